@@ -1,0 +1,88 @@
+package cred
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// claims are the claims of a token as they are spelt there, each valid JSON; nil where absent. Members with other names
+// are ignored (RFC 7519 section 4).
+type claims struct {
+	iss, sub, aud, jti, iat, nbf, exp []byte
+	act, scope                        []byte
+	namespaced                        []byte
+}
+
+func readClaims(src []byte, ns string) (claims, error) {
+	var c claims
+	err := eachMember(src, func(name, value []byte) {
+		switch string(name) {
+		case "iss":
+			c.iss = value
+		case "sub":
+			c.sub = value
+		case "aud":
+			c.aud = value
+		case "jti":
+			c.jti = value
+		case "iat":
+			c.iat = value
+		case "nbf":
+			c.nbf = value
+		case "exp":
+			c.exp = value
+		case "act":
+			c.act = value
+		case "scope":
+			c.scope = value
+		case ns:
+			c.namespaced = value
+		}
+	})
+	return c, err
+}
+
+// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time that cannot be read is
+// no reason here: readTimes refuses it when its turn comes.
+func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
+	at := now.Unix()
+	if exp, ok := asTime(c.exp); ok && exp <= at {
+		return refuse(CodeTokenExpired, "token has expired")
+	}
+	if nbf, ok := asTime(c.nbf); ok && nbf > at {
+		return refuse(CodeTokenNotYetValid, "token is not valid yet")
+	}
+	if aud, ok := asStrings(c.aud); !ok || len(aud) != 1 || aud[0] != audience {
+		return refuse(CodeAudienceMismatch, "token audience is not "+audience)
+	}
+	if iss, ok := asString(c.iss); !ok || iss != i.issuer {
+		return refuse(CodeInvalidIssuer, "token issuer is not "+i.issuer)
+	}
+	return nil
+}
+
+// lifetime is what every token says of itself beside its subject.
+type lifetime struct {
+	id            string // jti
+	iat, nbf, exp int64  // Unix seconds
+}
+
+// readLifetime reads the claims that are numbers, and jti. What it refuses is CodeMalformedClaims.
+func readLifetime(c claims) (lifetime, error) {
+	var l lifetime
+	var ok1, ok2, ok3, ok4 bool
+	l.iat, ok1 = asTime(c.iat)
+	l.nbf, ok2 = asTime(c.nbf)
+	l.exp, ok3 = asTime(c.exp)
+	l.id, ok4 = asString(c.jti)
+	switch {
+	case !ok1 || !ok2 || !ok3:
+		return l, refuse(CodeMalformedClaims, "iat, nbf and exp must be Unix seconds")
+	case l.exp <= l.iat:
+		return l, refuse(CodeMalformedClaims, "exp must be after iat")
+	case !ok4 || len(l.id) != 36 || uuid.Validate(l.id) != nil:
+		return l, refuse(CodeMalformedClaims, "jti must be a UUID")
+	}
+	return l, nil
+}

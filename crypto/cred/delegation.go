@@ -1,0 +1,145 @@
+package cred
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/crypto/jcs"
+)
+
+// Delegation is what a checked delegation token, or a plain SVID (Act null, Chain only the subject), says.
+// In JSON it is the DelegationInfo of the specification.
+type Delegation struct {
+	Subject string          `json:"subject"`
+	Chain   []string        `json:"delegationChain"` // Subject, then each actor; the last is the proximate actor
+	Act     json.RawMessage `json:"act"`             // as it is spelt in the token; nil, in JSON null, when it carries none
+	TokenID string          `json:"tokenId"`
+	Scope   string          `json:"-"` // "" when the token carries none
+}
+
+// Canonical returns the RFC 8785 form of the DelegationInfo with exactly its four members. Act must be nil or JSON,
+// as it is in every Delegation that this package returns.
+func (d Delegation) Canonical() []byte {
+	dst := make([]byte, 0, 1024)
+	dst = append(dst, `{"act":`...)
+	if d.Act == nil {
+		dst = append(dst, "null"...)
+	} else {
+		var err error
+		if dst, err = jcs.Append(dst, d.Act, MaxActors); err != nil {
+			panic("cred: Delegation.Act: " + err.Error())
+		}
+	}
+	dst = appendStrings(append(dst, `,"delegationChain":`...), d.Chain)
+	dst = jcs.AppendString(append(dst, `,"subject":`...), d.Subject)
+	dst = jcs.AppendString(append(dst, `,"tokenId":`...), d.TokenID)
+	return append(dst, '}')
+}
+
+// Delegate issues a token that says: actor acts for all that is in from. from.Act is extended at its innermost place;
+// of from only Subject and Chain are read, and with an empty Chain it is the subject alone.
+// scope "" issues no scope claim. More than MaxActors actors, a principal that is no SPIFFE ID of the trust domain, or a
+// token over the size limit, is an *Error.
+func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (token string, d Delegation, err error) {
+	chain := make([]string, 0, len(from.Chain)+2)
+	if len(from.Chain) == 0 {
+		chain = append(chain, from.Subject)
+	}
+	chain = append(append(chain, from.Chain...), actor)
+	if len(chain)-1 > MaxActors {
+		return "", Delegation{}, refuse(CodeMalformedClaims, "delegation chain has more than 10 actors")
+	}
+	for _, id := range chain {
+		if !i.Domain.isID(id) {
+			return "", Delegation{}, refuse(CodeInvalidSubject, "delegation names a principal that is no SPIFFE ID of this trust domain")
+		}
+	}
+	d = Delegation{
+		Subject: chain[0],
+		Chain:   chain,
+		Act:     appendAct(nil, chain[1:]),
+		TokenID: uuid.NewString(),
+		Scope:   scope,
+	}
+	claims := i.appendSVID(nil, d.Subject, d.TokenID, now)
+	claims = append(append(claims, `,"act":`...), d.Act...)
+	if scope != "" {
+		claims = jcs.AppendString(append(claims, `,"scope":`...), scope)
+	}
+	if token, err = i.sign(i.jwtHeader, append(claims, '}')); err != nil {
+		return "", Delegation{}, err
+	}
+	return token, d, nil
+}
+
+// appendAct appends the act claim of actors: {"sub":first,"act":{"sub":second,…}}.
+func appendAct(dst []byte, actors []string) []byte {
+	dst = jcs.AppendString(append(dst, `{"sub":`...), actors[0])
+	if len(actors) > 1 {
+		dst = appendAct(append(dst, `,"act":`...), actors[1:])
+	}
+	return append(dst, '}')
+}
+
+// CheckDelegation checks an SVID or delegation token of this company, offline; its errors are of type *Error. A passport
+// is refused by its typ.
+func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error) {
+	c, err := i.open(token, TypeJWT)
+	if err != nil {
+		return Delegation{}, err
+	}
+	if err := i.checkCommon(c, i.Domain.Service, now); err != nil {
+		return Delegation{}, err
+	}
+	sub, ok := asString(c.sub)
+	if !ok || !i.Domain.isID(sub) {
+		return Delegation{}, refuse(CodeInvalidSubject, "token subject is no SPIFFE ID of this trust domain")
+	}
+	l, err := readLifetime(c)
+	if err != nil {
+		return Delegation{}, err
+	}
+	d := Delegation{Subject: sub, Chain: []string{sub}, Act: c.act, TokenID: l.id}
+	if c.scope != nil {
+		if d.Scope, ok = asString(c.scope); !ok {
+			return Delegation{}, refuse(CodeMalformedClaims, "scope must be a string")
+		}
+	}
+	if c.act != nil {
+		if d.Chain, err = i.Domain.appendActors(d.Chain, c.act); err != nil {
+			return Delegation{}, err
+		}
+	}
+	return d, nil
+}
+
+// appendActors walks act inward and appends each sub.
+func (d Domain) appendActors(chain []string, act []byte) ([]string, error) {
+	for act != nil {
+		var sub, inner []byte
+		other := false
+		err := eachMember(act, func(name, value []byte) {
+			switch string(name) {
+			case "sub":
+				sub = value
+			case "act":
+				inner = value
+			default:
+				other = true
+			}
+		})
+		id, ok := asString(sub)
+		switch {
+		case err != nil || other || !ok:
+			return nil, refuse(CodeMalformedClaims, "act must be an object of sub and perhaps act")
+		case !d.isID(id):
+			return nil, refuse(CodeMalformedClaims, "act names an actor that is no SPIFFE ID of this trust domain")
+		case len(chain) > MaxActors:
+			return nil, refuse(CodeMalformedClaims, "delegation chain has more than 10 actors")
+		}
+		chain, act = append(chain, id), inner
+	}
+	return chain, nil
+}

@@ -1,0 +1,117 @@
+// Package cred issues and checks the three kinds of token of a company: JWT-SVIDs, delegation tokens and passports.
+//
+// All are JWTs in compact form (RFC 7519, RFC 7515), signed with Ed25519 (RFC 8037) by the key of the company, with a
+// header of exactly alg, kid and typ:
+//
+//	SVID        typ JWT      {"iss","sub","aud":[service],"iat","nbf","exp","jti"}
+//	delegation  typ JWT      the same and "act":{"sub","act":{…}}, and "scope" where one was given
+//	passport    typ CAP+JWT  {"iss","sub","aud":[service:passport:v1],"jti","iat","nbf","exp",
+//	                          service:{"v":1,"agentId","org","orgSpiffeId","scopes":[…],"delegationChain":[…]}}
+//
+// One key signs every kind, so each check demands the typ, the audience and the claims of its own kind. Reading inward,
+// act names the principals from the one after the subject to the proximate actor, which holds the token.
+package cred
+
+import (
+	"errors"
+	"strings"
+)
+
+// Domain is what all tokens of one service share: the trust domain and the service's name on the wire.
+// The zero value is of no use.
+type Domain struct {
+	TrustDomain string // e.g. attestd.local
+	Service     string // e.g. service
+}
+
+// Check refuses a trust domain outside [a-z0-9._-]{1,255} and a service name outside ^[a-z][a-z0-9]{1,31}$, or one
+// that is taken: the name is the prefix of API keys (where oauth_ and cc_ mean something else) and a claim of passports.
+func (d Domain) Check() error {
+	if n := len(d.TrustDomain); n < 1 || n > 255 || !only(d.TrustDomain, isTrustDomainByte) {
+		return errors.New("the trust domain must be 1 to 255 characters of a-z, 0-9, '.', '_' and '-'")
+	}
+	s := d.Service
+	if len(s) < 2 || len(s) > 32 || s[0] < 'a' || s[0] > 'z' || !only(s, isServiceByte) {
+		return errors.New("the service name must be a letter a-z and then 1 to 31 characters of a-z and 0-9")
+	}
+	switch s {
+	case "oauth", "cc", "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "act", "scope":
+		return errors.New("the service name must not be " + s + ", which has another meaning in keys or tokens")
+	}
+	return nil
+}
+
+// Issuer is the CA issuer, spiffe://{td}/ca.
+func (d Domain) Issuer() string { return "spiffe://" + d.TrustDomain + "/ca" }
+
+// CompanyID is the SPIFFE ID of a company, spiffe://{td}/company/{company}. company must pass CheckSegment.
+func (d Domain) CompanyID(company string) string {
+	return "spiffe://" + d.TrustDomain + "/company/" + company
+}
+
+// AgentID is the SPIFFE ID of an agent, spiffe://{td}/company/{company}/agent/{agent}. Both must pass CheckSegment.
+func (d Domain) AgentID(company, agent string) string {
+	return "spiffe://" + d.TrustDomain + "/company/" + company + "/agent/" + agent
+}
+
+// PassportAudience is the aud of passports, service:passport:v1 for a service named service.
+func (d Domain) PassportAudience() string { return d.Service + ":passport:v1" }
+
+// PassportHeader is the header that carries a passport, Service-Passport for a service named service.
+func (d Domain) PassportHeader() string { return d.title() + "-Passport" }
+
+// ReceiptType is the type of receipts, ServiceAttestationReceipt for a service named service.
+func (d Domain) ReceiptType() string { return d.title() + "AttestationReceipt" }
+
+func (d Domain) title() string {
+	if d.Service == "" {
+		return ""
+	}
+	return strings.ToUpper(d.Service[:1]) + d.Service[1:]
+}
+
+// splitID takes a SPIFFE ID of this trust domain apart; agent is "" in that of a company.
+func (d Domain) splitID(id string) (company, agent string, ok bool) {
+	id, ok1 := strings.CutPrefix(id, "spiffe://")
+	id, ok2 := strings.CutPrefix(id, d.TrustDomain)
+	id, ok3 := strings.CutPrefix(id, "/company/")
+	if !ok1 || !ok2 || !ok3 {
+		return "", "", false
+	}
+	company, agent, isAgent := strings.Cut(id, "/agent/")
+	if !isSegment(company) || isAgent && !isSegment(agent) {
+		return "", "", false
+	}
+	return company, agent, true
+}
+
+func (d Domain) isID(id string) bool {
+	_, _, ok := d.splitID(id)
+	return ok
+}
+
+// CheckSegment refuses what cannot be one SPIFFE path segment here: [A-Za-z0-9._-]{1,128}, not "." or "..".
+// The error says which characters are allowed.
+func CheckSegment(s string) error {
+	if !isSegment(s) {
+		return errors.New(`must be 1 to 128 characters of A-Z, a-z, 0-9, '.', '_' and '-', and not "." or ".."`)
+	}
+	return nil
+}
+
+func isSegment(s string) bool {
+	return len(s) >= 1 && len(s) <= 128 && s != "." && s != ".." && only(s, isSegmentByte)
+}
+
+func only(s string, allowed func(byte) bool) bool {
+	for i := range len(s) {
+		if !allowed(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isServiceByte(c byte) bool     { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
+func isTrustDomainByte(c byte) bool { return isServiceByte(c) || c == '.' || c == '_' || c == '-' }
+func isSegmentByte(c byte) bool     { return isTrustDomainByte(c) || 'A' <= c && c <= 'Z' }

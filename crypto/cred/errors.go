@@ -1,0 +1,39 @@
+package cred
+
+// Codes of Error, in the order in which the checks are made: a token that fails several is refused with the first.
+const (
+	CodeMalformedToken     = "MALFORMED_TOKEN"     // not three strict base64url parts of strict JSON, too long, or a header member that is not allowed
+	CodeAlgorithmMismatch  = "ALGORITHM_MISMATCH"  // alg is not EdDSA
+	CodeWrongTokenType     = "WRONG_TOKEN_TYPE"    // typ is another kind's
+	CodeSignatureInvalid   = "SIGNATURE_INVALID"   // not signed by this company's key, or another kid
+	CodeTokenExpired       = "TOKEN_EXPIRED"       // exp <= now
+	CodeTokenNotYetValid   = "TOKEN_NOT_YET_VALID" // nbf > now
+	CodeAudienceMismatch   = "AUDIENCE_MISMATCH"   // aud is not exactly the one of this kind
+	CodeInvalidIssuer      = "INVALID_ISSUER"      // iss is not the CA of the trust domain
+	CodeInvalidSubject     = "INVALID_SUBJECT"     // sub is not a SPIFFE ID that this kind may carry
+	CodeMalformedClaims    = "MALFORMED_CLAIMS"    // a claim is missing, of another type, or contradicts another
+	CodeUnsupportedVersion = "UNSUPPORTED_VERSION" // v is not 1
+	CodeChainIncoherent    = "CHAIN_INCOHERENT"    // the last of delegationChain is not sub
+	CodeScopeDenied        = "SCOPE_DENIED"        // no scope covers the tool
+	CodePassportRevoked    = "PASSPORT_REVOKED"    // said by the caller, who knows
+	CodeVerificationError  = "VERIFICATION_ERROR"  // anything unexpected; said by the caller
+)
+
+// Codes returns all codes in the order of the checks.
+func Codes() []string {
+	return []string{
+		CodeMalformedToken, CodeAlgorithmMismatch, CodeWrongTokenType, CodeSignatureInvalid, CodeTokenExpired,
+		CodeTokenNotYetValid, CodeAudienceMismatch, CodeInvalidIssuer, CodeInvalidSubject, CodeMalformedClaims,
+		CodeUnsupportedVersion, CodeChainIncoherent, CodeScopeDenied, CodePassportRevoked, CodeVerificationError,
+	}
+}
+
+// Error says why a token is refused. Message never holds any part of the token, so it may be answered and logged.
+type Error struct {
+	Code    string // one of Codes
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func refuse(code, message string) *Error { return &Error{Code: code, Message: message} }

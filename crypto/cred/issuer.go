@@ -1,0 +1,98 @@
+package cred
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/crypto/jcs"
+	"attestd/crypto/keys"
+)
+
+const (
+	SVIDLifetime       = time.Hour // of SVIDs and delegation tokens
+	DefaultPassportTTL = time.Hour
+	MaxPassportTTL     = 24 * time.Hour
+	MaxScopes          = 100
+	MaxActors          = 10 // in a delegation chain, the subject not counted
+)
+
+// Issuer issues and checks the tokens of one company. It is immutable and safe for concurrent use.
+type Issuer struct {
+	Domain  Domain
+	Company string // companyId
+	Public  keys.Public
+
+	key         ed25519.PrivateKey
+	jwtHeader   string // encoded header of SVIDs and delegation tokens
+	capHeader   string // encoded header of passports
+	issuer      string // Domain.Issuer
+	companyID   string // SPIFFE ID
+	passportAud string
+}
+
+// NewIssuer derives all that a company's tokens need from its key. d must pass Check, company CheckSegment, and key
+// must be a whole Ed25519 private key.
+func NewIssuer(d Domain, company string, key ed25519.PrivateKey) *Issuer {
+	if len(key) != ed25519.PrivateKeySize {
+		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
+	}
+	public := keys.Describe(key.Public().(ed25519.PublicKey))
+	return &Issuer{
+		Domain:      d,
+		Company:     company,
+		Public:      public,
+		key:         key,
+		jwtHeader:   encodeHeader(public.KID, TypeJWT),
+		capHeader:   encodeHeader(public.KID, TypePassport),
+		issuer:      d.Issuer(),
+		companyID:   d.CompanyID(company),
+		passportAud: d.PassportAudience(),
+	}
+}
+
+// Sign signs the 32 raw bytes of a digest (OCSP) with the company key, base64url without padding.
+func (i *Issuer) Sign(digest [32]byte) string {
+	return base64.RawURLEncoding.EncodeToString(ed25519.Sign(i.key, digest[:]))
+}
+
+// SVID issues a JWT-SVID for sub, a SPIFFE ID, that lasts for SVIDLifetime. EdDSA is not among the algorithms that the
+// JWT-SVID specification lists, so other SPIFFE implementations may refuse it.
+func (i *Issuer) SVID(sub string, now time.Time) string {
+	token, err := i.sign(i.jwtHeader, append(i.appendSVID(nil, sub, uuid.NewString(), now), '}'))
+	if err != nil {
+		panic("cred: a SPIFFE ID that is too long: " + err.Error())
+	}
+	return token
+}
+
+// appendSVID appends the claims of an SVID without the closing brace.
+func (i *Issuer) appendSVID(dst []byte, sub, jti string, now time.Time) []byte {
+	if dst == nil {
+		dst = make([]byte, 0, 512)
+	}
+	at := now.Unix()
+	dst = jcs.AppendString(append(dst, `{"iss":`...), i.issuer)
+	dst = jcs.AppendString(append(dst, `,"sub":`...), sub)
+	dst = jcs.AppendString(append(dst, `,"aud":[`...), i.Domain.Service)
+	dst = strconv.AppendInt(append(dst, `],"iat":`...), at, 10)
+	dst = strconv.AppendInt(append(dst, `,"nbf":`...), at, 10)
+	dst = strconv.AppendInt(append(dst, `,"exp":`...), at+int64(SVIDLifetime/time.Second), 10)
+	return jcs.AppendString(append(dst, `,"jti":`...), jti)
+}
+
+// appendStrings appends a JSON array of strings.
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for n, s := range list {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jcs.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}

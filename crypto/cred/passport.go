@@ -1,0 +1,179 @@
+package cred
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/crypto/jcs"
+)
+
+// PassportVersion is the v of the namespaced claims.
+const PassportVersion = 1
+
+// PassportClaims are the claims of a CAP+JWT. MarshalJSON writes them exactly as they stand in the token,
+// the namespaced object under the service's own name.
+type PassportClaims struct {
+	Issuer    string
+	Subject   string // SPIFFE ID of the agent
+	Audience  []string
+	ID        string // jti
+	IssuedAt  int64  // Unix seconds, as the other times
+	NotBefore int64
+	ExpiresAt int64
+	Namespace string // key of the namespaced object
+
+	AgentID         string
+	Org             string // companyId
+	OrgSPIFFEID     string
+	Scopes          []string
+	DelegationChain []string // the last is Subject
+}
+
+// MarshalJSON writes the claims in the order of the token.
+func (c PassportClaims) MarshalJSON() ([]byte, error) { return c.append(make([]byte, 0, 768)), nil }
+
+func (c PassportClaims) append(dst []byte) []byte {
+	dst = jcs.AppendString(append(dst, `{"iss":`...), c.Issuer)
+	dst = jcs.AppendString(append(dst, `,"sub":`...), c.Subject)
+	dst = appendStrings(append(dst, `,"aud":`...), c.Audience)
+	dst = jcs.AppendString(append(dst, `,"jti":`...), c.ID)
+	dst = strconv.AppendInt(append(dst, `,"iat":`...), c.IssuedAt, 10)
+	dst = strconv.AppendInt(append(dst, `,"nbf":`...), c.NotBefore, 10)
+	dst = strconv.AppendInt(append(dst, `,"exp":`...), c.ExpiresAt, 10)
+	dst = jcs.AppendString(append(dst, ','), c.Namespace)
+	dst = strconv.AppendInt(append(dst, `:{"v":`...), PassportVersion, 10)
+	dst = jcs.AppendString(append(dst, `,"agentId":`...), c.AgentID)
+	dst = jcs.AppendString(append(dst, `,"org":`...), c.Org)
+	dst = jcs.AppendString(append(dst, `,"orgSpiffeId":`...), c.OrgSPIFFEID)
+	dst = appendStrings(append(dst, `,"scopes":`...), c.Scopes)
+	dst = appendStrings(append(dst, `,"delegationChain":`...), c.DelegationChain)
+	return append(dst, "}}"...)
+}
+
+// Passport issues a CAP+JWT for an agent of the company. agent must pass CheckSegment, scopes CheckScopes, and ttl be whole
+// seconds from 1 to MaxPassportTTL. chain nil means [company, agent]; else it must end in the agent.
+// An error (type *Error) only where the token would be over the size limit.
+func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
+	sub := i.Domain.AgentID(i.Company, agent)
+	if chain == nil {
+		chain = []string{i.companyID, sub}
+	}
+	at := now.Unix()
+	c = PassportClaims{
+		Issuer:          i.issuer,
+		Subject:         sub,
+		Audience:        []string{i.passportAud},
+		ID:              uuid.NewString(),
+		IssuedAt:        at,
+		NotBefore:       at,
+		ExpiresAt:       at + int64(ttl/time.Second),
+		Namespace:       i.Domain.Service,
+		AgentID:         agent,
+		Org:             i.Company,
+		OrgSPIFFEID:     i.companyID,
+		Scopes:          scopes,
+		DelegationChain: chain,
+	}
+	if token, err = i.sign(i.capHeader, c.append(make([]byte, 0, 768))); err != nil {
+		return "", PassportClaims{}, err
+	}
+	return token, c, nil
+}
+
+// CheckPassport makes every check from CodeMalformedToken to CodeChainIncoherent, in that order, offline: revocation is the
+// caller's question to ask. Its errors are of type *Error.
+func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, error) {
+	raw, err := i.open(token, TypePassport)
+	if err != nil {
+		return PassportClaims{}, err
+	}
+	if err := i.checkCommon(raw, i.passportAud, now); err != nil {
+		return PassportClaims{}, err
+	}
+	sub, ok := asString(raw.sub)
+	company, agent, isID := i.Domain.splitID(sub)
+	if !ok || !isID || company != i.Company || agent == "" {
+		return PassportClaims{}, refuse(CodeInvalidSubject, "passport subject is no agent of the company")
+	}
+	l, err := readLifetime(raw)
+	if err != nil {
+		return PassportClaims{}, err
+	}
+	ns, err := readNamespaced(raw.namespaced)
+	if err != nil {
+		return PassportClaims{}, err
+	}
+	c := PassportClaims{
+		Issuer:          i.issuer,
+		Subject:         sub,
+		Audience:        []string{i.passportAud},
+		ID:              l.id,
+		IssuedAt:        l.iat,
+		NotBefore:       l.nbf,
+		ExpiresAt:       l.exp,
+		Namespace:       i.Domain.Service,
+		AgentID:         ns.agentID,
+		Org:             ns.org,
+		OrgSPIFFEID:     ns.orgSPIFFEID,
+		Scopes:          ns.scopes,
+		DelegationChain: ns.chain,
+	}
+	switch {
+	case c.AgentID != agent || c.Org != company || c.OrgSPIFFEID != i.companyID:
+		return PassportClaims{}, refuse(CodeMalformedClaims, "agentId, org and orgSpiffeId do not belong to the passport's subject")
+	case ns.version != PassportVersion:
+		return PassportClaims{}, refuse(CodeUnsupportedVersion, "passport version is not 1")
+	case len(c.DelegationChain) == 0 || c.DelegationChain[len(c.DelegationChain)-1] != sub:
+		return PassportClaims{}, refuse(CodeChainIncoherent, "delegationChain does not end in the passport's subject")
+	}
+	return c, nil
+}
+
+// namespaced is the object under the service's name.
+type namespaced struct {
+	version                   int64
+	agentID, org, orgSPIFFEID string
+	scopes, chain             []string
+}
+
+// readNamespaced reads the types of the members. What it refuses is CodeMalformedClaims.
+func readNamespaced(src []byte) (namespaced, error) {
+	var n namespaced
+	var ok [6]bool
+	err := eachMember(src, func(name, value []byte) {
+		switch string(name) {
+		case "v":
+			n.version, ok[0] = asInteger(value)
+		case "agentId":
+			n.agentID, ok[1] = asString(value)
+		case "org":
+			n.org, ok[2] = asString(value)
+		case "orgSpiffeId":
+			n.orgSPIFFEID, ok[3] = asString(value)
+		case "scopes":
+			n.scopes, ok[4] = asStrings(value)
+		case "delegationChain":
+			n.chain, ok[5] = asStrings(value)
+		}
+	})
+	if err != nil || ok != [6]bool{true, true, true, true, true, true} {
+		return n, refuse(CodeMalformedClaims, "passport claims lack a member or have one of another type")
+	}
+	return n, CheckScopes(n.scopes)
+}
+
+// UnverifiedOrg returns the org that a well-formed passport names, without any check of its signature: only good
+// for choosing whose key to try.
+func (d Domain) UnverifiedOrg(token string) (string, bool) {
+	t, err := parse(token, d.Service)
+	if err != nil || t.typ != TypePassport {
+		return "", false
+	}
+	n, err := readNamespaced(t.claims.namespaced)
+	if err != nil || !isSegment(n.org) {
+		return "", false
+	}
+	return n.org, true
+}

@@ -1,0 +1,118 @@
+package cred
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"strings"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"attestd/crypto/jcs"
+)
+
+const (
+	Algorithm    = "EdDSA"   // alg of every token
+	TypeJWT      = "JWT"     // typ of SVIDs and delegation tokens
+	TypePassport = "CAP+JWT" // typ of passports
+	MaxTokenSize = 16 << 10  // bytes of a whole token; longer ones are neither issued nor read
+)
+
+// token is a compact JWS whose form is sound. Nothing in it is trusted yet.
+type token struct {
+	alg, typ, kid string // "" where absent or not a string
+	signed        string // what the signature covers: the first two parts
+	signature     []byte
+	claims        claims
+}
+
+// parse makes the checks of form that a JWT library leaves out: three base64url parts without padding that encode back
+// to themselves, strict JSON objects, and no header member that would change what is verified or with which key.
+// ns is the name of the namespaced claim. All that it refuses is CodeMalformedToken.
+func parse(compact, ns string) (token, error) {
+	var t token
+	malformed := func(message string) (token, error) { return token{}, refuse(CodeMalformedToken, message) }
+
+	if len(compact) > MaxTokenSize {
+		return malformed("token is longer than 16384 bytes")
+	}
+	head, rest, ok1 := strings.Cut(compact, ".")
+	body, sig, ok2 := strings.Cut(rest, ".")
+	if !ok1 || !ok2 || strings.Contains(sig, ".") {
+		return malformed("token does not have three parts")
+	}
+	// The decoder refuses padding and stray bits, but skips line breaks.
+	header, err1 := base64url.DecodeString(head)
+	payload, err2 := base64url.DecodeString(body)
+	signature, err3 := base64url.DecodeString(sig)
+	if err1 != nil || err2 != nil || err3 != nil || strings.ContainsAny(compact, "\r\n") {
+		return malformed("token is not base64url without padding")
+	}
+
+	forbidden := false
+	err := eachMember(header, func(name, value []byte) {
+		switch string(name) {
+		case "alg":
+			t.alg, _ = asString(value)
+		case "typ":
+			t.typ, _ = asString(value)
+		case "kid":
+			t.kid, _ = asString(value)
+		case "crit", "b64", "jwk", "jku", "x5u", "x5c":
+			forbidden = true
+		}
+	})
+	if err != nil {
+		return malformed("token header is not a JSON object without duplicate members")
+	}
+	if forbidden {
+		return malformed("token header has a member that is not allowed")
+	}
+	if t.claims, err = readClaims(payload, ns); err != nil {
+		return malformed("token claims are not a JSON object without duplicate members")
+	}
+	t.signed, t.signature = compact[:len(head)+1+len(body)], signature
+	return t, nil
+}
+
+// base64url refuses trailing bits that are not zero, so that a token has one spelling.
+var base64url = base64.RawURLEncoding.Strict()
+
+// open parses a token and demands that it is of the kind typ and signed by the company. kid is compared and never followed.
+func (i *Issuer) open(compact, typ string) (claims, error) {
+	t, err := parse(compact, i.Domain.Service)
+	switch {
+	case err != nil:
+		return claims{}, err
+	case t.alg != Algorithm:
+		return claims{}, refuse(CodeAlgorithmMismatch, "token is not signed with EdDSA")
+	case t.typ != typ:
+		return claims{}, refuse(CodeWrongTokenType, "token type is not "+typ)
+	case t.kid != i.Public.KID:
+		return claims{}, refuse(CodeSignatureInvalid, "token names another key than that of the company")
+	case jwt.SigningMethodEdDSA.Verify(t.signed, t.signature, i.Public.Key) != nil:
+		return claims{}, refuse(CodeSignatureInvalid, "token signature is invalid")
+	}
+	return t.claims, nil
+}
+
+// sign makes a token of an encoded header and claims. Its only error is that the token would be too long.
+func (i *Issuer) sign(header string, claims []byte) (string, error) {
+	size := len(header) + 1 + base64url.EncodedLen(len(claims)) + 1 + base64url.EncodedLen(ed25519.SignatureSize)
+	if size > MaxTokenSize {
+		return "", refuse(CodeMalformedToken, "token would be longer than 16384 bytes")
+	}
+	buf := make([]byte, 0, size)
+	buf = append(buf, header...)
+	buf = base64url.AppendEncode(append(buf, '.'), claims)
+	signature, err := jwt.SigningMethodEdDSA.Sign(string(buf), i.key)
+	if err != nil {
+		panic("cred: " + err.Error()) // only for a key that is none of Ed25519
+	}
+	return string(base64url.AppendEncode(append(buf, '.'), signature)), nil
+}
+
+func encodeHeader(kid, typ string) string {
+	header := jcs.AppendString([]byte(`{"alg":"EdDSA","kid":`), kid)
+	header = jcs.AppendString(append(header, `,"typ":`...), typ)
+	return base64url.EncodeToString(append(header, '}'))
+}

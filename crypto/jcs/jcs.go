@@ -1,0 +1,81 @@
+// Package jcs writes JSON in the canonical form of RFC 8785 (JSON Canonicalization Scheme), and refuses what
+// that form cannot carry without loss.
+//
+// In the canonical form
+//
+//   - there is no white space outside strings;
+//   - members of an object are sorted by the UTF-16 code units of their names (section 3.2.3);
+//   - strings hold no escape that JSON does not demand: \" \\ \b \t \n \f \r, and \u00xx for the other controls;
+//     everything else is plain UTF-8 (section 3.2.2.2);
+//   - numbers are spelled as ECMAScript's Number.prototype.toString does (section 3.2.2.3).
+//
+// RFC 8785 reads every number as an IEEE 754 double and so would write 12345678901234567890 as 12345678901234567000.
+// Here that is an error: a caller whose value is hashed must get back what the hash covers. A number passes when its
+// decimal value is that of its canonical spelling, so 4.50, 1e2 and 0.1 do.
+package jcs
+
+import (
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Error names the place (a JSON Pointer, RFC 6901; "" is the whole value) and the reason
+// why a value has no canonical form that keeps what it says.
+type Error struct {
+	Pointer string // of the member or element at fault, however long the names of the input are
+	Reason  string // at most a few hundred bytes
+}
+
+func (e *Error) Error() string {
+	if e.Pointer == "" {
+		return e.Reason
+	}
+	return e.Reason + " (at " + e.Pointer + ")"
+}
+
+// Append appends to dst the canonical form of src, which must hold exactly one JSON value, and returns the result.
+// It refuses, with an *Error, all that the form cannot carry without loss: syntax errors, duplicate keys,
+// invalid UTF-8, lone surrogates, numbers whose decimal value is not that of their ECMAScript form
+// (12345678901234567890, 1e400, 1e-400), and containers nested deeper than maxDepth. After an error the result is dst.
+//
+// Time is O(n log n) in len(src) for any input at a fixed maxDepth. dst and src must not overlap.
+func Append(dst, src []byte, maxDepth int) ([]byte, error) {
+	w := writers.Get().(*writer)
+	defer w.release()
+	w.reset(dst, src, maxDepth)
+	if err := w.value(0); err != nil {
+		return dst, err
+	}
+	if err := w.end(); err != nil {
+		return dst, err
+	}
+	return w.dst, nil
+}
+
+// AppendString appends the canonical form of the string s, which must be valid UTF-8.
+func AppendString(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s) // its only error is invalid UTF-8, which it replaces by U+FFFD
+	return dst
+}
+
+// asError translates what jsontext says into an *Error.
+func asError(err error) *Error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntax):
+		reason := syntax.Err.Error()
+		switch {
+		case errors.Is(syntax.Err, jsontext.ErrDuplicateName):
+			reason = "duplicate key"
+		case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
+			reason = "the value ends too early"
+		}
+		return &Error{Pointer: string(syntax.JSONPointer), Reason: reason}
+	case errors.Is(err, io.EOF):
+		return &Error{Reason: "there is no value"}
+	default:
+		return &Error{Reason: err.Error()}
+	}
+}

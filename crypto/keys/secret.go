@@ -1,0 +1,18 @@
+package keys
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+)
+
+// NewSecret returns prefix, an underscore and 256 bits of crypto/rand in base64url without padding (43 characters).
+func NewSecret(prefix string) string {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never returns an error: without randomness the process ends
+	return prefix + "_" + base64.RawURLEncoding.EncodeToString(random[:])
+}
+
+// HashSecret is what is stored of a secret that is shown once: SHA-256 suffices, for secrets carry 256 random bits
+// and cannot be guessed offline as passwords are.
+func HashSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
