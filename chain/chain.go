@@ -1,0 +1,109 @@
+// Package chain is the log of a company: its records, the Merkle tree over them, their proofs and their verification.
+// It keeps nothing itself: a [Storage] takes what a [Log] adds, a [Reader] gives back what stands on disk.
+//
+// # Record
+//
+// Records are numbered from 0 without a gap. The hash of a record is the SHA-256 of
+//
+//	index "|" timestamp "|" payload [ "|" delegation ]
+//
+// in UTF-8, where index is decimal without leading zeros, timestamp is UTC with milliseconds
+// (2006-01-02T15:04:05.000Z) and never earlier than that of the record before, payload is the RFC 8785 form of the stored
+// payload, a JSON object, and delegation is the RFC 8785 form of the DelegationInfo; without a delegation the last bar is
+// absent too. A timestamp holds no bar and a JSON object has no proper prefix that is an object, so a preimage reads only one way.
+//
+// The signature of a record is Ed25519 (RFC 8032) with the company's key over the 32 raw bytes of the hash.
+//
+// # Tree
+//
+// A leaf is the hash of a record. A node is the SHA-256 of its two children's lower-case hex forms joined, 128 bytes. The
+// shape is that of RFC 6962 §2.1: a tree of n > 1 leaves splits at the largest power of two below n, so an odd node moves up
+// unhashed. The root of no records is the SHA-256 of nothing; of one record, its hash. A record's preimage always holds a
+// bar and a node's never does, so a node cannot pass for a record.
+//
+// An inclusion proof is the list of siblings on the way from the leaf to the root, each with the side it stands on.
+//
+// # What is kept beside the records
+//
+// The head (length, root, frontier, last timestamp), written in the transaction of the records that it covers. The frontier
+// holds the roots of the perfect subtrees that make up the tree, one for each set bit of the length, the largest first: all
+// that an append needs. And the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves, so that a proof never reads all leaves.
+package chain
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+)
+
+// Draft is a record before the log has given it its index and time. Nobody may change its slices after Append was called,
+// even where Append has returned early.
+type Draft struct {
+	Chain      int64 // number of the chain: the company's row
+	Key        ed25519.PrivateKey
+	Payload    []byte // what will be stored: a JSON object
+	Canonical  []byte // the RFC 8785 form of Payload
+	Delegation []byte // canonical DelegationInfo, or nil
+}
+
+// Head is the state of a chain after its last record. A Head is a value: nobody changes a Frontier in place.
+type Head struct {
+	Length    int64
+	Root      Hash
+	Frontier  []Hash // roots of the perfect subtrees that make up the tree, the largest first
+	Timestamp string // of the last record; "" when there is none
+}
+
+// EmptyHead is the head of a chain without records.
+func EmptyHead() Head { return Head{Root: emptyRoot} }
+
+// Node is a stored subtree hash: the root of the perfect tree over the records [Index<<Level, (Index+1)<<Level).
+// Only levels 8, 16, 24 and 32 are stored, so that a proof reads at most 256 hashes a level.
+type Node struct {
+	Level int // 8, 16, 24, 32
+	Index int64
+	Hash  Hash
+}
+
+// Extension is what one batch adds to one chain.
+type Extension struct {
+	Chain   int64
+	From    Head // the head that it extends
+	Records []Record
+	Nodes   []Node
+	Head    Head
+}
+
+var (
+	// ErrStale: the head on disk is not the one that an extension was built on. Nothing was written.
+	ErrStale = errors.New("chain: head on disk has moved")
+
+	// ErrClosed: the log takes no more records.
+	ErrClosed = errors.New("chain: log is closed")
+
+	// ErrMissing: a record or stored node that should be on disk is not there.
+	ErrMissing = errors.New("chain: hash is missing on disk")
+)
+
+// Storage is where a Log keeps its chains.
+type Storage interface {
+	// Head returns the head of a chain as last committed; store.ErrNotFound where there is no such chain.
+	Head(ctx context.Context, chain int64) (Head, error)
+	// Extend MUST write all extensions in one transaction and return only after it is durable, or write nothing.
+	// It MUST refuse with ErrStale when any head on disk differs from the extension's From.
+	// foreign reports that someone outside this process has written the file since the last call; it counts beside an error too.
+	// After any other error the outcome is unknown: the caller reads heads again before it goes on.
+	Extend(ctx context.Context, batch []Extension) (foreign bool, err error)
+}
+
+// Reader reads chains from disk.
+type Reader interface {
+	// Tip returns, from one snapshot, the head and the number after the greatest record index on disk (0 when none).
+	Tip(ctx context.Context, chain int64) (head Head, next int64, err error)
+	// Records calls yield for the records of [from, to) that exist, ascending. The record and its slices are only valid
+	// during the call. An error of yield ends the read and is returned as it is.
+	Records(ctx context.Context, chain, from, to int64, yield func(*Record) error) error
+	// Hashes returns the hashes of level 0 (records) or of stored nodes of level 8, 16, 24, 32 with index in [from, to), ascending,
+	// in a slice that the caller may change. Where one is missing the error MUST wrap ErrMissing: it tells a damaged chain from a disk that cannot be read.
+	Hashes(ctx context.Context, chain int64, level int, from, to int64) ([]Hash, error)
+}

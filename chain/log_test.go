@@ -1,0 +1,386 @@
+package chain_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/chain"
+)
+
+func sha256Sum(s string) chain.Hash { return sha256.Sum256([]byte(s)) }
+
+// appendLater starts an append and returns when it waits, so that the order of arrival is known. Only inside a bubble.
+func appendLater(l *chain.Log, d chain.Draft) (answer func() (chain.Record, error)) {
+	type result struct {
+		record chain.Record
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := l.Append(context.Background(), d)
+		done <- result{r, err}
+	}()
+	synctest.Wait()
+	return func() (chain.Record, error) { r := <-done; return r.record, r.err }
+}
+
+// While one batch syncs, all that arrives becomes the next one; answers come in order of arrival, each chain by itself.
+func TestGroupCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1, 2)
+		syncing := make(chan struct{})
+		d.setFault(func(step string, _ int64) error {
+			if step == "extend" {
+				<-syncing
+			}
+			return nil
+		})
+		l := chain.NewLog(d, nil)
+		stop := run(t, l)
+
+		answers := []func() (chain.Record, error){appendLater(l, draft(1, 0))} // the first batch, stuck in its sync
+		for i := 1; i < 10; i++ {
+			answers = append(answers, appendLater(l, draft(int64(1+i%2), i)))
+		}
+		close(syncing)
+		next := map[int64]int64{}
+		for i, answer := range answers {
+			r, err := answer()
+			c := int64(1 + i%2)
+			if err != nil || r.Index != next[c] || string(r.Payload) != string(draft(c, i).Payload) {
+				t.Errorf("append %d: index %d, want %d; %s, %v", i, r.Index, next[c], r.Payload, err)
+			}
+			next[c]++
+		}
+		stop()
+		if !slices.Equal(d.batches, []int{1, 9}) {
+			t.Errorf("batches of %v records, want 1 and 9", d.batches)
+		}
+		for c, n := range next {
+			if v := verify(t, d, c); !v.Valid || v.Length != n {
+				t.Errorf("chain %d: %+v", c, v)
+			}
+		}
+	})
+}
+
+// One transaction has a bound in records and in bytes.
+func TestBatchIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		payload int
+		drafts  int
+		want    []int
+	}{
+		"records": {10, 2500, []int{1024, 1024, 452}},
+		"bytes":   {5 << 20, 9, []int{4, 4, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk(1)
+				l := chain.NewLog(d, nil)
+				big := draft(1, 0)
+				big.Payload = make([]byte, c.payload) // nobody parses it here
+				for range c.drafts {
+					go l.Append(t.Context(), big)
+				}
+				synctest.Wait()
+				run(t, l)()
+				if !slices.Equal(d.batches, c.want) {
+					t.Errorf("batches of %v, want %v", d.batches, c.want)
+				}
+			})
+		})
+	}
+}
+
+// The clock may be set back; the chain's times never go back.
+func TestTimestampsNeverGoBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		l := chain.NewLog(d, nil)
+		stop := run(t, l)
+		first, _ := l.Append(t.Context(), draft(1, 0))
+		time.Sleep(time.Minute)
+		second, _ := l.Append(t.Context(), draft(1, 1))
+		stop()
+
+		future := chain.FormatTime(time.Now().Add(time.Hour))
+		d.tamper(1, func(s *stored) {
+			s.head.Timestamp, s.rows[1].Timestamp = future, future
+			reseal(&s.rows[1], key)
+		})
+		l = chain.NewLog(d, nil)
+		stop = run(t, l)
+		third, _ := l.Append(t.Context(), draft(1, 2))
+		time.Sleep(2 * time.Hour)
+		fourth, _ := l.Append(t.Context(), draft(1, 3))
+		stop()
+		if first.Timestamp != "2000-01-01T00:00:00.000Z" || second.Timestamp != "2000-01-01T00:01:00.000Z" {
+			t.Errorf("times %s and %s are not the server's", first.Timestamp, second.Timestamp)
+		}
+		if third.Timestamp != future {
+			t.Errorf("time %s, want that of the record before, %s", third.Timestamp, future)
+		}
+		if fourth.Timestamp != "2000-01-01T02:01:00.000Z" {
+			t.Errorf("time %s: the clock has caught up", fourth.Timestamp)
+		}
+	})
+}
+
+// After the end of Run's context all that waits is answered, and nothing hangs: an Append is durable or ErrClosed.
+func TestRunEndsWithEverybodyAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		syncing := make(chan struct{})
+		d.setFault(func(step string, _ int64) error {
+			if step == "extend" {
+				<-syncing
+			}
+			return nil
+		})
+		l := chain.NewLog(d, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- l.Run(ctx) }()
+		var answers []func() (chain.Record, error)
+		for i := range 5 {
+			answers = append(answers, appendLater(l, draft(1, i)))
+		}
+		cancel()
+		synctest.Wait() // Run is still in the first sync
+		close(syncing)
+		for i, answer := range answers {
+			if r, err := answer(); err != nil || r.Index != int64(i) {
+				t.Errorf("append %d: index %d, %v", i, r.Index, err)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if _, err := l.Append(t.Context(), draft(1, 9)); !errors.Is(err, chain.ErrClosed) {
+			t.Errorf("append after the end: %v", err)
+		}
+	})
+}
+
+// Many appends race with the end; those that were answered with a record, and only those, are on disk.
+func TestCloseRace(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		d := newDisk(1)
+		l := chain.NewLog(d, nil)
+		stop := run(t, l)
+		var mu sync.Mutex
+		durable := 0
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for i := 0; ; i++ {
+					_, err := l.Append(t.Context(), draft(1, i))
+					if errors.Is(err, chain.ErrClosed) {
+						return
+					}
+					mu.Lock()
+					durable++
+					enough := durable == 20
+					mu.Unlock()
+					if err != nil {
+						t.Errorf("append: %v", err)
+					}
+					if enough {
+						go stop()
+					}
+				}
+			})
+		}
+		all.Wait()
+		if len(d.chains[1].rows) != durable {
+			t.Fatalf("%d records on disk, %d acknowledged", len(d.chains[1].rows), durable)
+		}
+	}
+}
+
+func TestAppendGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		l := chain.NewLog(d, nil) // nobody runs it
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := l.Append(ctx, draft(1, 0)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("append: %v", err)
+		}
+		if _, err := l.Append(ctx, draft(1, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("append with a dead context: %v", err)
+		}
+		run(t, l)()
+		if n := len(d.chains[1].rows); n != 1 {
+			t.Errorf("%d records: only the call that got into the queue may have an effect", n)
+		}
+	})
+}
+
+// A chain whose head cannot be read, or is not consistent, harms nobody else in the batch.
+func TestUnreadableHead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(*disk)
+		want    error
+	}{
+		"disk fails": {func(d *disk) {
+			d.fault = func(step string, c int64) error {
+				if step == "head" && c == 2 {
+					return errDisk
+				}
+				return nil
+			}
+		}, errDisk},
+		"no such chain":           {func(d *disk) { delete(d.chains, 2) }, errNotFound},
+		"root does not fit":       {func(d *disk) { d.chains[2].head.Root[0] ^= 1 }, nil},
+		"frontier does not fit":   {func(d *disk) { d.chains[2].head.Frontier[0][0] ^= 1 }, nil},
+		"length does not fit":     {func(d *disk) { d.chains[2].head.Length = 8 }, nil},
+		"length is negative":      {func(d *disk) { d.chains[2].head.Length = -1 }, nil},
+		"frontier has other size": {func(d *disk) { d.chains[2].head.Frontier = nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk(1, 2, 3)
+				grow(t, d, 2, 0, 7)
+				c.prepare(d)
+				l := chain.NewLog(d, nil)
+				var answers []func() (chain.Record, error)
+				for i := range 6 {
+					answers = append(answers, appendLater(l, draft(int64(1+i%3), i)))
+				}
+				stop := run(t, l)
+				for i, answer := range answers {
+					_, err := answer()
+					if bad := i%3 == 1; bad != (err != nil) || c.want != nil && bad && !errors.Is(err, c.want) {
+						t.Errorf("append to chain %d: %v", 1+i%3, err)
+					}
+				}
+				stop()
+				if n := len(d.chains[1].rows) + len(d.chains[3].rows); n != 4 {
+					t.Errorf("%d records, want 4", n)
+				}
+			})
+		})
+	}
+}
+
+// publish sees every commit, in order, before the waiter does.
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	d := newDisk(1, 2)
+	var mu sync.Mutex
+	published := map[int64][]chain.Record{}
+	l := chain.NewLog(d, func(batch []chain.Extension, foreign bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, e := range batch {
+			if e.From.Length != int64(len(published[e.Chain])) || e.Head.Length != e.From.Length+int64(len(e.Records)) {
+				t.Errorf("published from %d to %d after %d", e.From.Length, e.Head.Length, len(published[e.Chain]))
+			}
+			published[e.Chain] = append(published[e.Chain], e.Records...)
+		}
+		if foreign {
+			t.Error("a foreign write that was none")
+		}
+	})
+	stop := run(t, l)
+	defer stop()
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for i := range 20 {
+				c := int64(1 + g%2)
+				r, err := l.Append(t.Context(), draft(c, i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if int64(len(published[c])) <= r.Index || published[c][r.Index].Hash != r.Hash {
+					t.Errorf("record %d was acknowledged before it was published", r.Index)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Someone else writes the file: the log goes on from what is there, and says so exactly once.
+func TestForeignWrite(t *testing.T) {
+	t.Parallel()
+	d := newDisk(1, 2)
+	var told []string
+	l := chain.NewLog(d, func(batch []chain.Extension, foreign bool) {
+		told = append(told, fmt.Sprintf("%d+%d %v", batch[0].From.Length, len(batch[0].Records), foreign))
+	})
+	stop := run(t, l)
+	appendAll(t, l, 1, 0, 3)
+	appendAll(t, l, 2, 0, 1)
+
+	grow(t, d, 1, 3, 5) // another process appends to chain 1
+	d.tamper(1, func(*stored) {})
+	appendAll(t, l, 1, 5, 7)
+	heads := d.steps["head"]
+	appendAll(t, l, 2, 1, 2)
+	if d.steps["head"] != heads+1 {
+		t.Error("the cached head of another chain outlived the foreign write")
+	}
+	stop()
+	want := []string{"0+1 false", "1+1 false", "2+1 false", "0+1 false", "5+1 true", "6+1 false", "1+1 false"}
+	if !slices.Equal(told, want) {
+		t.Errorf("published %q, want %q", told, want)
+	}
+	if v := verify(t, d, 1); !v.Valid || v.Length != 7 {
+		t.Errorf("chain 1: %+v", v)
+	}
+}
+
+// More chains than heads are cached.
+func TestManyChains(t *testing.T) {
+	t.Parallel()
+	const chains = 5000
+	d := newDisk()
+	for c := range int64(chains) {
+		d.chains[c] = newDisk(c).chains[c]
+	}
+	l := chain.NewLog(d, nil)
+	stop := run(t, l)
+	for range 2 {
+		var all sync.WaitGroup
+		for c := range int64(chains) {
+			all.Go(func() {
+				if _, err := l.Append(t.Context(), draft(c, 0)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	stop()
+	if reads := d.steps["head"]; reads <= chains || reads >= 2*chains {
+		t.Errorf("%d heads read for %d chains twice: the cache is not bounded, or no cache", reads, chains)
+	}
+	for c := range int64(chains) {
+		if n := d.chains[c].head.Length; n != 2 {
+			t.Fatalf("chain %d has %d records", c, n)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package chain
+
+import (
+	"context"
+	"crypto/ed25519"
+	"sync"
+	"time"
+)
+
+const (
+	maxWatched = 4096        // chains with nothing to tell of which a state is kept, 1 KiB each at most
+	maxHeld    = 16 << 20    // bytes of committed records kept in memory until they are told
+	toldAtOnce = 256         // records read back from disk before other chains have their turn
+	retryAfter = time.Second // when a chain could not be read
+)
+
+// Event is one message of the stream: a committed record and what is known of its whole chain after it.
+type Event struct {
+	Chain   int64
+	Record  Record
+	Verdict Verdict
+}
+
+// Monitor says of each committed record whether its whole chain verifies. It holds a running tree for each chain that it has
+// verified, and verifies from disk the chains it does not know: after a start, and after a foreign write.
+//
+// Publish only notes, for each chain, that the records [from, to) are to be told. A chain with something to tell is in the hands of
+// exactly one of two goroutines, so its events stay in order: the teller, while its state is known, or the checker, which
+// finds the state out from disk. The teller takes the records from memory where they are held there, and from disk where not
+// (they came before the state was known, or too fast): nothing is lost when memory is short.
+type Monitor struct {
+	reader   Reader
+	verifier *Verifier
+	key      func(ctx context.Context, chain int64) (ed25519.PublicKey, error)
+
+	mu        sync.Mutex
+	listening bool
+	epoch     int64 // grows with each foreign write: a state found in an earlier epoch is no longer known
+	watched   map[int64]*watch
+	held      int // bytes in watch.held of all chains
+	teller    queue
+	checker   queue
+}
+
+// watch is what a Monitor knows of a chain; Monitor.mu guards it.
+type watch struct {
+	chain int64
+	epoch int64    // in which the state was found; 0 for never
+	bad   *Verdict // the state: not valid,
+	tree  tree     // or valid, and this the tree of the records before from
+
+	from, to int64    // records that are committed and not yet told
+	held     []Record // those of them in memory: the first ones, without a gap
+	busy     bool     // in a queue, or in the hands of its goroutine
+}
+
+// queue is the chains that wait for one goroutine; Monitor.mu guards the list. Each chain stands in it at most once.
+type queue struct {
+	list []*watch
+	bell chan struct{} // holds a token when the list may not be empty
+}
+
+func (q *queue) push(w *watch) {
+	q.list = append(q.list, w)
+	select {
+	case q.bell <- struct{}{}:
+	default:
+	}
+}
+
+// NewMonitor returns a monitor; key gives the public key of a chain.
+func NewMonitor(r Reader, v *Verifier, key func(ctx context.Context, chain int64) (ed25519.PublicKey, error)) *Monitor {
+	return &Monitor{
+		reader: r, verifier: v, key: key,
+		epoch:   1,
+		watched: make(map[int64]*watch),
+		teller:  queue{bell: make(chan struct{}, 1)},
+		checker: queue{bell: make(chan struct{}, 1)},
+	}
+}
+
+// Publish is given to NewLog. It never blocks, and costs next to nothing while nobody listens.
+func (m *Monitor) Publish(batch []Extension, foreign bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if foreign {
+		m.epoch++
+	}
+	for i := range batch {
+		if m.listening {
+			m.note(&batch[i])
+		} else {
+			m.follow(&batch[i])
+		}
+	}
+}
+
+// follow keeps the state of a chain up to date while nobody listens: no hashing, the head has it all.
+func (m *Monitor) follow(e *Extension) {
+	w := m.watched[e.Chain]
+	switch {
+	case w == nil:
+	case m.known(w) && (w.bad != nil || w.tree.is(e.From)):
+		w.from, w.to = e.Head.Length, e.Head.Length
+		w.tree = tree{e.Head.Length, e.Head.Frontier}
+	default:
+		delete(m.watched, e.Chain)
+	}
+}
+
+// note takes down the records of e as to be told.
+func (m *Monitor) note(e *Extension) {
+	w := m.watched[e.Chain]
+	if w == nil || e.From.Length < w.to { // a chain that got shorter is another chain
+		m.forget(w)
+		w = &watch{chain: e.Chain, from: e.From.Length, to: e.From.Length}
+		m.watched[e.Chain] = w
+	}
+	if w.from == w.to && !w.busy {
+		if w.bad == nil && !w.tree.is(e.From) {
+			w.epoch = 0 // what it knows is of another chain than the one that was extended
+		}
+		w.from = e.From.Length
+	}
+	if w.epoch == m.epoch && w.from+int64(len(w.held)) == e.From.Length {
+		for i := range e.Records {
+			if m.held >= maxHeld {
+				break
+			}
+			w.held = append(w.held, e.Records[i])
+			m.held += size(&e.Records[i])
+		}
+	}
+	w.to = e.Head.Length
+	m.schedule(w)
+}
+
+// Listen says whether anyone wants events; records committed while nobody does are not told later.
+func (m *Monitor) Listen(on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listening = on; on {
+		return
+	}
+	for _, w := range m.watched {
+		if w.busy {
+			m.forget(w)
+		}
+	}
+	m.teller.list, m.checker.list = nil, nil
+}
+
+// Run emits events, for each chain in index order, until ctx is done; then it returns nil. emit is called by one goroutine and should
+// not block. A chain that cannot be read is tried again each second, and its events wait. Call Run once.
+func (m *Monitor) Run(ctx context.Context, emit func(Event)) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		for w := m.next(ctx, &m.checker); w != nil; w = m.next(ctx, &m.checker) {
+			m.check(ctx, w)
+		}
+	})
+	for w := m.next(ctx, &m.teller); w != nil; w = m.next(ctx, &m.teller) {
+		m.tell(ctx, w, emit)
+	}
+	return nil
+}
+
+// next waits for a chain in a queue; nil when ctx is done.
+func (m *Monitor) next(ctx context.Context, q *queue) *watch {
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		for len(q.list) > 0 {
+			w := q.list[0]
+			q.list = q.list[1:]
+			if m.watched[w.chain] == w {
+				m.mu.Unlock()
+				return w
+			}
+		}
+		m.mu.Unlock()
+		select {
+		case <-q.bell:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// known reports whether the state of a chain holds for the records before from.
+func (m *Monitor) known(w *watch) bool {
+	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from)
+}
+
+// schedule puts a chain that nobody has in hand where its next step is made.
+func (m *Monitor) schedule(w *watch) {
+	switch {
+	case w.busy || m.watched[w.chain] != w:
+	case w.from == w.to:
+		m.evict()
+	case m.known(w):
+		w.busy = true
+		m.teller.push(w)
+	default:
+		w.busy = true
+		m.checker.push(w)
+	}
+}
+
+// evict forgets an arbitrary chain with nothing to tell when there are too many.
+func (m *Monitor) evict() {
+	if len(m.watched) <= maxWatched {
+		return
+	}
+	for _, w := range m.watched {
+		if w.from == w.to && !w.busy {
+			m.forget(w)
+			return
+		}
+	}
+}
+
+func (m *Monitor) forget(w *watch) {
+	if w != nil {
+		m.takeHeld(w)
+		delete(m.watched, w.chain)
+	}
+}
+
+// takeHeld returns the records of w in memory, which m then no longer holds.
+func (m *Monitor) takeHeld(w *watch) []Record {
+	records := w.held
+	for i := range records {
+		m.held -= size(&records[i])
+	}
+	w.held = nil
+	return records
+}
+
+// size is about what a held record occupies.
+func size(r *Record) int { return 256 + len(r.Payload) + len(r.Delegation) }

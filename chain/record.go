@@ -1,0 +1,70 @@
+package chain
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+
+	"attestd/crypto/jcs"
+)
+
+// Record is one entry of a chain, as it stands on disk.
+type Record struct {
+	Index      int64
+	Timestamp  string
+	Payload    []byte // JSON {agentId, companyId, actionType, payload}, the inner payload byte for byte as sent
+	Delegation []byte // canonical JSON DelegationInfo; empty when there is none
+	Hash       Hash
+	Signature  [ed25519.SignatureSize]byte // over the 32 bytes of Hash
+}
+
+// AppendJSON appends the AttestationRecord of the API: no parsing, the stored bytes go out as they are.
+func (r *Record) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"index":`...)
+	dst = strconv.AppendInt(dst, r.Index, 10)
+	dst = append(dst, `,"timestamp":`...)
+	dst = jcs.AppendString(dst, r.Timestamp)
+	dst = append(dst, `,"payload":`...)
+	dst = append(dst, r.Payload...)
+	if len(r.Delegation) > 0 {
+		dst = append(dst, `,"delegation":`...)
+		dst = append(dst, r.Delegation...)
+	}
+	dst = append(dst, `,"hash":"`...)
+	dst = hex.AppendEncode(dst, r.Hash[:])
+	dst = append(dst, `","signature":"`...)
+	dst = base64.RawURLEncoding.AppendEncode(dst, r.Signature[:])
+	return append(dst, `"}`...)
+}
+
+// appendPreimage appends what the hash of r is taken of; canonical is the RFC 8785 form of r.Payload.
+func (r *Record) appendPreimage(dst, canonical []byte) []byte {
+	dst = strconv.AppendInt(dst, r.Index, 10)
+	dst = append(dst, '|')
+	dst = append(dst, r.Timestamp...)
+	dst = append(dst, '|')
+	dst = append(dst, canonical...)
+	if len(r.Delegation) > 0 {
+		dst = append(dst, '|')
+		dst = append(dst, r.Delegation...)
+	}
+	return dst
+}
+
+// seal hashes and signs a record that has its index and time.
+func (r *Record) seal(canonical []byte, key ed25519.PrivateKey) {
+	preimage := r.appendPreimage(make([]byte, 0, 64+len(canonical)+len(r.Delegation)), canonical)
+	r.Hash = sha256.Sum256(preimage)
+	copy(r.Signature[:], ed25519.Sign(key, r.Hash[:]))
+}
+
+// clone returns a copy that shares no memory with what a Reader lent.
+func (r *Record) clone() Record {
+	c := *r
+	c.Payload = bytes.Clone(r.Payload)
+	c.Delegation = bytes.Clone(r.Delegation)
+	return c
+}

@@ -1,0 +1,82 @@
+package chain_test
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"attestd/chain"
+)
+
+// The whole format on one page: what a stranger needs to check a record.
+func TestRecordFormat(t *testing.T) {
+	t.Parallel()
+	d := newDisk(1)
+	l := chain.NewLog(d, nil)
+	stop := run(t, l)
+	defer stop()
+	plain, err := l.Append(t.Context(), chain.Draft{
+		Chain: 1, Key: key,
+		Payload:   []byte(`{"agentId":"ä","companyId":"acme","actionType":"t","payload":{"b":1.50, "a":"\u003c"}}`),
+		Canonical: []byte(`{"actionType":"t","agentId":"ä","companyId":"acme","payload":{"a":"<","b":1.5}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	delegated, err := l.Append(t.Context(), chain.Draft{
+		Chain: 1, Key: key,
+		Payload:    []byte(`{"agentId":"a","companyId":"acme","actionType":"t","payload":null}`),
+		Canonical:  []byte(`{"actionType":"t","agentId":"a","companyId":"acme","payload":null}`),
+		Delegation: []byte(`{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"j"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range []struct {
+		record   chain.Record
+		preimage string
+		json     string
+	}{
+		{plain,
+			`0|` + plain.Timestamp + `|{"actionType":"t","agentId":"ä","companyId":"acme","payload":{"a":"<","b":1.5}}`,
+			`{"index":0,"timestamp":"` + plain.Timestamp + `","payload":{"agentId":"ä","companyId":"acme","actionType":"t","payload":{"b":1.50, "a":"\u003c"}}`},
+		{delegated,
+			`1|` + delegated.Timestamp + `|{"actionType":"t","agentId":"a","companyId":"acme","payload":null}|{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"j"}`,
+			`{"index":1,"timestamp":"` + delegated.Timestamp + `","payload":{"agentId":"a","companyId":"acme","actionType":"t","payload":null},"delegation":{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"j"}`},
+	} {
+		hash := sha256Sum(c.preimage)
+		if c.record.Hash != hash {
+			t.Errorf("hash = %s, want that of %s", c.record.Hash, c.preimage)
+		}
+		if !ed25519.Verify(public, hash[:], c.record.Signature[:]) {
+			t.Error("the signature is not over the 32 bytes of the hash")
+		}
+		want := c.json + `,"hash":"` + hex.EncodeToString(hash[:]) + `","signature":"` + base64.RawURLEncoding.EncodeToString(c.record.Signature[:]) + `"}`
+		if got := string(c.record.AppendJSON([]byte("x"))); got != "x"+want {
+			t.Errorf("JSON = %s\nwant x%s", got, want)
+		}
+		if !json.Valid([]byte(want)) {
+			t.Error("not JSON")
+		}
+	}
+	if v := verify(t, d, 1); !v.Valid || v.Length != 2 {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestFormatTime(t *testing.T) {
+	t.Parallel()
+	for want, in := range map[string]time.Time{
+		"2026-01-02T03:04:05.000Z": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		"2026-01-02T03:04:05.999Z": time.Date(2026, 1, 2, 3, 4, 5, 999_999_999, time.UTC), // cut off, not rounded
+		"2026-01-01T22:04:05.010Z": time.Date(2026, 1, 2, 3, 4, 5, 10_000_000, time.FixedZone("", 5*3600)),
+	} {
+		if got := chain.FormatTime(in); got != want {
+			t.Errorf("FormatTime(%v) = %s, want %s", in, got, want)
+		}
+	}
+}

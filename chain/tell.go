@@ -1,0 +1,108 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// check finds the state of a chain out from disk; it is the step of the checker.
+func (m *Monitor) check(ctx context.Context, w *watch) {
+	m.mu.Lock()
+	epoch, from, to := m.epoch, w.from, w.to
+	m.mu.Unlock()
+
+	verdict, before, err := m.examine(ctx, w.chain, from)
+	if err != nil {
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+	if err == nil && verdict.Valid && verdict.Length < to {
+		verdict = Verdict{Length: verdict.Length, FailedAt: verdict.Length, Reason: "committed records are no longer there"}
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.busy = false
+	if err == nil {
+		w.epoch, w.tree, w.bad = epoch, before, nil
+		if !verdict.Valid {
+			w.bad = &verdict
+		}
+	}
+	m.schedule(w)
+}
+
+func (m *Monitor) examine(ctx context.Context, chain, from int64) (Verdict, tree, error) {
+	key, err := m.key(ctx, chain)
+	if err != nil {
+		return Verdict{}, tree{}, err
+	}
+	return m.verifier.verifyInBackground(ctx, chain, key, from)
+}
+
+var errGap = errors.New("record is missing")
+
+// tell emits what is held of a chain in memory or else its next records on disk; it is the step of the teller.
+func (m *Monitor) tell(ctx context.Context, w *watch, emit func(Event)) {
+	m.mu.Lock()
+	if !m.known(w) { // since it was put into the queue
+		w.busy = false
+		m.schedule(w)
+		m.mu.Unlock()
+		return
+	}
+	records := m.takeHeld(w)
+	from, to := w.from, min(w.to, w.from+toldAtOnce)
+	if len(records) > 0 {
+		to = from + int64(len(records))
+	}
+	w.from = to // so that what is committed meanwhile can be held
+	epoch, bad, t := w.epoch, w.bad, w.tree.clone()
+	m.mu.Unlock()
+
+	told := from
+	one := func(r *Record) error {
+		verdict := Verdict{Length: r.Index + 1}
+		if bad != nil {
+			verdict.FailedAt, verdict.Reason = bad.FailedAt, bad.Reason
+		} else {
+			if r.Index != t.length {
+				return errGap
+			}
+			t.append(r.Hash, nil)
+			verdict.Valid, verdict.Root = true, t.root()
+		}
+		emit(Event{w.chain, *r, verdict})
+		told = r.Index + 1
+		return nil
+	}
+	var err error
+	if len(records) > 0 {
+		for i := 0; i < len(records) && err == nil; i++ {
+			err = one(&records[i])
+		}
+	} else {
+		err = m.reader.Records(ctx, w.chain, from, to, func(r *Record) error {
+			mine := r.clone()
+			return one(&mine)
+		})
+	}
+	if err == nil && bad != nil {
+		told = to // a chain that is known to be bad may have lost records
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.busy = false
+	switch {
+	case told != to: // the disk is not as this state says, or cannot be read: the checker shall see
+		m.takeHeld(w)
+		w.from, w.epoch = told, 0
+	case w.epoch == epoch:
+		w.tree = t
+	}
+	m.schedule(w)
+}

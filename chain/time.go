@@ -1,0 +1,16 @@
+package chain
+
+import "time"
+
+// timeLayout is of fixed width, so that timestamps sort as strings.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// FormatTime writes t as every timestamp of the service is written: UTC, milliseconds, Z.
+func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+// isTimestamp reports whether s is exactly what FormatTime writes. A timestamp from disk must be checked so: one that held a
+// bar could move the border between timestamp and payload without changing the hash of the record.
+func isTimestamp(s string) bool {
+	t, err := time.Parse(timeLayout, s)
+	return err == nil && FormatTime(t) == s
+}
