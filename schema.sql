@@ -1,0 +1,126 @@
+-- The database of attestd, version 1.
+--
+-- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
+-- It holds private keys and API keys in clear: protect the file as you would protect them.
+--
+-- Times are text, ISO 8601 in UTC with milliseconds, or Unix seconds where a token carries them so.
+-- Hashes are the 32 raw bytes of SHA-256; use hex() to read them.
+
+-- What was fixed when the file was made: service_name and trust_domain. Both are part of what was signed.
+CREATE TABLE setting (
+  name  TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The tenants. id numbers the company's chain. A company never changes and never goes.
+-- seed is the Ed25519 private key (RFC 8032 §5.1.5) that signs the company's records and tokens.
+CREATE TABLE company (
+  id            INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 8388607),
+  company_id    TEXT NOT NULL UNIQUE,
+  registered_at TEXT NOT NULL,
+  metadata      TEXT,
+  seed          BLOB NOT NULL CHECK (length(seed) = 32)
+) STRICT;
+
+-- The chains. Record number i of company c is the row with id = c << 40 | i:
+--   SELECT id & 1099511627775 AS i, * FROM record WHERE id >> 40 = (SELECT id FROM company WHERE company_id = 'acme');
+-- payload and delegation are the very bytes that the API returns. hash covers their canonical forms (RFC 8785):
+--   hash = SHA-256(i | "|" | timestamp | "|" | payload [ | "|" | delegation ])
+-- signature is Ed25519 over the 32 bytes of hash. The small columns stand first, so that reading hashes never walks a long payload.
+CREATE TABLE record (
+  id         INTEGER PRIMARY KEY,
+  hash       BLOB NOT NULL CHECK (length(hash) = 32),
+  signature  BLOB NOT NULL CHECK (length(signature) = 64),
+  timestamp  TEXT NOT NULL,
+  payload    TEXT NOT NULL,
+  delegation TEXT
+) STRICT;
+
+-- Roots of the perfect subtrees of 2^level records (level 8, 16, 24, 32) whose first record is number idx << level.
+-- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain.
+CREATE TABLE node (
+  company INTEGER NOT NULL REFERENCES company (id),
+  level   INTEGER NOT NULL CHECK (level IN (8, 16, 24, 32)),
+  idx     INTEGER NOT NULL,
+  hash    BLOB NOT NULL CHECK (length(hash) = 32),
+  PRIMARY KEY (company, level, idx)
+) STRICT, WITHOUT ROWID;
+
+-- The state of each chain after its last record, written in the transaction that wrote the record. Records cut off the end are
+-- found by it. frontier is the roots of the perfect subtrees that make up the tree, the largest first, 32 bytes each.
+CREATE TABLE head (
+  company   INTEGER PRIMARY KEY REFERENCES company (id),
+  length    INTEGER NOT NULL,
+  root      BLOB NOT NULL CHECK (length(root) = 32),
+  frontier  BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  timestamp TEXT NOT NULL
+) STRICT;
+
+-- API keys. The API lists full keys, so they are kept; they are looked up by SHA-256 only.
+CREATE TABLE api_key (
+  id         INTEGER PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  hash       BLOB NOT NULL UNIQUE,
+  key        TEXT NOT NULL,
+  label      TEXT,
+  created_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX api_key_company ON api_key (company);
+
+-- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is only their SHA-256.
+CREATE TABLE oauth_client (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  client_id   TEXT NOT NULL UNIQUE,
+  secret_hash BLOB NOT NULL CHECK (length(secret_hash) = 32),
+  created_at  TEXT NOT NULL
+) STRICT;
+CREATE INDEX oauth_client_company ON oauth_client (company);
+
+CREATE TABLE oauth_token (
+  hash       BLOB PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  expires_at INTEGER NOT NULL -- Unix milliseconds
+) STRICT, WITHOUT ROWID;
+CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
+
+-- Registered agents.
+CREATE TABLE agent (
+  company       INTEGER NOT NULL REFERENCES company (id),
+  agent_id      TEXT NOT NULL,
+  registered_at TEXT NOT NULL,
+  metadata      TEXT,
+  PRIMARY KEY (company, agent_id)
+) STRICT, WITHOUT ROWID;
+
+-- Every passport issued, and its revocation. scopes is a JSON array; issued_at and expires_at are Unix seconds.
+CREATE TABLE passport (
+  id         INTEGER PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  jti        TEXT NOT NULL UNIQUE,
+  agent_id   TEXT NOT NULL,
+  scopes     TEXT NOT NULL,
+  issued_at  INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  revoked_at TEXT,
+  reason     TEXT
+) STRICT;
+CREATE INDEX passport_issued ON passport (company, issued_at);
+CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
+
+-- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to cheat can drop a trigger;
+-- against them stand the hashes, the signatures and `attestd verify`.
+CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+CREATE TRIGGER record_no_delete BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+CREATE TRIGGER record_no_replace BEFORE INSERT ON record WHEN EXISTS (SELECT 1 FROM record WHERE id = NEW.id)
+  BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+CREATE TRIGGER node_no_update BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
+CREATE TRIGGER node_no_delete BEFORE DELETE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.company <> OLD.company
+  BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TRIGGER head_no_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
+CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
+
+PRAGMA application_id = 1635021684; -- "atst"
+PRAGMA user_version = 1;

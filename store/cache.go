@@ -1,0 +1,53 @@
+package store
+
+import "sync"
+
+// cache is a bounded map of what was read from the file. Who fills it takes the generation before reading; put does nothing when
+// anything was forgotten since. So what a deletion has taken out cannot be put back by a lookup that overtook it.
+type cache[K comparable, V any] struct {
+	max int
+
+	mu         sync.RWMutex
+	m          map[K]V
+	generation uint64
+}
+
+func (c *cache[K, V]) get(k K) (V, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	v, ok := c.m[k]
+	return v, ok
+}
+
+// now returns the generation to hand to put.
+func (c *cache[K, V]) now() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.generation
+}
+
+// put keeps v. A full cache starts over: one that fits never pays, and one that does not loses little.
+func (c *cache[K, V]) put(generation uint64, k K, v V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if generation != c.generation {
+		return
+	}
+	if c.m == nil || len(c.m) >= c.max {
+		c.m = make(map[K]V)
+	}
+	c.m[k] = v
+}
+
+// forget takes keys out, all of them when none is named.
+func (c *cache[K, V]) forget(keys ...K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	if len(keys) == 0 {
+		c.m = nil
+	}
+	for _, k := range keys {
+		delete(c.m, k)
+	}
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// busyTimeout is how long, in milliseconds, a connection waits for a lock that another process holds.
+const busyTimeout = "5000"
+
+// The ways to open a file. Each waits for locks, syncs every commit and takes no misspelt column for a string.
+const (
+	modeWriter = "_journal_mode=WAL" // the one connection that writes; sets WAL again on a copied or restored file
+	modeCreate = "mode=rw&_journal_mode=DELETE"
+	modeReader = "mode=rw&_query_only=1" // beside the writer of this process
+	modeRead   = "mode=ro"               // beside a writer elsewhere, or none
+)
+
+// connect prepares to open the file at path, which must be absolute. The file: scheme is what makes SQLite heed mode.
+func connect(path, mode string) (*sql.DB, error) {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive letter
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: mode +
+		"&_txlock=immediate&_busy_timeout=" + busyTimeout + "&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"}
+	return sql.Open("sqlite", u.String())
+}
+
+// conn is one connection to the file and the statements that it has prepared. One goroutine at a time uses it.
+//
+// Its statements run under a context that nobody can cancel: an interrupted write would take the other writes of its commit
+// with it, and a watched read costs a goroutine. Who reads long looks at its own context between rows.
+type conn struct {
+	sql   *sql.Conn
+	stmts map[string]*sql.Stmt // by their text, which is constant
+	fatal error                // the first error after which SQLite may have ended the transaction; see isConstraint
+}
+
+func dial(ctx context.Context, db *sql.DB) (*conn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, sentinel(err)
+	}
+	return &conn{sql: c, stmts: make(map[string]*sql.Stmt)}, nil
+}
+
+func (c *conn) close() error {
+	for _, s := range c.stmts {
+		s.Close()
+	}
+	return c.sql.Close()
+}
+
+func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if s, ok := c.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := c.sql.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	c.stmts[query] = s
+	return s, nil
+}
+
+// failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of it.
+func (c *conn) failed(err error) error {
+	err = sentinel(err)
+	if c.fatal == nil && !isConstraint(err) && !errors.Is(err, ErrNotFound) {
+		c.fatal = err
+	}
+	return err
+}
+
+// exec runs a statement and returns the number of rows that it changed.
+func (c *conn) exec(query string, args ...any) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, c.failed(err)
+	}
+	return r.RowsAffected()
+}
+
+// one reads the first row of a query into dest; ErrNotFound when there is none.
+func (c *conn) one(dest []any, query string, args ...any) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	if err := s.QueryRowContext(context.Background(), args...).Scan(dest...); err != nil {
+		return c.failed(err)
+	}
+	return nil
+}
+
+// each calls row for every row of a query. An error of row ends it and is returned as it is.
+func (c *conn) each(row func(*sql.Rows) error, query string, args ...any) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.Background(), args...)
+	if err != nil {
+		return c.failed(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return c.failed(err)
+	}
+	return nil
+}

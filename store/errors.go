@@ -1,0 +1,59 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Sentinels. All are wrapped with context; test with errors.Is.
+var (
+	ErrNotFound    = errors.New("not found")
+	ErrExists      = errors.New("exists already")
+	ErrLastKey     = errors.New("the last API key of a company cannot be deleted")
+	ErrRevoked     = errors.New("revoked already")
+	ErrBadClient   = errors.New("unknown client or wrong secret")
+	ErrUnavailable = errors.New("storage unavailable") // disk full, I/O error, busy for too long: nothing was acknowledged
+
+	ErrInUse   = errors.New("database in use")            // another process serves it
+	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
+	ErrNewer   = errors.New("written by a newer attestd") // likewise
+	ErrCorrupt = errors.New("database is corrupt")        // likewise
+	ErrRefused = errors.New("refused")                    // target exists, wrong service name or trust domain
+)
+
+// resultCode is the extended result code of SQLite behind err (https://www.sqlite.org/rescode.html), 0 when there is none.
+func resultCode(err error) int {
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
+		return e.Code()
+	}
+	return 0
+}
+
+// isConstraint: one statement was refused for what it says. Any other error of SQLite may have ended the whole transaction.
+func isConstraint(err error) bool { return resultCode(err)&0xff == sqlite3.SQLITE_CONSTRAINT }
+
+func isDuplicate(err error) bool {
+	code := resultCode(err)
+	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+}
+
+// sentinel puts the sentinel that an error of the driver stands for in front of it. It goes by result code, never by text.
+func sentinel(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	switch resultCode(err) & 0xff {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
+		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}
+
+func isBusy(err error) bool { return resultCode(err)&0xff == sqlite3.SQLITE_BUSY }

@@ -1,0 +1,144 @@
+package store_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+var (
+	ctx = context.Background()
+	now = time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.UTC)
+)
+
+func schema(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile("../schema.sql")
+	must(t, err)
+	return string(text)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// got returns v; it ends the test on an error.
+func got[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func open(t testing.TB, path string) *store.Store {
+	t.Helper()
+	s, err := store.Open(ctx, path, schema(t), cred.Domain{})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// fresh opens a new database and says where it is.
+func fresh(t testing.TB) (*store.Store, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	return open(t, path), path
+}
+
+func company(t testing.TB, s *store.Store, id string) (*store.Company, store.APIKey) {
+	t.Helper()
+	c, key, err := s.CreateCompany(ctx, id, nil, now)
+	must(t, err)
+	return c, key
+}
+
+// other opens the file as another program would, and runs statements. It is a stranger to the store.
+func other(t testing.TB, path string, statements ...string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=5000"}).String())
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	for _, s := range statements {
+		_, err := db.Exec(s)
+		must(t, err)
+	}
+	return db
+}
+
+// unguarded are the statements that let a stranger change records.
+var unguarded = []string{"DROP TRIGGER record_no_update", "DROP TRIGGER record_no_delete", "DROP TRIGGER head_only_grows"}
+
+// attest appends n true records to the chain of c, as the service does.
+func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
+	t.Helper()
+	run, stop := context.WithCancel(ctx)
+	log := chain.NewLog(s, nil)
+	done := make(chan error, 1)
+	go func() { done <- log.Run(run) }()
+	defer func() { stop(); <-done }()
+	answers := make(chan error)
+	var next atomic.Int64
+	for range 32 {
+		go func() {
+			for next.Add(1) <= int64(n) {
+				if _, err := log.Append(ctx, draft(c)); err != nil {
+					answers <- err
+					return
+				}
+			}
+			answers <- nil
+		}()
+	}
+	for range 32 {
+		must(t, <-answers)
+	}
+}
+
+func draft(c *store.Company) chain.Draft {
+	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","payload":{"ok":true}}`)
+	return chain.Draft{Chain: c.Chain, Key: c.Key, Payload: payload, Canonical: payload}
+}
+
+// extension adds n records to head without meaning: the store keeps what it is given.
+func extension(number int64, from chain.Head, n int) chain.Extension {
+	e := chain.Extension{Chain: number, From: from, Head: chain.Head{Length: from.Length + int64(n), Timestamp: chain.FormatTime(now)}}
+	for i := from.Length; i < e.Head.Length; i++ {
+		h := sha256.Sum256(fmt.Append(nil, "record ", number, " ", i))
+		r := chain.Record{Index: i, Timestamp: e.Head.Timestamp, Hash: h, Payload: fmt.Appendf(nil, `{"n": %d}`, i)}
+		copy(r.Signature[:], h[:])
+		if i%3 == 0 {
+			r.Delegation = []byte(`{"act":null}`)
+		}
+		e.Records = append(e.Records, r)
+	}
+	e.Head.Root = sha256.Sum256(fmt.Append(nil, "root ", e.Head.Length))
+	e.Head.Frontier = []chain.Hash{e.Head.Root, {1}}
+	return e
+}
+
+func length(t testing.TB, s *store.Store, c *store.Company) int64 {
+	t.Helper()
+	h, err := s.Head(ctx, c.Chain)
+	must(t, err)
+	return h.Length
+}
+
+func ptr(s string) *string { return &s }
+
+func raw(s string) json.RawMessage { return json.RawMessage(s) }

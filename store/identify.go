@@ -1,0 +1,157 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"attestd/crypto/cred"
+)
+
+// applicationID and schemaVersion are what schema.sql sets at its end. schemaVersion 1 is the first, so that nothing is ever migrated
+// yet; the second brings, in Open, a step from 1 to 2 in one transaction.
+const (
+	applicationID = 0x61747374 // "atst"
+	schemaVersion = 1
+)
+
+// The header of a database file (https://www.sqlite.org/fileformat2.html#the_database_header).
+const (
+	headerSize     = 100
+	magic          = "SQLite format 3\x00"
+	userVersionAt  = 60
+	applicationsAt = 68
+)
+
+// identify says what the file at path is, without changing it: ErrNotFound when there is none or it is empty, ErrForeign, ErrNewer,
+// ErrCorrupt. A foreign file is read, not opened: to open a database in WAL mode is to lay files beside it.
+func identify(ctx context.Context, path string) (cred.Domain, error) {
+	header, err := readHeader(path)
+	if err != nil {
+		return cred.Domain{}, err
+	}
+	switch {
+	case len(header) == 0:
+		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrNotFound)
+	case !bytes.HasPrefix(header, []byte(magic)):
+		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrForeign)
+	case len(header) < headerSize:
+		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrCorrupt)
+	case binary.BigEndian.Uint32(header[applicationsAt:]) != applicationID:
+		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrForeign)
+	}
+	if err := checkVersion(path, int64(binary.BigEndian.Uint32(header[userVersionAt:]))); err != nil {
+		return cred.Domain{}, err
+	}
+	db, err := connect(path, lookMode(path))
+	if err != nil {
+		return cred.Domain{}, err
+	}
+	defer db.Close()
+	c, err := dial(ctx, db)
+	if err != nil {
+		return cred.Domain{}, fmt.Errorf("%s: %w", path, err)
+	}
+	defer c.close()
+	return readSettings(c, path)
+}
+
+// lookMode is how to look into the file at path and leave no trace. A file at rest has no journal beside it and is read as if it could not
+// change. One with a write-ahead log is in use, or was when its server was killed. A rollback journal is there when an edit of a stranger, or
+// Restore, was killed; until it is rolled back the file means nothing.
+func lookMode(path string) string {
+	switch left := leftovers(path); {
+	case len(left) == 0:
+		return modeRead + "&immutable=1"
+	case slices.Contains(left, path+"-journal"):
+		return modeReader
+	}
+	return modeRead
+}
+
+func readHeader(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", path, ErrForeign)
+	}
+	header := make([]byte, headerSize)
+	n, err := io.ReadFull(f, header)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	return header[:n], nil
+}
+
+func checkVersion(path string, v int64) error {
+	switch {
+	case v > schemaVersion:
+		return fmt.Errorf("%s: %w: schema %d, this one knows %d", path, ErrNewer, v, schemaVersion)
+	case v < schemaVersion:
+		return fmt.Errorf("%s: %w: schema %d", path, ErrCorrupt, v)
+	}
+	return nil
+}
+
+// readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header does. It reads a little of every table,
+// which finds files cut short or overwritten; finding all damage takes a full check.
+func readSettings(c *conn, path string) (cred.Domain, error) {
+	var d cred.Domain
+	var version int64
+	err := c.one([]any{&version}, "PRAGMA user_version")
+	if err == nil {
+		if err := checkVersion(path, version); err != nil {
+			return d, err
+		}
+		err = c.one([]any{&d.Service, &d.TrustDomain}, `SELECT
+			(SELECT value FROM setting WHERE name = 'service_name'), (SELECT value FROM setting WHERE name = 'trust_domain')`)
+	}
+	for _, table := range tables {
+		if err == nil {
+			err = c.each(func(*sql.Rows) error { return nil }, "SELECT * FROM "+table+" LIMIT 1")
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, ErrUnavailable), errors.Is(err, ErrCorrupt):
+	default: // no such table, no such setting
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if err != nil {
+		return d, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent", "passport"}
+
+// absolute resolves path to one name for one file, so that a link to a database meets the lock of that database.
+func absolute(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // the file is not there yet
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, filepath.Base(path)), nil
+}

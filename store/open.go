@@ -1,0 +1,178 @@
+// Package store keeps everything in one SQLite file.
+//
+// A Store has one connection that writes and a few that read. All writes go through the group commit of writer; each method
+// has its SQL beside it. What the tables mean is said in schema.sql.
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gofrs/flock"
+	"modernc.org/sqlite"
+
+	"attestd/crypto/cred"
+)
+
+// readers is the number of connections that read.
+const readers = 8
+
+// Store is an open database. It implements chain.Storage and chain.Reader.
+type Store struct {
+	domain cred.Domain
+	lock   *flock.Flock // nil in a read-only store, as is writer
+	writer *writer
+	db     *sql.DB
+	idle   chan *conn // the readers that are free
+	told   atomic.Int64
+
+	companies   cache[string, *Company] // by companyId
+	chains      cache[int64, *Company]  // by number
+	credentials cache[[sha256.Size]byte, credential]
+}
+
+// Without this, any code of the process that opens and closes the database file would drop SQLite's locks on it. Only Linux has it, and
+// no harm is done elsewhere.
+var useOFDLocks = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
+
+// Open opens the database at path for serving, as its only server: it takes the lock beside the file, creates the file (0600) with
+// schema when there is none, and migrates an older one. The service name and trust domain of d are fixed at creation; an empty field
+// of d means "what the file says, or the default for a new one". ErrInUse, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
+func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, err error) {
+	useOFDLocks()
+	if path, err = absolute(path); err != nil {
+		return nil, err
+	}
+	// Once before the lock, so that no lock file is laid beside what is not ours, and once when nobody else can act on the answer.
+	if _, err := identify(ctx, path); err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	l, err := lock(path)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore()
+	s.lock = l
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.domain, err = identify(ctx, path)
+	if errors.Is(err, ErrNotFound) {
+		if err := create(ctx, path, schema, d); err != nil {
+			return nil, err
+		}
+		s.domain, err = identify(ctx, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.Service != "" && d.Service != s.domain.Service || d.TrustDomain != "" && d.TrustDomain != s.domain.TrustDomain {
+		return nil, fmt.Errorf("%w: %s belongs to service %q in trust domain %q, for good; asked for %q in %q",
+			ErrRefused, path, s.domain.Service, s.domain.TrustDomain, d.Service, d.TrustDomain)
+	}
+
+	db, err := connect(path, modeWriter)
+	if err != nil {
+		return nil, err
+	}
+	if s.writer, err = newWriter(ctx, db, s.forget); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, s.openReaders(ctx, path, modeReader)
+}
+
+// OpenReadOnly opens an existing database beside a running server, or without one. It never writes, creates or migrates.
+// ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt.
+func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
+	useOFDLocks()
+	if path, err = absolute(path); err != nil {
+		return nil, err
+	}
+	s := newStore()
+	if s.domain, err = identify(ctx, path); err != nil {
+		return nil, err
+	}
+	if err := s.openReaders(ctx, path, modeRead); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func newStore() *Store {
+	s := &Store{idle: make(chan *conn, readers)}
+	s.companies.max, s.chains.max, s.credentials.max = 16384, 16384, 16384
+	return s
+}
+
+func (s *Store) openReaders(ctx context.Context, path, mode string) (err error) {
+	if s.db, err = connect(path, mode); err != nil {
+		return err
+	}
+	for range readers {
+		c, err := dial(ctx, s.db)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		s.idle <- c
+	}
+	return nil
+}
+
+// Close checkpoints the write-ahead log and releases the lock. No other method may be running.
+func (s *Store) Close() error {
+	var errs []error
+	for len(s.idle) > 0 {
+		errs = append(errs, (<-s.idle).close())
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// Domain is the service name and trust domain fixed in the file.
+func (s *Store) Domain() cred.Domain { return s.domain }
+
+// read runs fn on a connection of the reader pool.
+func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
+	select {
+	case c := <-s.idle:
+		defer func() { s.idle <- c }()
+		return fn(c)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write runs fn in a transaction; see writer.do. ctx only keeps work out that nobody waits for any more.
+func (s *Store) write(ctx context.Context, fn func(*conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.writer == nil {
+		return fmt.Errorf("%w: the database is open for reading only", ErrRefused)
+	}
+	return s.writer.do(fn)
+}
+
+// forget drops all that was remembered of the file, for someone else has written it.
+func (s *Store) forget() {
+	s.companies.forget()
+	s.chains.forget()
+	s.credentials.forget()
+}

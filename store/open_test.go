@@ -1,0 +1,249 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+func TestFirstStartMakesAFileForItsOwnerOnly(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	company(t, s, "acme")
+	if d := s.Domain(); d.Service != "service" || d.TrustDomain != "attestd.local" {
+		t.Errorf("domain of a new file: %+v", d)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		info, err := os.Stat(path + suffix)
+		must(t, err)
+		if mode := info.Mode().Perm(); mode != 0o600 && runtime.GOOS != "windows" {
+			t.Errorf("mode of the database%s: %o", suffix, mode)
+		}
+	}
+	must(t, s.Close())
+	if files := list(t, filepath.Dir(path)); files != "attestd.db attestd.db.lock" {
+		t.Errorf("files after a clean stop: %s", files)
+	}
+}
+
+func list(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestNamesThatNeedEscaping(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b.db", "50%.db", "what?mode=memory.db", "x#y.db", "ü&_pragma=x.db"} {
+		path := filepath.Join(t.TempDir(), name)
+		s := open(t, path)
+		company(t, s, "acme")
+		must(t, s.Close())
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestAnEmptyFileIsANewDatabase(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	must(t, os.WriteFile(path, nil, 0o644))
+	s := open(t, path)
+	company(t, s, "acme")
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+func TestDomainIsFixedAtFirstStart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	s, err := store.Open(ctx, path, schema(t), cred.Domain{TrustDomain: "example.org", Service: "notary"})
+	must(t, err)
+	must(t, s.Close())
+	for name, d := range map[string]cred.Domain{
+		"neither": {}, "both": {TrustDomain: "example.org", Service: "notary"}, "one": {Service: "notary"},
+	} {
+		s, err := store.Open(ctx, path, schema(t), d)
+		must(t, err)
+		if s.Domain() != (cred.Domain{TrustDomain: "example.org", Service: "notary"}) {
+			t.Errorf("%s: %+v", name, s.Domain())
+		}
+		must(t, s.Close())
+	}
+	for _, d := range []cred.Domain{{Service: "service"}, {TrustDomain: "attestd.local"}} {
+		if _, err := store.Open(ctx, path, schema(t), d); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "notary") {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	bad := filepath.Join(t.TempDir(), "attestd.db")
+	if _, err := store.Open(ctx, bad, schema(t), cred.Domain{Service: "Not A Name"}); err == nil {
+		t.Error("a bad service name was taken")
+	}
+	if _, err := os.Stat(bad); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused start left a file: %v", err)
+	}
+}
+
+func TestASecondServerIsRefused(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		link = path // where links need a privilege
+	}
+	for _, p := range []string{path, link} {
+		if _, err := store.Open(ctx, p, schema(t), cred.Domain{}); !errors.Is(err, store.ErrInUse) {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	company(t, s, "acme") // and the first is none the worse
+	must(t, s.Close())
+	open(t, path)
+}
+
+// What is not ours, too new, or damaged stays as it is, byte for byte, and nothing appears beside it.
+func TestFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	ours := func(t *testing.T, statements ...string) []byte {
+		s, path := fresh(t)
+		c, _ := company(t, s, "acme")
+		attest(t, s, c, 300)
+		must(t, s.Close())
+		db := other(t, path, append(statements, "PRAGMA wal_checkpoint(TRUNCATE)")...)
+		must(t, db.Close())
+		return got(os.ReadFile(path))(t)
+	}
+	foreign := func(t *testing.T, mode string) []byte {
+		path := filepath.Join(t.TempDir(), "other.db")
+		db := other(t, path, "PRAGMA journal_mode = "+mode, "CREATE TABLE record (id INTEGER PRIMARY KEY)")
+		must(t, db.Close())
+		return got(os.ReadFile(path))(t)
+	}
+	for name, test := range map[string]struct {
+		content []byte
+		want    error
+	}{
+		"text":                      {[]byte("dear diary\n"), store.ErrForeign},
+		"long text":                 {bytes.Repeat([]byte("dear diary\n"), 1000), store.ErrForeign},
+		"another's database":        {foreign(t, "DELETE"), store.ErrForeign},
+		"another's in WAL mode":     {foreign(t, "WAL"), store.ErrForeign},
+		"newer":                     {ours(t, "PRAGMA user_version = 2"), store.ErrNewer},
+		"older than the first":      {ours(t, "PRAGMA user_version = 0"), store.ErrCorrupt},
+		"a table gone":              {ours(t, "DROP TABLE agent"), store.ErrCorrupt},
+		"settings gone":             {ours(t, "DELETE FROM setting"), store.ErrCorrupt},
+		"magic and nothing else":    {[]byte("SQLite format 3\x00"), store.ErrCorrupt},
+		"first page only":           {ours(t)[:4096], store.ErrCorrupt},
+		"schema overwritten":        {scribble(ours(t), 100, 4096), store.ErrCorrupt},
+		"everything but the header": {scribble(ours(t), 4096, 1<<20), store.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "attestd.db")
+			must(t, os.WriteFile(path, test.content, 0o640))
+			_, err := store.Open(ctx, path, schema(t), cred.Domain{})
+			if !errors.Is(err, test.want) {
+				t.Errorf("Open: %v", err)
+			}
+			if _, err := store.OpenReadOnly(ctx, path); !errors.Is(err, test.want) {
+				t.Errorf("OpenReadOnly: %v", err)
+			}
+			if !bytes.Equal(got(os.ReadFile(path))(t), test.content) {
+				t.Error("the file has changed")
+			}
+			if files := list(t, dir); files != "attestd.db" {
+				t.Errorf("left beside it: %s", files)
+			}
+		})
+	}
+}
+
+func scribble(b []byte, from, to int) []byte {
+	for i := from; i < min(to, len(b)); i++ {
+		b[i] = 0xa5
+	}
+	return b
+}
+
+func TestADirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	if _, err := store.Open(ctx, t.TempDir(), schema(t), cred.Domain{}); !errors.Is(err, store.ErrForeign) {
+		t.Error(err)
+	}
+}
+
+// A write-ahead log that outlived its database would be played into the new one.
+func TestALostDatabasesLogIsNotTaken(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	must(t, os.WriteFile(path+"-wal", []byte("what is left"), 0o600))
+	if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "-wal") {
+		t.Error(err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	if _, err := store.OpenReadOnly(ctx, filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("no file: %v", err)
+	}
+	s, path := fresh(t)
+	c, key := company(t, s, "acme")
+	attest(t, s, c, 3)
+
+	beside, err := store.OpenReadOnly(ctx, path)
+	must(t, err)
+	attest(t, s, c, 2) // what is committed later is seen as well
+	if n := length(t, beside, c); n != 5 {
+		t.Errorf("beside a writer: length %d", n)
+	}
+	if k, err := beside.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
+		t.Errorf("first key: %v, %v", k, err)
+	}
+	if _, err := beside.CreateKey(ctx, c, nil, now); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("write: %v", err)
+	}
+	must(t, beside.Close())
+	attest(t, s, c, 1)
+	must(t, s.Close())
+
+	before := got(os.ReadFile(path))(t)
+	alone, err := store.OpenReadOnly(ctx, path)
+	must(t, err)
+	if n := length(t, alone, c); n != 6 {
+		t.Errorf("without a writer: length %d", n)
+	}
+	must(t, alone.Close())
+	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
+		t.Error("reading has changed the file")
+	}
+	open(t, path)
+}
+
+// A copy made with cp, or a restored file, is in the rollback mode of SQLite; serving it puts it in WAL mode again.
+func TestOpenSetsWALAgain(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	must(t, s.Close())
+	must(t, other(t, path, "PRAGMA journal_mode = DELETE").Close())
+	s = open(t, path)
+	company(t, s, "acme")
+	if _, err := os.Stat(path + "-wal"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"attestd/chain"
+)
+
+// Head implements chain.Storage.
+func (s *Store) Head(ctx context.Context, number int64) (h chain.Head, err error) {
+	h, _, err = s.Tip(ctx, number)
+	return h, err
+}
+
+// Tip implements chain.Reader: one statement, so one snapshot.
+func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
+	var root, frontier []byte
+	var last sql.NullInt64
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &last}, `SELECT length, root, frontier, timestamp,
+			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM head WHERE company = ?`,
+			recordID(number, 0), recordID(number, indexMask), number)
+	})
+	if err != nil {
+		return chain.Head{}, 0, fmt.Errorf("head of chain %d: %w", number, err)
+	}
+	h.Frontier = splitHashes(frontier)
+	fill(h.Root[:], root)
+	if last.Valid {
+		next = last.Int64&indexMask + 1
+	}
+	return h, next, nil
+}
+
+// Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as yield takes: callers read short ranges.
+func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	var r chain.Record
+	var id int64
+	var hash, signature, payload, delegation sql.RawBytes
+	row := func(rows *sql.Rows) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := rows.Scan(&id, &hash, &signature, &r.Timestamp, &payload, &delegation); err != nil {
+			return fmt.Errorf("records of chain %d: %w", number, err)
+		}
+		r.Index = id & indexMask
+		fill(r.Hash[:], hash)
+		fill(r.Signature[:], signature)
+		r.Payload, r.Delegation = payload, delegation
+		return yield(&r)
+	}
+	return s.read(ctx, func(c *conn) error {
+		return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ?`,
+			recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
+	})
+}
+
+// Hashes implements chain.Reader; it costs one statement and to-from rows. What is missing wraps chain.ErrMissing.
+func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to int64) ([]chain.Hash, error) {
+	if from < 0 || to > indexMask+1 || from > to {
+		return nil, fmt.Errorf("hashes [%d, %d) of chain %d: %w", from, to, number, chain.ErrMissing)
+	}
+	hashes := make([]chain.Hash, 0, to-from)
+	var index int64
+	var hash sql.RawBytes
+	row := func(rows *sql.Rows) error {
+		if err := rows.Scan(&index, &hash); err != nil {
+			return err
+		}
+		if index&indexMask != from+int64(len(hashes)) {
+			return fmt.Errorf("hash %d: %w", from+int64(len(hashes)), chain.ErrMissing)
+		}
+		var h chain.Hash
+		fill(h[:], hash)
+		hashes = append(hashes, h)
+		return nil
+	}
+	err := s.read(ctx, func(c *conn) error {
+		if level == 0 {
+			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
+		}
+		return c.each(row, `SELECT idx, hash FROM node WHERE company = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
+			number, level, from, to)
+	})
+	if err == nil && int64(len(hashes)) < to-from {
+		err = fmt.Errorf("hash %d: %w", from+int64(len(hashes)), chain.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("level %d of chain %d: %w", level, number, err)
+	}
+	return hashes, nil
+}
+
+// fill copies a stored hash or signature. One of a wrong length, which only a changed file can hold, reads as zeroes, which no
+// check accepts: to verification that is a bad record, not a read that failed.
+func fill(dst, stored []byte) {
+	clear(dst)
+	if len(stored) == len(dst) {
+		copy(dst, stored)
+	}
+}

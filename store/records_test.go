@@ -1,0 +1,186 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+var (
+	_ chain.Storage = (*store.Store)(nil)
+	_ chain.Reader  = (*store.Store)(nil)
+)
+
+func read(t testing.TB, s *store.Store, number, from, to int64) (all []chain.Record) {
+	t.Helper()
+	must(t, s.Records(ctx, number, from, to, func(r *chain.Record) error {
+		c := *r
+		c.Payload, c.Delegation = bytes.Clone(r.Payload), bytes.Clone(r.Delegation)
+		all = append(all, c)
+		return nil
+	}))
+	return all
+}
+
+func TestExtendAndRead(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	a, _ := company(t, s, "a")
+	b, _ := company(t, s, "b")
+	if h := got(s.Head(ctx, a.Chain))(t); !reflect.DeepEqual(h, chain.Head{Root: chain.EmptyHead().Root, Frontier: []chain.Hash{}}) {
+		t.Errorf("head of a new chain: %+v", h)
+	}
+	first := []chain.Extension{extension(a.Chain, chain.EmptyHead(), 3), extension(b.Chain, chain.EmptyHead(), 1)}
+	first[0].Nodes = []chain.Node{{Level: 8, Index: 0, Hash: chain.Hash{8}}, {Level: 8, Index: 1, Hash: chain.Hash{9}}}
+	_, err := s.Extend(ctx, first)
+	must(t, err)
+	second := extension(a.Chain, first[0].Head, 2)
+	_, err = s.Extend(ctx, []chain.Extension{second})
+	must(t, err)
+	must(t, s.Close())
+	s = open(t, path)
+
+	want := append(first[0].Records, second.Records...)
+	if r := read(t, s, a.Chain, 0, 5); !reflect.DeepEqual(r, want) {
+		t.Errorf("records:\n%v\nwant\n%v", r, want)
+	}
+	for _, r := range [][2]int64{{0, 1}, {1, 4}, {3, 99}, {-5, 2}, {4, 1 << 60}, {2, 2}, {5, 9}, {3, 1}} {
+		lo, hi := min(max(r[0], 0), 5), min(r[1], 5)
+		var part []chain.Record
+		if lo < hi {
+			part = want[lo:hi]
+		}
+		if records := read(t, s, a.Chain, r[0], r[1]); !reflect.DeepEqual(records, part) {
+			t.Errorf("records [%d, %d): %v", r[0], r[1], records)
+		}
+	}
+	head, next, err := s.Tip(ctx, a.Chain)
+	if err != nil || next != 5 || !reflect.DeepEqual(head, second.Head) {
+		t.Errorf("tip: %+v, %d, %v", head, next, err)
+	}
+	hashes, err := s.Hashes(ctx, a.Chain, 0, 1, 4)
+	if err != nil || !reflect.DeepEqual(hashes, []chain.Hash{want[1].Hash, want[2].Hash, want[3].Hash}) {
+		t.Errorf("hashes: %v, %v", hashes, err)
+	}
+	hashes, err = s.Hashes(ctx, a.Chain, 8, 0, 2)
+	if err != nil || !reflect.DeepEqual(hashes, []chain.Hash{{8}, {9}}) {
+		t.Errorf("nodes: %v, %v", hashes, err)
+	}
+	for _, test := range []struct {
+		level    int
+		from, to int64
+	}{{0, 3, 6}, {0, 5, 6}, {0, -1, 2}, {0, 3, 2}, {8, 1, 3}, {16, 0, 1}} {
+		if _, err := s.Hashes(ctx, a.Chain, test.level, test.from, test.to); !errors.Is(err, chain.ErrMissing) {
+			t.Errorf("hashes %+v: %v", test, err)
+		}
+	}
+	if _, err := s.Head(ctx, 99); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("head of no chain: %v", err)
+	}
+}
+
+func TestRecordsStops(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	_, err := s.Extend(ctx, []chain.Extension{extension(c.Chain, chain.EmptyHead(), 10)})
+	must(t, err)
+	enough := errors.New("enough")
+	seen := 0
+	err = s.Records(ctx, c.Chain, 0, 10, func(*chain.Record) error { seen++; return enough })
+	if err != enough || seen != 1 {
+		t.Errorf("yield's own error: %v after %d", err, seen)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	seen = 0
+	err = s.Records(canceled, c.Chain, 0, 10, func(*chain.Record) error { seen++; cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || seen != 1 {
+		t.Errorf("canceled: %v after %d", err, seen)
+	}
+}
+
+// A batch is written whole or not at all.
+func TestExtendRefuses(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	a, _ := company(t, s, "a")
+	b, _ := company(t, s, "b")
+	good := extension(a.Chain, chain.EmptyHead(), 2)
+	stale := extension(b.Chain, chain.Head{Length: 1}, 1)
+	root := extension(b.Chain, chain.Head{Root: chain.Hash{1}}, 1)
+	nobody := extension(99, chain.EmptyHead(), 1)
+	for name, bad := range map[string]chain.Extension{"length": stale, "root": root, "no such chain": nobody} {
+		if _, err := s.Extend(ctx, []chain.Extension{good, bad}); !errors.Is(err, chain.ErrStale) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := length(t, s, a); n != 0 || len(read(t, s, a.Chain, 0, 9)) != 0 {
+			t.Errorf("%s: half a batch was written", name)
+		}
+	}
+	_, err := s.Extend(ctx, []chain.Extension{good})
+	must(t, err)
+	if _, err := s.Extend(ctx, []chain.Extension{good}); !errors.Is(err, chain.ErrStale) {
+		t.Errorf("twice: %v", err)
+	}
+	// A head that a stranger has set back, with the records still there.
+	other(t, path, append(unguarded, fmt.Sprintf("UPDATE head SET length = 0, root = x'%s' WHERE company = %d", chain.EmptyHead().Root, a.Chain))...)
+	if _, err := s.Extend(ctx, []chain.Extension{good}); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("over records: %v", err)
+	}
+	if _, next, err := s.Tip(ctx, a.Chain); err != nil || next != 2 {
+		t.Errorf("next %d, %v", next, err)
+	}
+}
+
+func TestRecordsAreAppendOnlyForStrangersToo(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	e := extension(c.Chain, chain.EmptyHead(), 2)
+	e.Nodes = []chain.Node{{Level: 8}}
+	_, err := s.Extend(ctx, []chain.Extension{e})
+	must(t, err)
+	db := other(t, path)
+	for _, statement := range []string{
+		"UPDATE record SET payload = '{}'",
+		"DELETE FROM record WHERE id & 1",
+		"REPLACE INTO record SELECT * FROM record",
+		"UPDATE node SET hash = zeroblob(32)",
+		"DELETE FROM node",
+		"UPDATE head SET length = 1",
+		"UPDATE head SET root = zeroblob(32)",
+		"DELETE FROM head",
+		"UPDATE company SET seed = zeroblob(32)",
+		"DELETE FROM company",
+	} {
+		if _, err := db.Exec(statement); err == nil {
+			t.Errorf("%s: went through", statement)
+		}
+	}
+}
+
+// What a stranger did to a record is for the verifier to judge: it is read, not refused.
+func TestChangedRecordsCanBeRead(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 5)
+	other(t, path, append(unguarded, "PRAGMA ignore_check_constraints = 1",
+		"UPDATE record SET hash = hash || x'00' WHERE id & 7 = 1",
+		"UPDATE record SET signature = x'' WHERE id & 7 = 2",
+		"DELETE FROM record WHERE id & 7 = 4")...)
+	records := read(t, s, c.Chain, 0, 5)
+	if len(records) != 4 || records[1].Hash != (chain.Hash{}) || records[2].Signature != [64]byte{} {
+		t.Errorf("read: %v", records)
+	}
+	err := s.VerifyAll(ctx, "acme", 1, nil, nil)
+	if bad := (*store.VerifyError)(nil); !errors.As(err, &bad) || bad.Company != "acme" || bad.Index != 1 {
+		t.Errorf("verify: %v", err)
+	}
+}
