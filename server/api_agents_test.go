@@ -1,0 +1,117 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestRegisterAgent(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	const register, notSegment = "POST /v1/agents/register", `{"error":"…agentId…A-Z…a-z…0-9…"}`
+	table(t, []row{
+		{
+			does: "an agent is registered and gets an SVID", as: acme, call: register, body: `{"agentId":"bot","metadata":{"model":"m-1"}}`,
+			status: 201, gets: `{"agentId":"bot","spiffeId":"spiffe://attestd.local/company/acme/agent/bot","svid":"<token>","registeredAt":"<time>"}`,
+			sets: []string{"Cache-Control: no-store"},
+		},
+		{does: "null metadata is none", as: acme, call: register, body: `{"agentId":"plain","metadata":null}`, status: 201, gets: `"<anything>"`},
+		{does: "metadata is no array", as: acme, call: register, body: `{"agentId":"m","metadata":[1]}`, status: 400, gets: `{"error":"…metadata…"}`},
+		{does: "metadata is no string", as: acme, call: register, body: `{"agentId":"m","metadata":""}`, status: 400, gets: `{"error":"…metadata…"}`},
+		{does: "agentId is missing", as: acme, call: register, body: `{"metadata":{}}`, status: 400, gets: `{"error":"…agentId…"}`},
+		{does: "the body is missing", as: acme, call: register, status: 400, gets: `{"error":"…agentId…"}`},
+		{does: "agentId is a number", as: acme, call: register, body: `{"agentId":1}`, status: 400, gets: `{"error":"…agentId…"}`},
+		{does: "agentId is null", as: acme, call: register, body: `{"agentId":null}`, status: 400, gets: `{"error":"…agentId…"}`},
+		{does: "agentId is empty", as: acme, call: register, body: `{"agentId":""}`, status: 400, gets: `{"error":"…agentId…"}`},
+		{does: "agentId has a slash", as: acme, call: register, body: `{"agentId":"a/b"}`, status: 400, gets: notSegment},
+		{does: "agentId is two dots", as: acme, call: register, body: `{"agentId":".."}`, status: 400, gets: notSegment},
+		{does: "agentId has an umlaut", as: acme, call: register, body: `{"agentId":"bär"}`, status: 400, gets: notSegment},
+		{does: "agentId has 129 characters", as: acme, call: register, body: `{"agentId":"` + strings.Repeat("a", 129) + `"}`, status: 400, gets: notSegment},
+		{does: "the body is not JSON", as: acme, call: register, body: `{`, status: 400, gets: `{"error":"…"}`},
+		{does: "something follows the body", as: acme, call: register, body: `{"agentId":"x"}x`, status: 400, gets: `{"error":"…"}`},
+		{does: "a stranger registers none", as: s.anyone(), call: register, body: `{"agentId":"x"}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+
+		{
+			does: "an agent is read", as: acme, call: "GET /v1/agents/bot",
+			status: 200, gets: `{"agentId":"bot","spiffeId":"spiffe://attestd.local/company/acme/agent/bot","companyId":"acme","registeredAt":"<time>","metadata":{"model":"m-1"}}`,
+		},
+		{
+			does: "without metadata if it has none", as: acme, call: "GET /v1/agents/plain",
+			status: 200, gets: `{"agentId":"plain","spiffeId":"spiffe://attestd.local/company/acme/agent/plain","companyId":"acme","registeredAt":"<time>"}`,
+		},
+		{does: "an unknown agent", as: acme, call: "GET /v1/agents/nobody", status: 404, gets: `{"error":"Agent not found: nobody"}`},
+		{does: "a name that no agent can have", as: acme, call: "GET /v1/agents/a%2Fb", status: 404, gets: `{"error":"…"}`},
+		{
+			does: "an agent gets a fresh SVID", as: acme, call: "GET /v1/agents/bot/svid",
+			status: 200, gets: `{"agentId":"bot","spiffeId":"spiffe://attestd.local/company/acme/agent/bot","svid":"<token>"}`,
+			sets: []string{"Cache-Control: no-store"},
+		},
+		{does: "an unknown agent gets none", as: acme, call: "GET /v1/agents/nobody/svid", status: 404, gets: `{"error":"Agent not found: nobody"}`},
+	})
+}
+
+// SVIDs are signed with the company's key and last for an hour; each is a new one.
+func TestAgentSVID(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	first := acme.agent(t, "bot")
+	second := acme.do(t, "GET /v1/agents/bot/svid", "").status(200).str("svid")
+	for _, svid := range []string{first, second} {
+		acme.checkSVID(t, svid, "spiffe://attestd.local/company/acme/agent/bot")
+	}
+	if first == second {
+		t.Error("the second SVID is the first")
+	}
+}
+
+// A second registration replaces the first: time and metadata are the new ones, and there is still one agent.
+func TestRegisterAgentAgain(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	for _, step := range []struct{ body, known string }{
+		{`{"agentId":"bot","metadata":{"version":1,"old":true}}`, `,"metadata":{"version":1,"old":true}`},
+		{`{"agentId":"bot","metadata":{"version":2}}`, `,"metadata":{"version":2}`},
+		{`{"agentId":"bot"}`, ``},
+	} {
+		registered := acme.do(t, "POST /v1/agents/register", step.body).status(201).str("registeredAt")
+		want := `{"agentId":"bot","spiffeId":"<anything>","companyId":"acme","registeredAt":"` + registered + `"` + step.known + `}`
+		acme.do(t, "GET /v1/agents/bot", "").gets(200, want)
+		acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[`+want+`]}`)
+	}
+}
+
+// An addition to the specification: agents in pages, ordered by ID.
+func TestListAgents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[]}`)
+	for _, id := range []string{"c", "a", "e", "b", "d"} {
+		acme.agent(t, id)
+	}
+	var seen []string
+	for cursor, pages := "", 0; ; pages++ {
+		r := acme.do(t, "GET /v1/agents?limit=2"+cursor, "").status(200)
+		for i := range r.at("agents").([]any) {
+			seen = append(seen, r.str("agents", i, "agentId"))
+		}
+		next, more := r.json.(map[string]any)["next"]
+		if !more {
+			break
+		}
+		if pages > 3 {
+			t.Fatal("the pages do not end")
+		}
+		cursor = "&cursor=" + next.(string)
+	}
+	if got := strings.Join(seen, ""); got != "abcde" {
+		t.Errorf("pages gave %q", got)
+	}
+	for _, limit := range []string{"0", "-1", "1001", "1.5", "ten", "99999999999999999999"} {
+		acme.do(t, fmt.Sprintf("GET /v1/agents?limit=%s", limit), "").gets(400, `{"error":"…limit…"}`)
+	}
+	acme.do(t, "GET /v1/agents?limit=1000", "").status(200)
+	s.anyone().do(t, "GET /v1/agents", "").gets(401, `{"error":"Unauthorized"}`)
+}

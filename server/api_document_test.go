@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// document is web/openapi.yaml, and the way from a request to its operation there.
+var document = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// obeysDocument holds an answer against the document. Streams and line-by-line JSON are beyond its means; a path or method
+// that is not in the document must be answered by a JSON error.
+func obeysDocument(req *http.Request, status int, header http.Header, raw []byte) error {
+	router, err := document()
+	if err != nil {
+		return err
+	}
+	if status == http.StatusSwitchingProtocols || req.Method == http.MethodHead || header.Get("Content-Type") == "application/x-ndjson" {
+		return nil
+	}
+	route, params, err := router.FindRoute(req)
+	if errors.Is(err, routers.ErrPathNotFound) || errors.Is(err, routers.ErrMethodNotAllowed) || status == http.StatusMethodNotAllowed {
+		return outsideDocument(status, raw)
+	}
+	if err != nil {
+		return err
+	}
+	return openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route},
+		Status:                 status,
+		Header:                 header,
+		Body:                   io.NopCloser(bytes.NewReader(raw)),
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
+	})
+}
+
+func outsideDocument(status int, raw []byte) error {
+	var body map[string]any
+	err := json.Unmarshal(raw, &body)
+	if text, _ := body["error"].(string); err != nil || text == "" || len(body) != 1 {
+		return fmt.Errorf("want a JSON object with error alone, got %s", raw)
+	}
+	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed && status != http.StatusTooManyRequests {
+		return fmt.Errorf("status %d for something that is not in the document", status)
+	}
+	return nil
+}
+
+// isSecret says by the name of a JSON member whether its value is one.
+func isSecret(name string) bool {
+	switch strings.ToLower(name) {
+	case "apikey", "key", "clientsecret", "client_secret", "access_token", "token", "svid", "passport",
+		"subject_token", "actor_token", "delegation":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package server_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// These tests read and write tokens with nothing but the standard library, so that they do not judge the server by its own code.
+
+var b64 = base64.RawURLEncoding
+
+// publicKey is a company's key as a stranger learns it.
+func (c caller) publicKey(t testing.TB) ed25519.PublicKey {
+	t.Helper()
+	return readPEM(t, c.anyone().do(t, "GET /v1/ca/public-key?companyId="+c.id, "").status(200).str("pem"))
+}
+
+func readPEM(t testing.TB, text string) ed25519.PublicKey {
+	t.Helper()
+	block, rest := pem.Decode([]byte(text))
+	if block == nil || len(rest) > 0 {
+		t.Fatalf("not one PEM block: %q", text)
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	must(t, err)
+	return key.(ed25519.PublicKey)
+}
+
+// privateKey is a company's key as only the file has it.
+func (c caller) privateKey(t testing.TB) ed25519.PrivateKey {
+	t.Helper()
+	company, err := c.store.Company(t.Context(), c.id)
+	must(t, err)
+	return company.Key
+}
+
+func (c caller) kid(t testing.TB) string {
+	t.Helper()
+	return c.anyone().do(t, "GET /v1/ca/public-key?companyId="+c.id, "").status(200).str("kid")
+}
+
+// open checks the signature of a token and returns what it says.
+func open(t testing.TB, token string, key ed25519.PublicKey) (header, claims map[string]any) {
+	t.Helper()
+	part := strings.Split(token, ".")
+	if len(part) != 3 {
+		t.Fatalf("a token of %d parts", len(part))
+	}
+	signature, err := b64.DecodeString(part[2])
+	must(t, err)
+	if !ed25519.Verify(key, []byte(part[0]+"."+part[1]), signature) {
+		t.Fatal("the signature of a token is wrong")
+	}
+	for i, v := range []*map[string]any{&header, &claims} {
+		raw, err := b64.DecodeString(part[i])
+		must(t, err)
+		must(t, json.Unmarshal(raw, v))
+	}
+	return header, claims
+}
+
+// mint makes a token with any header and claims.
+func mint(t testing.TB, key ed25519.PrivateKey, header, claims any) string {
+	t.Helper()
+	h, err := json.Marshal(header)
+	must(t, err)
+	c, err := json.Marshal(claims)
+	must(t, err)
+	return signRaw(key, string(h), string(c))
+}
+
+func signRaw(key ed25519.PrivateKey, header, claims string) string {
+	signed := b64.EncodeToString([]byte(header)) + "." + b64.EncodeToString([]byte(claims))
+	return signed + "." + b64.EncodeToString(ed25519.Sign(key, []byte(signed)))
+}
+
+// object is a JSON object to be changed.
+type object = map[string]any
+
+// but is an object with other values for some members; nil takes a member away.
+func but(o object, changes object) object {
+	o = maps.Clone(o)
+	for name, value := range changes {
+		if value == nil {
+			delete(o, name)
+		} else {
+			o[name] = value
+		}
+	}
+	return o
+}
+
+// svidHeader and svidClaims are those of a good SVID or delegation token.
+func (c caller) svidHeader(t testing.TB) object {
+	return object{"alg": "EdDSA", "kid": c.kid(t), "typ": "JWT"}
+}
+
+func svidClaims(sub string) object {
+	now := time.Now().Unix()
+	return object{
+		"iss": "spiffe://attestd.local/ca", "sub": sub, "aud": []string{"service"},
+		"iat": now, "nbf": now, "exp": now + 3600, "jti": uuid.NewString(),
+	}
+}
+
+// checkSVID holds an SVID against the decisions: header, claims, lifetime and signature.
+func (c caller) checkSVID(t testing.TB, token, sub string) {
+	t.Helper()
+	header, claims := open(t, token, c.publicKey(t))
+	same(t, "header", header, object{"alg": "EdDSA", "kid": c.kid(t), "typ": "JWT"})
+	same(t, "claims", claims, `{"iss":"spiffe://attestd.local/ca","sub":"`+sub+`","aud":["service"],"iat":"<number>","nbf":"<number>","exp":"<number>","jti":"<uuid>"}`)
+	checkTimes(t, claims, 3600)
+}
+
+// checkTimes demands that a token was issued just now and lasts for so many seconds.
+func checkTimes(t testing.TB, claims map[string]any, seconds float64) {
+	t.Helper()
+	iat, nbf, exp := claims["iat"].(float64), claims["nbf"].(float64), claims["exp"].(float64)
+	if now := float64(time.Now().Unix()); iat > now || iat < now-60 {
+		t.Errorf("iat %v is not now, %v", iat, now)
+	}
+	if nbf != iat || exp != iat+seconds {
+		t.Errorf("iat %v, nbf %v and exp %v, want a lifetime of %v", iat, nbf, exp, seconds)
+	}
+}
+
+// same compares a value with another, or with a shape.
+func same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	shape, isShape := want.(string)
+	if !isShape {
+		raw, err := json.Marshal(want)
+		must(t, err)
+		shape = string(raw)
+	}
+	raw, err := json.Marshal(got)
+	must(t, err)
+	if err := like(t, shape, raw); err != nil {
+		t.Errorf("%s: %v\n%s", what, err, raw)
+	}
+}
+
+func otherKey(t testing.TB) ed25519.PrivateKey {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	return key
+}

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxDepth is how deep a caller's value may nest; a body is one object around it.
+const maxDepth = 128
+
+// object is a JSON object as a caller sent it: each member's value, verbatim.
+type object map[string]jsontext.Value
+
+// object reads the body, which must be one JSON object or nothing. Duplicate members anywhere, invalid UTF-8,
+// lone surrogates and trailing data are refused with the place where they stand.
+func (c *call) object() (object, error) {
+	raw, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return object{}, nil
+	}
+	return parseObject(raw)
+}
+
+func (c *call) read() ([]byte, error) {
+	var buf bytes.Buffer
+	if n := c.ContentLength; n > 0 && n <= c.s.MaxBody {
+		buf.Grow(int(n) + bytes.MinRead) // room for the read that finds the end
+	}
+	if _, err := buf.ReadFrom(http.MaxBytesReader(c.w, c.Body, c.s.MaxBody)); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, err
+		}
+		return nil, fail(http.StatusBadRequest, "Request body could not be read to its end")
+	}
+	return buf.Bytes(), nil
+}
+
+func parseObject(raw []byte) (object, error) {
+	if depth(raw) > maxDepth+1 {
+		return nil, fail(http.StatusBadRequest, fmt.Sprintf("Malformed JSON: nested deeper than %d", maxDepth))
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw)) // a Buffer is decoded in place
+	if dec.PeekKind() != '{' {
+		if _, err := dec.ReadValue(); err != nil {
+			return nil, malformed(err)
+		}
+		return nil, fail(http.StatusBadRequest, "Request body must be a JSON object")
+	}
+	o := make(object, 4)
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, malformed(err)
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, malformed(err)
+		}
+		key := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, malformed(err)
+		}
+		o[key] = value.Clone()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, malformed(err)
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return nil, fail(http.StatusBadRequest, "Malformed JSON: data after the end of the object")
+	}
+	return o, nil
+}
+
+// malformed says where a body stops being JSON, and why; of what stands there it shows a character or a member's name at most.
+func malformed(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return badJSON(string(syntax.JSONPointer), fmt.Sprintf("%s (byte %d)", strings.TrimPrefix(syntax.Err.Error(), "jsontext: "), syntax.ByteOffset))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return badJSON("", "unexpected end of the body")
+	}
+	return badJSON("", "not valid JSON")
+}
+
+func badJSON(pointer, reason string) error {
+	return fail(http.StatusBadRequest, fmt.Sprintf("Malformed JSON at %q: %s", pointer, reason))
+}
+
+// depth counts how deep the containers of src nest, without asking whether src is valid.
+func depth(src []byte) int {
+	deepest, now, inString := 0, 0, false
+	for i := 0; i < len(src); i++ {
+		switch b := src[i]; {
+		case inString && b == '\\':
+			i++
+		case b == '"':
+			inString = !inString
+		case inString:
+		case b == '{' || b == '[':
+			now++
+			deepest = max(deepest, now)
+		case b == '}' || b == ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// has says whether a member is there and not null.
+func (o object) has(name string) bool {
+	v, ok := o[name]
+	return ok && v.Kind() != 'n'
+}
+
+// text returns a member that is a non-empty string.
+func (o object) text(name string) (string, bool) {
+	v, ok := o[name]
+	if !ok || v.Kind() != '"' {
+		return "", false
+	}
+	var s string
+	if json.Unmarshal(v, &s) != nil {
+		return "", false
+	}
+	return s, s != ""
+}
+
+// need returns a member that must be a non-empty string.
+func (o object) need(name string) (string, error) {
+	s, ok := o.text(name)
+	if !ok {
+		return "", fail(http.StatusBadRequest, "Missing or invalid field: "+name+" is required")
+	}
+	return s, nil
+}
+
+// optional returns a member that may be absent or null but else must be a string.
+func (o object) optional(name string) (*string, error) {
+	if !o.has(name) {
+		return nil, nil
+	}
+	if o[name].Kind() != '"' {
+		return nil, fail(http.StatusBadRequest, "Invalid field: "+name+" must be a string")
+	}
+	s, _ := o.text(name)
+	return &s, nil
+}
+
+// metadata returns the member of that name, which must be an object when it is there.
+func (o object) metadata() (json.RawMessage, error) {
+	if !o.has("metadata") {
+		return nil, nil
+	}
+	if o["metadata"].Kind() != '{' {
+		return nil, fail(http.StatusBadRequest, "Invalid field: metadata must be an object")
+	}
+	return json.RawMessage(o["metadata"]), nil
+}
+
+// maxText is the length of free text that is stored with a record, in characters.
+const maxText = 256
+
+func checkText(name, value string) error {
+	if utf8.RuneCountInString(value) > maxText {
+		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: %s must have 1 to %d characters", name, maxText))
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// apiError is an answer that is not a success: what the client is told, and what only the log is told.
+type apiError struct {
+	Status      int
+	Message     string // "error"
+	Code        string // "code", machine-readable; mostly ""
+	Description string // "error_description", of the OAuth token endpoint alone
+	Header      http.Header
+	cause       error // for the log
+}
+
+func (e *apiError) Error() string { return e.Message }
+func (e *apiError) Unwrap() error { return e.cause }
+
+func fail(status int, message string) *apiError {
+	return &apiError{Status: status, Message: message}
+}
+
+// with adds a header to the answer.
+func (e *apiError) with(name, value string) *apiError {
+	if e.Header == nil {
+		e.Header = http.Header{}
+	}
+	e.Header.Set(name, value)
+	return e
+}
+
+func unauthorized() *apiError {
+	return fail(http.StatusUnauthorized, "Unauthorized").with("WWW-Authenticate", "Bearer")
+}
+
+// errorBody is the JSON of every error.
+type errorBody struct {
+	Error       string `json:"error"`
+	Code        string `json:"code,omitempty"`
+	Description string `json:"error_description,omitempty"`
+	RequestID   string `json:"requestId,omitempty"` // of 5xx, to be found in the log
+}
+
+// classify is the one place where an error gets its status. What it does not know is a 500 that tells the client nothing.
+func classify(err error) *apiError {
+	var known *apiError
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &tooLarge):
+		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, chain.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+		return &apiError{
+			Status: http.StatusServiceUnavailable, cause: err,
+			Message: "Service Unavailable: the request was not carried out; try again later",
+			Header:  http.Header{"Retry-After": {"1"}},
+		}
+	default:
+		return &apiError{Status: http.StatusInternalServerError, Message: "Internal Server Error", cause: err}
+	}
+}

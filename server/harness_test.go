@@ -1,0 +1,191 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"attestd/crypto/cred"
+	"attestd/server"
+	"attestd/store"
+)
+
+// service is the server as its users meet it: a database in a temporary folder behind a listener on loopback.
+// Rate limits are off. When the test ends it is stopped, and its log is searched for every secret that went over the wire.
+type service struct {
+	url     string
+	path    string       // of the database
+	store   *store.Store // for what no answer shows: private keys, and tokens issued in the past
+	handler http.Handler // the same server without a socket, for callers from elsewhere
+	log     *journal
+	client  *http.Client
+	stop    func() // stops it before the end of the test
+}
+
+// start runs a service on a new database.
+func start(t testing.TB, change ...func(*server.Config)) *service {
+	t.Helper()
+	return startOn(t, filepath.Join(t.TempDir(), "attestd.db"), cred.Domain{}, change...)
+}
+
+// startOn runs a service on the database at path.
+func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*server.Config)) *service {
+	t.Helper()
+	_, err := document()
+	must(t, err)
+	schema, err := os.ReadFile("../schema.sql")
+	must(t, err)
+	db, err := store.Open(t.Context(), path, string(schema), domain)
+	must(t, err)
+	log := &journal{}
+	cfg := server.Config{
+		Store:           db,
+		Version:         "1.2.3-test",
+		MaxBody:         1 << 20,
+		RecoverEndpoint: true,
+		Log:             slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.Level(-100)})),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	srv := server.New(cfg)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- srv.Run(ctx, ln) }()
+
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32}
+	s := &service{
+		url:     "http://" + ln.Addr().String(),
+		path:    path,
+		store:   db,
+		handler: srv.Handler(),
+		log:     log,
+		client: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	s.stop = sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+		if leaked := log.leaks(); len(leaked) > 0 {
+			t.Errorf("the log shows %d secrets, the first in this line:\n%s", len(leaked), leaked[0])
+		}
+	})
+	t.Cleanup(s.stop)
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// caller is somebody who talks to a service: a company with its credential, or nobody in particular.
+type caller struct {
+	*service
+	id         string // companyId
+	credential string // "" sends none
+}
+
+// anyone has no credential.
+func (s *service) anyone() caller { return caller{service: s} }
+
+// company registers a company and speaks for it with its bootstrap key.
+func (s *service) company(t testing.TB, id string) caller {
+	t.Helper()
+	r := s.anyone().do(t, "POST /v1/companies", `{"companyId":"`+id+`"}`).status(201)
+	return caller{s, id, r.str("apiKey")}
+}
+
+// with is the same company with another credential.
+func (c caller) with(credential string) caller { c.credential = credential; return c }
+
+// agent registers an agent and returns its SVID.
+func (c caller) agent(t testing.TB, id string) string {
+	t.Helper()
+	return c.do(t, "POST /v1/agents/register", `{"agentId":"`+id+`"}`).status(201).str("svid")
+}
+
+// passport issues a passport to a registered agent. body may be "".
+func (c caller) passport(t testing.TB, agent, body string) string {
+	t.Helper()
+	return c.do(t, "POST /v1/agents/"+agent+"/passport", body).status(201).str("passport")
+}
+
+// do sends a request. call is "METHOD path", body is sent as it stands, and each header is "Name: value".
+// The answer is held against web/openapi.yaml before anyone sees it.
+func (c caller) do(t testing.TB, call, body string, headers ...string) *reply {
+	t.Helper()
+	req := c.request(t, call, body, headers...)
+	res, err := c.client.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	must(t, err)
+	return c.reply(t, req, res.StatusCode, res.Header, raw)
+}
+
+func (c caller) request(t testing.TB, call, body string, headers ...string) *http.Request {
+	t.Helper()
+	method, path, _ := strings.Cut(call, " ")
+	req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
+	must(t, err)
+	if c.credential != "" {
+		req.Header.Set("Authorization", "Bearer "+c.credential)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			req.Host = value
+			continue
+		}
+		req.Header.Add(name, value)
+	}
+	c.log.secretsOfRequest(req, body)
+	return req
+}
+
+func (c caller) reply(t testing.TB, req *http.Request, status int, header http.Header, raw []byte) *reply {
+	t.Helper()
+	r := &reply{t: t, call: req.Method + " " + req.URL.Path, code: status, header: header, raw: raw}
+	if strings.HasPrefix(header.Get("Content-Type"), "application/json") && req.Method != "HEAD" {
+		if err := json.Unmarshal(raw, &r.json); err != nil {
+			t.Fatalf("%s: %d with a body that is not JSON: %v\n%s", r.call, status, err, raw)
+		}
+		c.log.secretsOf(r.json)
+	}
+	if header.Get("X-Request-ID") == "" {
+		t.Errorf("%s: %d without X-Request-ID", r.call, status)
+	}
+	if err := obeysDocument(req, status, header, raw); err != nil {
+		t.Errorf("%s: the answer is not the one of web/openapi.yaml:\n%v\n%s", r.call, err, short(raw))
+	}
+	return r
+}
+
+func short(raw []byte) []byte {
+	if len(raw) > 2000 {
+		return append(bytes.Clone(raw[:2000]), "…"...)
+	}
+	return raw
+}

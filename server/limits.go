@@ -1,0 +1,230 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tier names the limit that a route falls under.
+type tier int
+
+const (
+	standard tier = iota
+	sensitive
+	attestTier
+)
+
+// Limits are the requests that one key may make in any 60 seconds, by tier. A tier of zero is not limited.
+type Limits struct{ Sensitive, Attest, Standard int }
+
+// maxLimit keeps one counter's log within 8 MB.
+const maxLimit = 1_000_000
+
+// ParseLimits reads "sensitive=10,attest=100,standard=1000" in any order, where a tier left out keeps the figure shown here,
+// or "off". Each number is from 1 to 1,000,000.
+func ParseLimits(s string) (Limits, error) {
+	if s == "off" {
+		return Limits{}, nil
+	}
+	l := Limits{Sensitive: 10, Attest: 100, Standard: 1000}
+	seen := make(map[string]bool)
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			return Limits{}, fmt.Errorf("rate limits: want tier=number or off, not %q", part)
+		}
+		var limit *int
+		switch name {
+		case "sensitive":
+			limit = &l.Sensitive
+		case "attest":
+			limit = &l.Attest
+		case "standard":
+			limit = &l.Standard
+		default:
+			return Limits{}, fmt.Errorf("rate limits: unknown tier %q; the tiers are sensitive, attest and standard", name)
+		}
+		if seen[name] {
+			return Limits{}, fmt.Errorf("rate limits: tier %s is given twice", name)
+		}
+		seen[name] = true
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > maxLimit {
+			return Limits{}, fmt.Errorf("rate limits: %s must be a number from 1 to %d, not %q", name, maxLimit, value)
+		}
+		*limit = n
+	}
+	return l, nil
+}
+
+const (
+	window = 60 * time.Second
+
+	// What the counters may hold together. Idle ones go by themselves after one window, so that these bounds only matter
+	// when so many keys call within a minute.
+	maxCounters = 20_000
+	maxSlots    = 4 << 20 // logged calls, of 8 bytes
+)
+
+// limiter keeps, for each tier and key, the times of the calls admitted in the last 60 seconds. One lock covers everything:
+// a call holds it for about a tenth of a microsecond, so that shards would buy nothing.
+type limiter struct {
+	limits [3]int // by tier
+
+	mu       sync.Mutex
+	epoch    time.Time // of the first call; times are kept as distances from it, which no change of the wall clock moves
+	counters map[counterKey]*counter
+	recent   counter // ring of all counters by their last call: next is the latest, prev the one idle for longest
+	slots    int     // sum of len(counter.log)
+}
+
+type counterKey struct {
+	tier tier
+	key  string
+}
+
+func newLimiter(l Limits) *limiter {
+	lim := &limiter{counters: make(map[counterKey]*counter)}
+	lim.limits[standard], lim.limits[sensitive], lim.limits[attestTier] = l.Standard, l.Sensitive, l.Attest
+	lim.recent.next, lim.recent.prev = &lim.recent, &lim.recent
+	return lim
+}
+
+// take counts a call of key and says whether it may go on. Calls that may not are not logged, so that they never extend the window.
+//
+// When there are too many counters, the one whose last call (admitted or not) lies furthest back is forgotten, and its key
+// starts with an empty window. Nothing can be gained by causing that: it takes 20,000 other keys, each with a window of its own.
+func (l *limiter) take(t tier, key string, now time.Time) quota {
+	limit := l.limits[t]
+	if limit == 0 {
+		return quota{ok: true}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.epoch.IsZero() {
+		l.epoch = now
+	}
+	at := now.Sub(l.epoch)
+	c := l.counter(counterKey{t, key})
+	at = max(at, c.last) // callers read the clock before they get the lock; a log stays in order
+	c.last = at
+	c.expire(at - window)
+	ok := c.used < limit
+	if ok {
+		l.slots += c.push(at, limit)
+	}
+	l.tidy(at, c)
+	return quota{limit: limit, remaining: limit - c.used, reset: now.Add(c.oldest() + window - at), ok: ok}
+}
+
+// counter finds or makes the counter of k and puts it first.
+func (l *limiter) counter(k counterKey) *counter {
+	c := l.counters[k]
+	if c == nil {
+		k.key = strings.Clone(k.key) // it outlives the request that it is a part of
+		c = &counter{key: k}
+		l.counters[k] = c
+	} else {
+		c.unlink()
+	}
+	c.next, c.prev = l.recent.next, &l.recent
+	c.next.prev, c.prev.next = c, c
+	return c
+}
+
+// tidy drops idle counters, a few a call, and whatever is over the bounds, but never the one just used.
+func (l *limiter) tidy(at time.Duration, used *counter) {
+	for dropped := 0; ; dropped++ {
+		c := l.recent.prev
+		idle := at-c.last >= window && dropped < 4
+		if c == used || !idle && len(l.counters) <= maxCounters && l.slots <= maxSlots {
+			return
+		}
+		c.unlink()
+		delete(l.counters, c.key)
+		l.slots -= len(c.log)
+	}
+}
+
+// counter is the log of one key in one tier: a ring that grows with use up to the limit.
+type counter struct {
+	key        counterKey
+	next, prev *counter
+	last       time.Duration // of the last call, admitted or not
+	log        []time.Duration
+	first      int // place of the oldest entry
+	used       int
+}
+
+func (c *counter) unlink() { c.next.prev, c.prev.next = c.prev, c.next }
+
+func (c *counter) oldest() time.Duration { return c.log[c.first] }
+
+// expire forgets the entries at or before t.
+func (c *counter) expire(t time.Duration) {
+	for c.used > 0 && c.oldest() <= t {
+		c.used--
+		if c.first++; c.first == len(c.log) {
+			c.first = 0
+		}
+	}
+}
+
+// push logs a call and returns by how many slots the ring grew.
+func (c *counter) push(at time.Duration, limit int) (grown int) {
+	if c.used == len(c.log) {
+		bigger := make([]time.Duration, min(max(4, 2*c.used), limit))
+		n := copy(bigger, c.log[c.first:])
+		copy(bigger[n:], c.log[:c.first])
+		grown = len(bigger) - len(c.log)
+		c.log, c.first = bigger, 0
+	}
+	place := c.first + c.used
+	if place >= len(c.log) {
+		place -= len(c.log)
+	}
+	c.log[place] = at
+	c.used++
+	return grown
+}
+
+// quota is what take answers.
+type quota struct {
+	limit, remaining int       // a limit of 0 is none
+	reset            time.Time // when the oldest call in the window expires
+	ok               bool
+}
+
+// header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now is the time given to take.
+func (q quota) header(h http.Header, now time.Time) {
+	if q.limit == 0 {
+		return
+	}
+	// One string and one slice carry all three values: this runs on every response.
+	var space [48]byte
+	b := strconv.AppendInt(space[:0], int64(q.limit), 10)
+	i := len(b)
+	b = strconv.AppendInt(b, int64(q.remaining), 10)
+	j := len(b)
+	b = strconv.AppendInt(b, unixCeil(q.reset), 10)
+	s := string(b)
+	v := []string{s[:i], s[i:j], s[j:]}
+	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = v[0:1:1], v[1:2:2], v[2:3:3]
+	if !q.ok {
+		wait := (q.reset.Sub(now) + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(max(1, int64(wait)), 10))
+	}
+}
+
+// unixCeil is t in whole Unix seconds, rounded up, so that a client that waits until then has waited long enough.
+func unixCeil(t time.Time) int64 {
+	s := t.Unix()
+	if t.Nanosecond() > 0 {
+		s++
+	}
+	return s
+}

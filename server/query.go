@@ -1,0 +1,33 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// query returns a parameter of the URL. The token endpoint reads none: secrets do not belong there.
+func (c *call) query(name string) string {
+	values, _ := url.ParseQuery(c.URL.RawQuery) // what is malformed counts as absent
+	return values.Get(name)
+}
+
+// number returns a parameter that is a whole number from least to most, or fallback when it is absent.
+func (c *call) number(name string, fallback, least, most int64) (int64, error) {
+	text := c.query(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, ok := decimal(text)
+	if !ok || n < least || n > most {
+		return 0, fail(http.StatusBadRequest, fmt.Sprintf("Invalid query parameter: %s must be a whole number from %d to %d", name, least, most))
+	}
+	return n, nil
+}
+
+// decimal reads a non-negative whole number written with digits alone.
+func decimal(text string) (int64, bool) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), err == nil
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Times and sizes of the HTTP server. There is no WriteTimeout: it counts from the request's header, and would cut a long chain
+// that its reader is taking at a good pace, or a long verification before its first byte. What streams sets a deadline
+// for each of its writes instead (http.ResponseController).
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = time.Minute // header and body: 1 MiB needs 140 kbit/s
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+	drainTimeout      = 10 * time.Second // for requests under way when we stop
+)
+
+// verifyWorkers is how many goroutines check signatures for GET /v1/verify: one for each core that Go may use.
+func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
+
+// Run serves on ln until ctx is done or a part of the server fails, and returns when everything it started has ended; nil
+// after a stop by ctx. ln is closed; the store is not, and nothing uses it any more.
+func (s *Server) Run(ctx context.Context, ln net.Listener) error {
+	m := machine{
+		handler: s.Handler(),
+		streams: s.hub.close,
+		log:     s.Log,
+		workers: []worker{
+			s.chains.Run,
+			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.broadcast) },
+		},
+	}
+	return m.run(ctx, ln)
+}
+
+// worker runs until ctx is done. It may then return ctx.Err().
+type worker func(ctx context.Context) error
+
+// machine starts the parts of a server together and stops them in order.
+type machine struct {
+	handler http.Handler
+	streams func() // closes all streams and waits for them
+	workers []worker
+	log     *slog.Logger
+}
+
+func (m machine) run(ctx context.Context, ln net.Listener) error {
+	g, stop := errgroup.WithContext(ctx) // stop is done when ctx is, or when a part has failed
+	// What a request needs must outlive it, so the workers' context is their own.
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	for _, w := range m.workers {
+		g.Go(func() error {
+			if err := w(work); work.Err() == nil || !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		})
+	}
+	var busy sync.RWMutex // held shared by each request
+	srv := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			// Shutdown may overlook a request that has just come in on an idle connection. The lock does not.
+			if !busy.TryRLock() {
+				panic(http.ErrAbortHandler)
+			}
+			defer busy.RUnlock()
+			m.handler.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug), // of peers' mistakes; our own are logged by handle
+	}
+	g.Go(func() error {
+		if err := srv.Serve(ln); stop.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-stop.Done()
+		defer stopWork()
+		m.drain(srv, ln)
+		busy.Lock() // for good: every request has ended, and no other begins
+		return nil
+	})
+	return g.Wait()
+}
+
+// drain stops accepting, closes the streams, and lets requests end; those that have not after drainTimeout lose their
+// connection and with it their context.
+func (m machine) drain(srv *http.Server, ln net.Listener) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	_ = ln.Close() // Serve returns; the error, if any, is that it is closed already
+	m.streams()
+	if err := srv.Shutdown(ctx); err != nil {
+		m.log.Warn("requests cut off", "after", drainTimeout.String())
+		_ = srv.Close()
+	}
+}

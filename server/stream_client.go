@@ -1,0 +1,138 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"attestd/store"
+)
+
+const (
+	pingEvery  = 30 * time.Second // a client that leaves one ping unanswered until the next is cut off
+	writeWait  = 10 * time.Second // for one write
+	closeGrace = 2 * time.Second  // from the decision to close until the connection is cut
+
+	maxQueued      = 256     // messages a client may be behind
+	maxQueuedBytes = 8 << 20 // and what they may hold, for a message may be over a megabyte
+	maxIncoming    = 512     // bytes of a client's message; it has nothing to say
+)
+
+// message is one event as it goes over the wire, shared by all clients.
+type message struct {
+	frame *websocket.PreparedMessage
+	size  int64
+}
+
+// client is one connection. Its serve reads, and one goroutine writes; both end with the connection.
+type client struct {
+	only  *store.Company // nil: records of all companies
+	conn  *websocket.Conn
+	net   net.Conn // below conn; set before the hub knows the client
+	queue chan message
+	bytes atomic.Int64 // in queue
+	alive atomic.Bool  // heard of since the last ping
+
+	ending sync.Once
+	ended  chan struct{} // closed by end
+	last   []byte        // close frame, set before
+	cut    *time.Timer   // likewise
+}
+
+func newClient(only *store.Company) *client {
+	c := &client{only: only, queue: make(chan message, maxQueued), ended: make(chan struct{})}
+	c.alive.Store(true)
+	return c
+}
+
+// offer queues a message; false when the client is too far behind. Only the hub calls it, one call at a time.
+func (c *client) offer(m message) bool {
+	if behind := c.bytes.Load(); behind > 0 && behind+m.size > maxQueuedBytes {
+		return false
+	}
+	select {
+	case c.queue <- m:
+		c.bytes.Add(m.size)
+		return true
+	default:
+		return false
+	}
+}
+
+// end closes the connection for the given reason: what is being written is finished, then the close frame goes out, what is
+// queued is forgotten. After closeGrace the connection is cut, whatever the client does. Only the first call counts; it does not block.
+func (c *client) end(code int, reason string) {
+	c.ending.Do(func() {
+		c.last = websocket.FormatCloseMessage(code, reason)
+		c.cut = time.AfterFunc(closeGrace, func() { _ = c.net.Close() })
+		close(c.ended)
+	})
+}
+
+// hangUp closes the connection at once. end has been called.
+func (c *client) hangUp() {
+	c.cut.Stop()
+	_ = c.net.Close()
+}
+
+// read takes in what the client sends, of which only control frames matter, until the connection ends.
+func (c *client) read() error {
+	c.conn.SetReadLimit(maxIncoming)
+	c.conn.SetPongHandler(func(string) error {
+		c.alive.Store(true)
+		return nil
+	})
+	for {
+		if _, _, err := c.conn.NextReader(); err != nil {
+			return err
+		}
+	}
+}
+
+var errSilent = errors.New("stream: ping not answered")
+
+// write sends what is queued, and pings, until end is called or a write fails.
+func (c *client) write() {
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		var err error
+		select {
+		case <-c.ended: // wins over a queue that is never empty
+			_ = c.conn.WriteControl(websocket.CloseMessage, c.last, time.Now().Add(closeGrace))
+			return
+		default:
+		}
+		select {
+		case <-c.ended:
+			continue
+		case m := <-c.queue:
+			err = c.send(m)
+		case <-ping.C:
+			err = c.ping()
+		}
+		if err != nil {
+			_ = c.net.Close() // ends read
+			return
+		}
+	}
+}
+
+func (c *client) send(m message) error {
+	c.bytes.Add(-m.size)
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+		return err
+	}
+	return c.conn.WritePreparedMessage(m.frame)
+}
+
+func (c *client) ping() error {
+	if !c.alive.Swap(false) {
+		return errSilent
+	}
+	return c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait))
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/websocket"
+)
+
+// bearerScheme is the subprotocol under which a browser, which cannot set Authorization on a WebSocket, presents a
+// credential: it offers this name and then the credential.
+const bearerScheme = "attestd.bearer"
+
+// bearerProtocol returns the credential that is offered as a subprotocol. ok says that the request offers one at all; the
+// credential is "", which is never valid, when nothing follows the name.
+func bearerProtocol(r *http.Request) (credential string, ok bool) {
+	for _, line := range r.Header["Sec-Websocket-Protocol"] {
+		for p := range strings.SplitSeq(line, ",") {
+			p = strings.TrimSpace(p)
+			if ok {
+				return p, true
+			}
+			ok = p == bearerScheme
+		}
+	}
+	return "", ok
+}
+
+// checkHandshake refuses what is not a WebSocket handshake (RFC 6455 §4.2.1), and pages of other origins.
+func checkHandshake(r *http.Request) error {
+	if !websocket.IsWebSocketUpgrade(r) {
+		return fail(http.StatusUpgradeRequired, "Not a WebSocket handshake: this address takes WebSocket connections only").
+			with("Connection", "Upgrade").with("Upgrade", "websocket")
+	}
+	if r.Header.Get("Sec-Websocket-Version") != "13" {
+		return fail(http.StatusUpgradeRequired, "Not a WebSocket handshake: Sec-WebSocket-Version must be 13").
+			with("Connection", "Upgrade").with("Upgrade", "websocket").with("Sec-Websocket-Version", "13")
+	}
+	if !ownOrigin(r) {
+		return fail(http.StatusForbidden, "Origin not allowed: the stream is only for pages of this server")
+	}
+	return nil
+}
+
+// ownOrigin says whether a request comes from a page of ours, or from no page at all. Any page may open a WebSocket
+// to anywhere, and a browser only names the page; whether it may is for us to say (RFC 6455 §10.2). The host must be the one that the
+// request is for. A page read over https may use a connection that came to us as http, from a proxy that does not tell,
+// but never the reverse.
+func ownOrigin(r *http.Request) bool {
+	origins := r.Header["Origin"]
+	if len(origins) == 0 {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	if err != nil || len(origins) > 1 || u.User != nil || u.Path != "" {
+		return false
+	}
+	scheme := forwardedProto(r, nil)
+	if u.Scheme != "https" && (u.Scheme != "http" || scheme == "https") {
+		return false
+	}
+	// A port that is the scheme's own may be written or not.
+	port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+	return u.Host != "" && strings.EqualFold(strings.TrimSuffix(u.Host, port), strings.TrimSuffix(r.Host, port))
+}
+
+// upgrader has no limits of its own: checkHandshake has looked at the origin, and serve answers its errors.
+var upgrader = websocket.Upgrader{
+	CheckOrigin: func(*http.Request) bool { return true },
+	Error:       func(http.ResponseWriter, *http.Request, int, error) {},
+	// All writes are prepared messages and control frames, which need no buffer: with a pool, none is ever made.
+	WriteBufferPool:  noBuffers{},
+	HandshakeTimeout: writeWait,
+}
+
+type noBuffers struct{}
+
+func (noBuffers) Get() any { return nil }
+func (noBuffers) Put(any)  {}
+
+// upgrade answers the handshake. join is called when it is known to be a good one and before it is answered, so that the
+// client misses no record after the answer. Once join has been called there is no HTTP left to report an error with: then c.conn
+// stays nil and the error too.
+func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Header, join func(*client)) error {
+	header = header.Clone()
+	if _, ok := bearerProtocol(r); ok {
+		if header == nil {
+			header = http.Header{}
+		}
+		header.Set("Sec-Websocket-Protocol", bearerScheme)
+	}
+	hijack := &hijacker{ResponseWriter: w, client: c, join: join}
+	conn, err := upgrader.Upgrade(hijack, r, header)
+	switch handshake := (websocket.HandshakeError{}); {
+	case err == nil:
+		c.conn = conn
+		return nil
+	case c.net != nil: // lost on the way
+		_ = c.net.Close()
+		c.end(websocket.CloseAbnormalClosure, "")
+		c.hangUp()
+		return nil
+	case hijack.err != nil:
+		return fmt.Errorf("take over the connection: %w", hijack.err)
+	case errors.As(err, &handshake):
+		return fail(http.StatusBadRequest, "Not a WebSocket handshake: "+reason(handshake))
+	default:
+		return err
+	}
+}
+
+// reason is a handshake error without the library's own preface.
+func reason(err error) string {
+	s := strings.TrimPrefix(err.Error(), "websocket: ")
+	return strings.TrimPrefix(s, "not a websocket handshake: ")
+}
+
+// hijacker takes the connection over from net/http for one client.
+type hijacker struct {
+	http.ResponseWriter
+	client *client
+	join   func(*client)
+	err    error
+}
+
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		h.err = err
+		return nil, nil, err
+	}
+	h.client.net = conn
+	h.join(h.client)
+	return conn, rw, nil
+}
