@@ -1,0 +1,75 @@
+package main
+
+import (
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// fromEnvironment sets each flag that was not typed from its environment variable. Flag over environment over default.
+func fromEnvironment(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" || err != nil {
+			return
+		}
+		for _, name := range environmentNames(f.Name) {
+			value, ok := os.LookupEnv(name)
+			if !ok {
+				continue
+			}
+			if cmd.Flags().Set(f.Name, value) != nil {
+				err = usagef("environment variable %s: %q is not a valid value for --%s", name, value, f.Name)
+			}
+			return
+		}
+	})
+	return err
+}
+
+// environmentNames lists where a flag's value may come from, the strongest first.
+func environmentNames(flag string) []string {
+	names := []string{"ATTESTD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
+	if flag == "base-url" {
+		names = append(names, "SERVICE_BASE_URL") // the specification's own name
+	}
+	return names
+}
+
+func databaseFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "db", "attestd.db", "database `file`")
+}
+
+// parseBaseURL checks a public address and returns it without a trailing slash.
+func parseBaseURL(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", usagef("--base-url must look like https://attest.example.com, got %q", text)
+	}
+	return strings.TrimRight(text, "/"), nil
+}
+
+// parseProxies reads addresses and CIDR blocks.
+func parseProxies(list []string) ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for _, text := range list {
+		text = strings.TrimSpace(text)
+		if addr, err := netip.ParseAddr(text); err == nil {
+			proxies = append(proxies, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, usagef("--trusted-proxies must list addresses or CIDR blocks such as 10.0.0.0/8, got %q", text)
+		}
+		proxies = append(proxies, prefix)
+	}
+	return proxies, nil
+}

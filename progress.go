@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress returns what shows the progress of long work on a terminal, or nil where standard error is none.
+// finish leaves the terminal as it was.
+func progress() (report func(stage string, done, total int64), finish func()) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return nil, func() {}
+	}
+	var bar *progressbar.ProgressBar
+	var shown string
+	finish = func() {
+		if bar != nil {
+			_ = bar.Clear()
+		}
+	}
+	report = func(stage string, done, total int64) {
+		if bar == nil || stage != shown {
+			finish()
+			shown = stage
+			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(stage),
+				progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
+		}
+		bar.ChangeMax64(total)
+		_ = bar.Set64(done)
+	}
+	return report, finish
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"attestd/crypto/cred"
+	"attestd/server"
+	"attestd/store"
+)
+
+// serveFlags are the flags of `attestd serve` as typed.
+type serveFlags struct {
+	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
+	trustedProxies                                                                        []string
+	noRecoverEndpoint                                                                     bool
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API and the console from one database file",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			domain := cred.Domain{TrustDomain: f.trustDomain, Service: f.serviceName}
+			if err := domain.Check(); err != nil {
+				return usageError{err}
+			}
+			// What was not asked for is what the file says; only a new file takes the defaults.
+			if !cmd.Flags().Changed("trust-domain") {
+				domain.TrustDomain = ""
+			}
+			if !cmd.Flags().Changed("service-name") {
+				domain.Service = ""
+			}
+			return f.serve(cmd.Context(), domain, cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	databaseFlag(cmd, &f.db)
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
+	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
+	flags.StringVar(&f.serviceName, "service-name", "service", "`name` of the service on the wire; fixed at the first start of a database")
+	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
+	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000", "requests a minute in each `tier`, or off")
+	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers count")
+	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
+	flags.StringVar(&f.maxBody, "max-body", "1MiB", "largest request body, a `size` such as 512KiB")
+	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
+	return cmd
+}
+
+// config turns flags into what the server needs, all but the open store.
+func (f serveFlags) config(stderr io.Writer) (cfg server.Config, err error) {
+	cfg = server.Config{Version: version, RecoverEndpoint: !f.noRecoverEndpoint}
+	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
+		return cfg, err
+	}
+	if cfg.Limits, err = server.ParseLimits(f.rateLimits); err != nil {
+		return cfg, usagef("--rate-limits: %v", err)
+	}
+	if cfg.TrustedProxies, err = parseProxies(f.trustedProxies); err != nil {
+		return cfg, err
+	}
+	if cfg.Stream, err = server.ParseStreamMode(f.stream); err != nil {
+		return cfg, usagef("--stream: %v", err)
+	}
+	size, err := humanize.ParseBytes(f.maxBody)
+	if err != nil || size < 1024 || size > 1<<30 {
+		return cfg, usagef("--max-body must be a size from 1KiB to 1GiB, got %q", f.maxBody)
+	}
+	cfg.MaxBody = int64(size)
+	switch f.logFormat {
+	case "text":
+		cfg.Log = slog.New(slog.NewTextHandler(stderr, nil))
+	case "json":
+		cfg.Log = slog.New(slog.NewJSONHandler(stderr, nil))
+	default:
+		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
+	}
+	return cfg, nil
+}
+
+func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Writer) (err error) {
+	cfg, err := f.config(stderr)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal finds the default handler and ends at once
+
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", f.listen, err)
+	}
+	defer listener.Close()
+	_, statErr := os.Stat(f.db)
+	if cfg.Store, err = store.Open(ctx, f.db, schema, domain); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
+	f.announce(stderr, cfg.Log, listener.Addr(), os.IsNotExist(statErr))
+	return server.New(cfg).Run(ctx, listener)
+}
+
+// announce says in three lines where the service is, where its data is, and what to do first.
+func (f serveFlags) announce(stderr io.Writer, log *slog.Logger, addr net.Addr, isNew bool) {
+	path, err := filepath.Abs(f.db)
+	if err != nil {
+		path = f.db
+	}
+	url := "http://" + addr.String()
+	if f.logFormat == "json" {
+		log.Info("listening", "url", url, "db", path)
+	} else {
+		fmt.Fprintf(stderr, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", version, url, path)
+		if isNew {
+			fmt.Fprintf(stderr, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'\n", url)
+		}
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {
+		log.Warn("the stream shows every company's records to anyone who reaches this address; see --stream")
+	}
+}
