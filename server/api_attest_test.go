@@ -92,7 +92,7 @@ func TestPayloadVerbatim(t *testing.T) {
 	acme := start(t).company(t, "acme")
 	payloads := []string{
 		// Spellings of numbers. Each has a value that a double carries.
-		`0`, `-0`, `-0.0`, `0e7`, `1.0`, `4.50`, `1E2`, `1e+2`, `100e-2`, `0.1`, `1e21`, `1e-7`, `333333333.33333329`,
+		`0`, `-0`, `-0.0`, `0e7`, `1.0`, `4.50`, `1E2`, `1e+2`, `100e-2`, `0.1`, `1e21`, `1e-7`,
 		`9007199254740992`, `-9007199254740992`, `1.7976931348623157e308`, `5e-324`, `2.2250738585072014E-308`, `123456789012345680000`,
 		// Order of keys, also of those that sort differently in UTF-16 and UTF-8, and of those that JavaScript reorders.
 		`{"b":1,"a":2}`, `{"10":1,"9":2,"1":3}`, `{"\ud83d\ude00":1,"\ufb33":2,"€":3}`, `{"__proto__":{"constructor":1},"":0}`,

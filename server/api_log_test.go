@@ -142,8 +142,8 @@ func TestLogOfARequest(t *testing.T) {
 		return lines[0]
 	}
 	for id, want := range map[string]map[string]any{
-		"deletion": {"method": "DELETE", "route": "DELETE /v1/keys/{key}", "status": 200.0, "company": "acme"},
-		"refused":  {"method": "GET", "route": "GET /v1/chain", "status": 401.0, "company": nil},
+		"deletion": {"method": "DELETE", "route": "/v1/keys/{key}", "status": 200.0, "company": "acme"},
+		"refused":  {"method": "GET", "route": "/v1/chain", "status": 401.0, "company": nil},
 		"lost":     {"method": "GET", "status": 404.0, "company": nil},
 		"tea":      {"status": 405.0, "company": nil},
 	} {

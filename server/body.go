@@ -95,7 +95,12 @@ func malformed(err error) error {
 	return badJSON("", "not valid JSON")
 }
 
+// badJSON names the place of a fault. A pointer is as long as the caller's names are, so a long one is cut.
 func badJSON(pointer, reason string) error {
+	const most = 256
+	if len(pointer) > most {
+		pointer = strings.ToValidUTF8(pointer[:most], "") + "…"
+	}
 	return fail(http.StatusBadRequest, fmt.Sprintf("Malformed JSON at %q: %s", pointer, reason))
 }
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"time"
 
 	"attestd/chain"
 )
@@ -17,6 +18,7 @@ const (
 	rangeRecords = 1024      // of one read: a long read transaction would stop WAL checkpoints
 	rangeBytes   = 256 << 10 // after which what was read is written out, so that memory stays constant
 	maxPage      = 10_000
+	writeTimeout = 30 * time.Second // for one write: a client that takes nothing for so long is cut off
 )
 
 // readChain streams the chain as it stands on disk: verbatim bytes, nothing parsed, constant memory at any length.
@@ -61,8 +63,18 @@ var (
 var errRangeFull = errors.New("enough was read for one write")
 
 func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
+	control := http.NewResponseController(c.w)
+	defer control.SetWriteDeadline(time.Time{}) // for the next request on the connection
 	buf := bytes.NewBuffer(make([]byte, 0, rangeBytes+rangeBytes/4))
 	buf.WriteString(form.before)
+	write := func() error {
+		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		_, err := buf.WriteTo(c.w)
+		buf.Reset()
+		return err
+	}
 	wrote := false
 	for next := from; next < to; {
 		end := min(next+rangeRecords, to)
@@ -84,16 +96,14 @@ func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
 		case !errors.Is(err, errRangeFull):
 			return err
 		}
-		if _, err := c.w.Write(buf.Bytes()); err != nil {
+		if err := write(); err != nil {
 			return err
 		}
-		buf.Reset()
 	}
 	if wrote || form == jsonArray {
 		buf.WriteString(form.after)
 	}
-	_, err := c.w.Write(buf.Bytes())
-	return err
+	return write()
 }
 
 // verifyChain recomputes the whole chain from disk.

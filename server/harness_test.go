@@ -154,7 +154,8 @@ func (c caller) request(t testing.TB, call, body string, headers ...string) *htt
 		req.Header.Set("Authorization", "Bearer "+c.credential)
 	}
 	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
+		name, value, _ := strings.Cut(h, ":")
+		value = strings.TrimPrefix(value, " ")
 		if name == "Host" {
 			req.Host = value
 			continue

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,19 +16,19 @@ func (c *call) query(name string) string {
 
 // number returns a parameter that is a whole number from least to most, or fallback when it is absent.
 func (c *call) number(name string, fallback, least, most int64) (int64, error) {
-	text := c.query(name)
-	if text == "" {
+	values, _ := url.ParseQuery(c.URL.RawQuery)
+	if !values.Has(name) {
 		return fallback, nil
 	}
-	n, ok := decimal(text)
+	n, ok := decimal(values.Get(name))
 	if !ok || n < least || n > most {
 		return 0, fail(http.StatusBadRequest, fmt.Sprintf("Invalid query parameter: %s must be a whole number from %d to %d", name, least, most))
 	}
 	return n, nil
 }
 
-// decimal reads a non-negative whole number written with digits alone.
+// decimal reads a non-negative whole number written with digits alone. One beyond all indices reads as the greatest.
 func decimal(text string) (int64, bool) {
 	n, err := strconv.ParseUint(text, 10, 63)
-	return int64(n), err == nil
+	return int64(n), err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -89,7 +89,10 @@ func (s *Server) Handler() http.Handler {
 
 // notFound answers for what no route takes: a wrong method with the right ones, anything else with 404.
 func notFound(mux *http.ServeMux, c *call) error {
-	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost {
+	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost { // ServeMux has no empty wildcard
+		if c.company == nil {
+			return unauthorized()
+		}
 		return c.s.revokePassport(c)
 	}
 	var allowed []string

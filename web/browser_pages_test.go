@@ -1,0 +1,141 @@
+package web_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+)
+
+// pages are all pages of the console with something on them: where each is, and what is there once it is complete.
+var pages = []struct{ name, hash, ready string }{
+	{"start", "#/start", `.guide-step`},
+	{"live", "#/live", `.pulse[data-verdict="valid"]`},
+	{"chain", "#/chain", `.chain-count[data-done="yes"]`},
+	{"record", "#/chain/8", `dialog .principals`},
+	{"proof", "#/proof/5", `[data-walk="ok"]`},
+	{"verify", "#/verify", `.progress, .button.primary`},
+	{"agents", "#/agents", `.rows li`},
+	{"agent", "#/agents/agent-1", `dialog form`},
+	{"passports", "#/passports", `tr[data-status="revoked"]`},
+	{"keys", "#/keys", `tr[data-key-label="ci"]`},
+}
+
+// furnish gives a new company something to see on every page.
+func furnish(s *service) (key string) {
+	key = s.company("acme")
+	for i := range 3 {
+		s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": fmt.Sprintf("agent-%d", i), "metadata": map[string]any{"team": "payments"}})
+	}
+	s.attest(key, 8)
+	delegation := s.api("POST", "/v1/token-exchange", key, map[string]any{"agentId": "agent-1", "actingOn": "acme", "scope": "pay"})
+	s.api("POST", "/v1/attest", key, map[string]any{
+		"agentId": "agent-1", "actionType": "payment.send", "delegation": delegation["token"],
+		"payload": map[string]any{"amount": 12.5, "currency": "EUR", "to": "Łukasz & Söhne <script>violations.push('script ran')</script>"},
+	})
+	s.attest(key, 6)
+	for i := range 3 {
+		s.api("POST", fmt.Sprintf("/v1/agents/agent-%d/passport", i), key, map[string]any{"scopes": []string{"tool:search", "attest:write"}})
+	}
+	issued := s.api("GET", "/v1/passports", key, nil)["passports"].([]any)
+	jti := issued[1].(map[string]any)["jti"].(string)
+	s.api("POST", "/v1/passports/"+jti+"/revoke", key, map[string]any{"reason": "left the team"})
+	s.api("POST", "/v1/keys", key, map[string]any{"label": "ci"})
+	s.api("POST", "/v1/oauth/clients", key, nil)
+	return key
+}
+
+// Every page is free of what axe-core finds wrong, narrow and wide, light and dark. With ATTESTD_SCREENSHOTS set to a
+// directory, pictures of all pages are written there.
+func TestBrowserPagesAreAccessible(t *testing.T) {
+	s := startService(t, "", "")
+	key := furnish(s)
+	passport := s.api("POST", "/v1/agents/agent-0/passport", key, nil)["passport"].(string)
+	axe, err := os.ReadFile("testdata/axe/axe.min.js")
+	must(t, err)
+	b := openBrowser(t, s.base)
+	eval[bool](b, string(axe)+"; true")
+	b.look(1280, "light")
+	b.audit("welcome")
+	b.signIn(key)
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 360} {
+			b.look(width, scheme)
+			for _, p := range pages {
+				b.goTo(p.hash)
+				b.shows(p.ready)
+				switch p.name {
+				case "verify":
+					b.press(eval[string](b, `document.querySelector('.button.primary').textContent`))
+					b.shows(`[data-verdict="valid"]`)
+				case "passports":
+					b.fill(`textarea[name="token"]`, passport)
+					b.shows(`[data-token="ok"]`)
+				case "record":
+					b.press("Check this record")
+					b.shows(`[data-check="ok"]`)
+				}
+				name := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
+				b.audit(name)
+				b.fits(name)
+				b.picture(name, "")
+				if p.name == "proof" {
+					b.press("Flip one bit")
+					b.shows(`[data-walk="bad"]`)
+					b.audit(name + "-flipped")
+					b.picture(fmt.Sprintf("proof-flipped-%d-%s", width, scheme), ".walk-picture")
+				}
+			}
+		}
+	}
+}
+
+// audit runs axe-core on the page as it stands.
+func (b *browser) audit(name string) {
+	b.t.Helper()
+	b.settle()
+	found := eval[[]string](b, `axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map(
+		(v) => v.id + ': ' + v.help + ' — ' + v.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.failureSummary.slice(0, 200)).slice(0, 3).join(' | ')))`)
+	for _, what := range found {
+		b.t.Errorf("%s: %s", name, what)
+	}
+}
+
+// settle waits until what was just changed is painted.
+func (b *browser) settle() {
+	b.t.Helper()
+	b.wait(`document.getAnimations().every((a) => a.playState !== 'running')`)
+	eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+}
+
+// fits checks that the page does not scroll sideways.
+func (b *browser) fits(name string) {
+	b.t.Helper()
+	if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+		b.t.Errorf("%s: the page is %d px too wide", name, over)
+	}
+}
+
+// picture writes a screenshot where ATTESTD_SCREENSHOTS says, of the top of the page or of an element.
+func (b *browser) picture(name, scrollTo string) {
+	b.t.Helper()
+	dir := os.Getenv("ATTESTD_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	eval[bool](b, `(document.activeElement?.blur?.(), scrollTo(0, 0), true)`)
+	if scrollTo != "" {
+		eval[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView(), true)`, scrollTo))
+	}
+	b.settle()
+	shot := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+	png, err := base64.StdEncoding.DecodeString(string(shot.Data))
+	if err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
+		png = []byte(shot.Data)
+	}
+	must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+}

@@ -1,0 +1,152 @@
+package web_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// service is a running attestd on a database of its own.
+type service struct {
+	t    *testing.T
+	base string // http://127.0.0.1:port
+	db   string
+	cmd  *exec.Cmd
+	log  sync.WaitGroup
+}
+
+// startService starts attestd with limits switched off; db "" is a new database, listen "" any free port.
+func startService(t *testing.T, db, listen string) *service {
+	t.Helper()
+	path, err := binary()
+	must(t, err)
+	if db == "" {
+		db = filepath.Join(t.TempDir(), "attestd.db")
+	}
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	s := &service{t: t, db: db, cmd: exec.Command(path, "serve", "--listen", listen, "--db", db, "--rate-limits", "off")}
+	stderr, err := s.cmd.StderrPipe()
+	must(t, err)
+	must(t, s.cmd.Start())
+	t.Cleanup(s.stop)
+	lines := bufio.NewScanner(stderr)
+	address := regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
+	for lines.Scan() && s.base == "" {
+		s.base = address.FindString(lines.Text())
+		if s.base != "" {
+			break
+		}
+	}
+	if s.base == "" {
+		t.Fatal("attestd did not say where it listens")
+	}
+	s.log.Go(func() {
+		for lines.Scan() { // keep the pipe empty
+		}
+	})
+	return s
+}
+
+func (s *service) stop() {
+	if s.cmd.ProcessState != nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(15*time.Second, func() { _ = s.cmd.Process.Kill() })
+	defer kill.Stop()
+	s.log.Wait()
+	_ = s.cmd.Wait()
+}
+
+// api calls the service; a status of 300 or more fails the test.
+func (s *service) api(method, path, key string, body any) map[string]any {
+	s.t.Helper()
+	answer, err := s.try(method, path, key, body)
+	must(s.t, err)
+	return answer
+}
+
+func (s *service) try(method, path, key string, body any) (map[string]any, error) {
+	var b bytes.Buffer
+	if raw, ok := body.(string); ok {
+		b.WriteString(raw)
+	} else if body != nil {
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(body); err != nil {
+			return nil, err
+		}
+	}
+	r, err := http.NewRequest(method, s.base+path, &b)
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	if response.StatusCode >= 300 {
+		return nil, fmt.Errorf("%s %s: %d %v", method, path, response.StatusCode, answer)
+	}
+	return answer, nil
+}
+
+// client keeps enough connections for the tests that append from many goroutines.
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
+
+// company registers a company and returns its API key.
+func (s *service) company(id string) string {
+	s.t.Helper()
+	return s.api("POST", "/v1/companies", "", map[string]any{"companyId": id})["apiKey"].(string)
+}
+
+// attest appends n records from several clients at once.
+func (s *service) attest(key string, n int) {
+	s.t.Helper()
+	const clients = 32
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	failed := make(chan error, clients)
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			for i := range next {
+				body := fmt.Sprintf(`{"agentId":"agent-%d","actionType":%q,"payload":{"n":%d,"amount":%d.50,"note":"nr. %d"}}`, i%7, actions[i%len(actions)], i, i*3, i)
+				if _, err := s.try("POST", "/v1/attest", key, body); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-failed:
+		s.t.Fatal(err)
+	default:
+	}
+}
+
+var actions = []string{"file.read", "payment.prepare", "mail.send", "tool.call", "record.update"}

@@ -1,0 +1,116 @@
+package web_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+)
+
+// tamper changes a database the way someone would who has the file but not the key.
+func tamper(t *testing.T, db string, statements ...string) {
+	t.Helper()
+	file, err := sql.Open("sqlite", "file:"+db+"?_busy_timeout=10000")
+	must(t, err)
+	defer file.Close()
+	for _, statement := range statements {
+		_, err := file.Exec(statement)
+		must(t, err)
+	}
+}
+
+// A record changed in the file while the service runs: the next record shows it on Live, and Verify finds it by itself.
+func TestBrowserSaysWhereAChainFails(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 30)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/live")
+	b.shows(`.pulse[data-verdict="valid"]`)
+
+	tamper(t, s.db,
+		`DROP TRIGGER record_no_update`,
+		`UPDATE record SET payload = replace(payload, '"amount"', '"amounT"') WHERE id & 1099511627775 = 12`)
+	s.attest(key, 1)
+	b.shows(`.pulse.bad[data-verdict="failed"]`)
+	b.reads(".pulse-word", "fails at 12")
+	b.shows(`li[data-index="30"][data-check="ok"]`) // the new record itself is sound
+
+	b.goTo("#/verify")
+	b.press("Verify the whole chain")
+	b.shows(`[data-verdict="failed"][data-failed-at="12"]`)
+	b.reads(`[data-verdict] .notice`, "Your browser and the server agree: the chain fails at record 12")
+
+	b.goTo("#/chain/12")
+	b.press("Check this record")
+	b.shows(`dialog [data-check="bad"]`)
+}
+
+// Records cut off the end can't be seen from those that are left, but the server's signed length tells.
+func TestBrowserReportsRecordsCutOff(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 10)
+	tamper(t, s.db, `DROP TRIGGER record_no_delete`, `DELETE FROM record WHERE id & 1099511627775 >= 8`)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/verify")
+	b.press("Verify the whole chain")
+	b.shows(`[data-verdict="failed"][data-failed-at="8"]`)
+	b.goTo("#/live")
+	b.reads(".pulse-word", "fails at 8")
+}
+
+// Twenty thousand records scroll with few rows in the page, and verify in it.
+func TestBrowserLargeChain(t *testing.T) {
+	const records = 20_000
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, records)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/chain")
+	b.waitFor(time.Minute, `document.querySelector('.chain-count[data-done="yes"]')?.textContent.includes('20,000 records')`)
+
+	// Scrolled through in 120 frames: wherever it stops there are rows, and never more than a few screens of them.
+	scrolled := eval[struct {
+		Empty, Most, Frames int
+		Median, Worst       float64
+	}](b, `new Promise((done) => {
+		const list = document.querySelector('.vlist'), times = [];
+		let frame = 0, empty = 0, most = 0, before = performance.now();
+		const step = () => {
+			const now = performance.now(), box = list.getBoundingClientRect();
+			if (frame > 1) times.push(now - before);
+			before = now;
+			most = Math.max(most, document.querySelectorAll('.vlist-row').length);
+			if (frame > 0 && !document.elementFromPoint(box.left + 60, box.top + box.height / 2)?.closest('.vlist-row')) empty++;
+			if (frame++ === 120) {
+				times.sort((a, b) => a - b);
+				return done({ Empty: empty, Most: most, Frames: times.length, Median: times[times.length >> 1], Worst: times.at(-1) });
+			}
+			list.scrollTop = frame / 120 * (list.scrollHeight - list.clientHeight);
+			requestAnimationFrame(() => requestAnimationFrame(step));
+		};
+		step();
+	})`)
+	t.Logf("%d steps of %d rows each: median %.1f ms, worst %.1f ms for two frames; at most %d rows in the page",
+		scrolled.Frames, records/120, scrolled.Median, scrolled.Worst, scrolled.Most)
+	if scrolled.Most > 80 || scrolled.Empty > 0 || scrolled.Median > 100 {
+		t.Errorf("not smooth: %+v", scrolled)
+	}
+	b.reads(".vlist-row:last-child", fmt.Sprint(records-1))
+
+	b.fill(".jump input", "12345")
+	b.press("Go")
+	b.shows("#row-12345")
+
+	b.goTo("#/verify")
+	b.press("Verify the whole chain")
+	b.waitFor(2*time.Minute, `document.querySelector('[data-verdict="valid"]')`)
+	b.reads("[data-verdict] dl", "20,000 records")
+	t.Log(eval[string](b, `document.querySelector('[data-verdict] dd').textContent`))
+}

@@ -1,0 +1,291 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// The browser tests use a real Chromium and a real attestd. They do not run in parallel: each keeps both cores busy.
+
+// browser is one tab, and all that went wrong in it.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context
+	mu   sync.Mutex
+	evil []string // policy violations, exceptions, requests to other hosts
+}
+
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("Chromium is needed in CI")
+	}
+	t.Skip("no Chromium found: the console is not tested in a browser")
+	return ""
+}
+
+// chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to one of them is still
+// seen: listen sees it before it leaves.
+var chromiumsOwn = regexp.MustCompile(`^(update|clients2|accounts|content-autofill|optimizationguide-pa|www)\.google(apis)?\.com(:443)?$`)
+
+// watch runs in every document before its own scripts.
+const watch = `window.violations = [];
+addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
+
+// openBrowser shows the console of base. At the end of the test everything that must not have happened is reported.
+func openBrowser(t *testing.T, base string) *browser {
+	t.Helper()
+	b := &browser{t: t}
+	// Every request but those to loopback goes through this proxy, which answers none; those of workers as well.
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !chromiumsOwn.MatchString(r.Host) {
+			b.note("request to another host: %s %s", r.Method, r.Host)
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(proxy.Close)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium(t)),
+		chromedp.NoSandbox, // containers have none; only our own pages are shown
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-domain-reliability", true),
+		chromedp.Flag("disable-features", "Translate,AutofillServerCommunication,OptimizationHints,MediaRouter"),
+		chromedp.Flag("no-pings", true),
+		chromedp.Flag("proxy-server", proxy.URL),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("window-size", "1280,800"),
+	)
+	// Not t.Context: what is reported at the end is asked of a browser that still lives.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { b.reportEvil() })
+	b.ctx = ctx
+	host := strings.TrimPrefix(base, "http://")
+	must(t, chromedp.Listen(ctx, func(ev any) { b.listen(ev, host) }))
+	call(b, network.Enable, network.EnableParams{})
+	call(b, cdplog.Enable, cdp.Empty{})
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch})
+	must(t, chromedp.Do(ctx, chromedp.Navigate(base+"/")))
+	b.wait(`document.querySelector('h1')`)
+	return b
+}
+
+func (b *browser) listen(ev any, host string) {
+	switch ev := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		u, err := url.Parse(ev.Request.URL)
+		if err != nil || u.Scheme != "data" && u.Scheme != "blob" && u.Host != host {
+			b.note("request to another host: %s", ev.Request.URL)
+		}
+	case *cdplog.EventEntryAdded:
+		if ev.Entry.Source == cdplog.EntrySourceSecurity || strings.Contains(ev.Entry.Text, "Content Security Policy") {
+			b.note("security message: %s", ev.Entry.Text)
+		}
+	case *runtime.EventExceptionThrown:
+		b.note("exception: %s %s", ev.ExceptionDetails.Text, ev.ExceptionDetails.URL)
+		if e := ev.ExceptionDetails.Exception; e != nil {
+			b.note("  %s", e.Description)
+		}
+	}
+}
+
+func (b *browser) note(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evil = append(b.evil, fmt.Sprintf(format, args...))
+}
+
+func (b *browser) reportEvil() {
+	if b.ctx.Err() == nil {
+		for _, v := range eval[[]string](b, `window.violations`) {
+			b.note("policy violation: %s", v)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, what := range b.evil {
+		b.t.Error(what)
+	}
+	if b.t.Failed() {
+		b.t.Log("the page at last: ", eval[string](b, `location.hash + '\n' + document.body.innerText`))
+	}
+}
+
+// eval returns the value of a JavaScript expression, awaited.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	r, err := chromedp.Call(b.ctx, cmd, params)
+	must(b.t, err)
+	return r
+}
+
+// wait returns once the JavaScript expression is truthy. It is looked at inside the page, whenever something may have changed.
+func (b *browser) wait(condition string) {
+	b.t.Helper()
+	b.waitFor(20*time.Second, condition)
+}
+
+func (b *browser) waitFor(limit time.Duration, condition string) {
+	b.t.Helper()
+	ok := eval[bool](b, fmt.Sprintf(`new Promise((done) => {
+		const end = performance.now() + %d;
+		const look = () => {
+			if (%s) done(true);
+			else if (performance.now() > end) done(false);
+			else setTimeout(look, 30);
+		};
+		look();
+	})`, limit.Milliseconds(), condition))
+	if !ok {
+		b.t.Fatalf("not seen within %v: %s", limit, condition)
+	}
+}
+
+// shows waits for an element.
+func (b *browser) shows(selector string) {
+	b.t.Helper()
+	b.wait(fmt.Sprintf(`document.querySelector(%q)`, selector))
+}
+
+// reads waits until the text of an element holds want.
+func (b *browser) reads(selector, want string) {
+	b.t.Helper()
+	b.wait(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, want))
+}
+
+func (b *browser) goTo(hash string) {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`(location.hash = %q, true)`, hash))
+}
+
+// press clicks the visible button, link or summary with this text, once there is one that is enabled.
+func (b *browser) press(text string) {
+	b.t.Helper()
+	b.wait(fmt.Sprintf(`(() => {
+		const found = [...document.querySelectorAll('dialog[open] button, dialog[open] a, button, a, summary')].find(
+			(e) => e.textContent.trim() === %q && !e.disabled && e.getClientRects().length);
+		found?.click();
+		return found;
+	})()`, text))
+}
+
+// fill types into a field, as a user does.
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	b.shows(selector)
+	eval[bool](b, fmt.Sprintf(`(document.querySelector(%q).select(), true)`, selector))
+	must(b.t, chromedp.Do(b.ctx, chromedp.SendKeys(chromedp.CSS(selector), text)))
+}
+
+// drop drops a file onto the drop area of the page.
+func (b *browser) drop(name, content string) {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`(() => {
+		const data = new DataTransfer();
+		data.items.add(new File([%s], %q, { type: 'application/json' }));
+		return document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })) || true;
+	})()`, jsString(content), name))
+}
+
+// look makes the window this wide, in a colour scheme, without motion.
+func (b *browser) look(width int64, scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+}
+
+func (b *browser) signIn(key string) {
+	b.t.Helper()
+	b.fill(`input[name="key"]`, key)
+	b.press("Sign in")
+	b.reads("h1", "Welcome")
+}
+
+func jsString(s string) string {
+	quoted, _ := json.Marshal(s) // a string always has a JSON form
+	return string(quoted)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// binary builds attestd once for all browser tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "attestd-browser-test")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "attestd")
+	out, err := exec.Command("go", "build", "-o", path, "attestd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	built = dir
+	return path, nil
+})
+
+var built string // directory of the binary, to be removed at the end
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(status)
+}
+
+// freePort returns an address that nothing listens on, for what listens there again after a pause.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}

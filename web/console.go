@@ -1,0 +1,133 @@
+// Package web holds what a browser or a client developer is shown: the console and the API's reference.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed console
+var consoleFiles embed.FS
+
+// consolePolicy allows what the console is made of and nothing else. The one Trusted Types policy, "worker", admits the
+// script of the verification worker (console/core/worker.js); there is none for HTML.
+const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker"
+
+// contentTypes are the kinds of file a console has; the system's own table is not asked, since it differs between machines.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// asset is one file of the console, ready to be sent.
+type asset struct {
+	contentType string
+	etag        string
+	plain       []byte
+	gzipped     []byte
+}
+
+// Console returns the handler of the embedded console and has, which says whether a URL path is one of its pages or
+// files ("/" is the page itself). What has denies, the handler answers with 404 in plain text: a server that has its own
+// form of 404 asks first.
+func Console() (h http.Handler, has func(path string) bool) {
+	assets := loadConsole()
+	has = func(p string) bool { _, ok := assets[p]; return ok }
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := assets[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			fmt.Fprintln(w, `{"error":"Method Not Allowed"}`)
+			return
+		}
+		a.serve(w, r)
+	}), has
+}
+
+func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", consolePolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Content-Type", a.contentType)
+	h.Set("Cache-Control", "no-cache") // kept, but asked for again: a new binary shows its own console at once
+	h.Set("ETag", a.etag)
+	h.Set("Vary", "Accept-Encoding")
+	if match := r.Header.Get("If-None-Match"); match != "" && strings.Contains(match, a.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := a.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = a.gzipped
+	}
+	h.Set("Content-Length", fmt.Sprint(len(body)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // that the client may have gone is its business
+	}
+}
+
+// loadConsole reads the embedded files by URL path. They are fixed at compile time, so an error is a broken build.
+func loadConsole() map[string]*asset {
+	assets := make(map[string]*asset)
+	err := fs.WalkDir(consoleFiles, "console", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := consoleFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		a := newAsset(path.Ext(name), content)
+		url := strings.TrimPrefix(name, "console")
+		if url == "/index.html" {
+			url = "/"
+		}
+		assets[url] = a
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return assets
+}
+
+func newAsset(ext string, content []byte) *asset {
+	contentType, ok := contentTypes[ext]
+	if !ok {
+		contentType = "text/plain; charset=utf-8" // licences
+	}
+	sum := sha256.Sum256(content)
+	var zipped bytes.Buffer
+	zip := gzip.NewWriter(&zipped)
+	_, _ = zip.Write(content) // a bytes.Buffer takes everything
+	_ = zip.Close()
+	return &asset{
+		contentType: contentType,
+		// Weak: the same file stands behind its plain and its gzipped form.
+		etag:    `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+		plain:   content,
+		gzipped: zipped.Bytes(),
+	}
+}

@@ -1,0 +1,117 @@
+// The frame: navigation, who is signed in, and the page that the URL names.
+import { html, render, useEffect, useRef, useState } from './vendor/preact-htm.js';
+import { live, start as startStream, stop as stopStream } from './core/live.js';
+import { href, route } from './core/router.js';
+import { restore, session, signOut } from './core/session.js';
+import { useStore } from './core/store.js';
+import { choose, restoreTheme, theme } from './core/theme.js';
+import { engine } from './lib/ed25519.js';
+import { Icon, Notice } from './parts/basic.js';
+import { Agents } from './pages/agents.js';
+import { Chain } from './pages/chain.js';
+import { Keys } from './pages/keys.js';
+import { Live } from './pages/live.js';
+import { Passports } from './pages/passports.js';
+import { Proof } from './pages/proof.js';
+import { Start } from './pages/start.js';
+import { Verify } from './pages/verify.js';
+
+// All modules are loaded at once, so that what needs no server goes on working when there is none.
+const PAGES = [
+  { id: 'start', name: 'Start', page: Start, open: true },
+  { id: 'live', name: 'Live', page: Live },
+  { id: 'chain', name: 'Chain', page: Chain },
+  { id: 'proof', name: 'Proof', page: Proof, open: true },
+  { id: 'verify', name: 'Verify', page: Verify },
+  { id: 'agents', name: 'Agents', page: Agents },
+  { id: 'passports', name: 'Passports', page: Passports, open: true },
+  { id: 'keys', name: 'Keys', page: Keys },
+];
+
+const THEMES = { system: 'light', light: 'dark', dark: 'system' };
+
+function ThemeButton() {
+  const { choice } = useStore(theme);
+  return html`<button type="button" class="button quiet small" onClick=${() => choose(THEMES[choice])}
+    aria-label="Colours: ${choice}. Change"><${Icon} name="theme" />${choice}</button>`;
+}
+
+function LiveDot() {
+  const { verdict, connection } = useStore(live);
+  const kind = verdict.state === 'failed' ? 'bad' : verdict.state === 'valid' && connection === 'open' ? 'ok' : '';
+  const says = kind === 'bad' ? `fails at ${verdict.failedAt}` : kind === 'ok' ? 'valid' : 'not connected';
+  return html`<span class="dot ${kind}" title=${says}></span><span class="visually-hidden">${says}</span>`;
+}
+
+function Side({ page }) {
+  const [open, setOpen] = useState(false);
+  const { status, company, key } = useStore(session);
+  useEffect(() => setOpen(false), [page]);
+  return html`
+    <header class="side ${open ? 'open' : ''}">
+      <a class="brand" href=${href('start')}><img src="/favicon.svg" alt="" />attestd</a>
+      <button type="button" class="button small menu-button" aria-expanded=${open ? 'true' : 'false'} aria-controls="nav" onClick=${() => setOpen(!open)}>
+        <${Icon} name="menu" />Menu</button>
+      <nav class="nav" id="nav" aria-label="Pages">
+        ${PAGES.map((p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
+          <${Icon} name=${p.id} />${p.name}${p.id === 'live' && status === 'in' && html`<${LiveDot} />`}</a>`)}
+      </nav>
+      <div class="who">
+        ${status === 'in' && html`
+          <div><strong>${company.companyId}</strong><br /><code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">key ${key.kid}</code></div>`}
+        <div class="who-actions">
+          ${status === 'in' && html`<button type="button" class="button small" onClick=${() => signOut()}>Sign out</button>`}
+          <${ThemeButton} />
+        </div>
+      </div>
+    </header>`;
+}
+
+function SignInFirst() {
+  return html`
+    <div class="page-head"><h1 tabindex="-1">Sign in first</h1></div>
+    <${Notice}>This page shows one company’s data. <a href=${href('start')}>Paste a key or register a company.</a><//>`;
+}
+
+function App() {
+  const { page, argument } = useStore(route);
+  const { status, company } = useStore(session);
+  const main = useRef(null);
+  const moved = useRef(false);
+  const shown = PAGES.find((p) => p.id === page) ?? PAGES[0];
+
+  useEffect(() => {
+    document.title = `${shown.name} · attestd`;
+    // A page change moves the focus to its heading, as a real page load would; the first page is left alone.
+    if (moved.current) {
+      scrollTo(0, 0);
+      main.current.querySelector('h1')?.focus();
+    }
+    moved.current = true;
+  }, [shown.id]);
+
+  useEffect(() => {
+    if (status === 'in') startStream();
+    else stopStream();
+  }, [status, company?.companyId]);
+
+  const body = status === 'restoring'
+    ? html`<h1 tabindex="-1">Taking up the key kept for this tab …</h1>`
+    : shown.open || status === 'in' ? html`<${shown.page} argument=${argument} />` : html`<${SignInFirst} />`;
+  const skip = (event) => {
+    event.preventDefault();
+    main.current.querySelector('h1')?.focus();
+  };
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+    <div class="shell">
+      <${Side} page=${shown.id} />
+      <main class="page" id="main" ref=${main} key=${shown.id}>${body}</main>
+    </div>`;
+}
+
+restoreTheme();
+// Chosen before anything is checked, and while the server still answers: the fallback is a file of its own.
+engine().catch(() => {});
+render(html`<${App} />`, document.getElementById('app'));
+restore();

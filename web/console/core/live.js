@@ -1,0 +1,151 @@
+// The stream of records as it happens. Each record is checked on arrival; what a broken connection missed is
+// fetched and checked after it; the verdict is the server's about the whole chain, unless a check made here failed.
+import { parse, member, plain } from '../lib/json.js';
+import { checkRecord, readRecord } from '../lib/record.js';
+import { call, chainLength, getCredential, records } from './api.js';
+import { session } from './session.js';
+import { store } from './store.js';
+
+const SHOWN = 400; // entries kept, the newest first
+const HISTORY = 20; // records shown at first
+const GAP = 1000; // most missed records that are fetched
+const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked, and counted
+
+const quiet = { connection: 'off', entries: [], length: 0, verdict: { state: 'unknown' }, missed: null, checked: 0, unchecked: 0, beats: 0 };
+
+/** connection: off, connecting, open, retrying. verdict: {state: unknown | valid | failed, failedAt, reason, root}. */
+export const live = store(quiet);
+
+let socket = null;
+let last = -1; // greatest index seen
+let everOpen = false;
+let attempts = 0;
+let timer = 0;
+let ownFailure = null;
+let work = Promise.resolve();
+let waiting = 0;
+let fresh = []; // entries since the last flush, the newest last
+let changes = {};
+let flushTimer = 0;
+
+export function start() {
+  stop();
+  last = -1;
+  everOpen = false;
+  attempts = 0;
+  ownFailure = null;
+  live.set(quiet);
+  connect();
+}
+
+export function stop() {
+  clearTimeout(timer);
+  const old = socket;
+  socket = null;
+  old?.close();
+  fresh = [];
+  changes = {};
+  live.set({ connection: 'off' });
+}
+
+function connect() {
+  live.set({ connection: everOpen ? 'retrying' : 'connecting' });
+  // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in the URL.
+  const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
+  socket = ws;
+  const current = () => socket === ws;
+  const queue = (job) => {
+    waiting++;
+    work = work.then(async () => {
+      waiting--;
+      if (!current()) return;
+      try {
+        await job();
+      } catch (err) {
+        if (current()) change({ problem: err.message });
+      }
+    });
+  };
+  ws.onopen = () => {
+    attempts = 0;
+    change({ connection: 'open', problem: '' });
+    queue(catchUp);
+  };
+  ws.onmessage = (event) => queue(() => receive(event.data));
+  ws.onclose = () => {
+    if (!current()) return;
+    change({ connection: 'retrying' });
+    timer = setTimeout(connect, Math.min(15000, 400 * 2 ** attempts++) * (0.75 + Math.random() / 2));
+  };
+}
+
+async function catchUp() {
+  if (!everOpen) {
+    const length = await chainLength();
+    await take(await records(Math.max(0, length - HISTORY), HISTORY), false);
+    last = Math.max(last, length - 1);
+    everOpen = true;
+  } else {
+    const found = await records(last + 1, GAP);
+    const from = last + 1;
+    await take(found, true);
+    if (found.length) change({ missed: { from, to: last, more: found.length === GAP } });
+  }
+  change({ length: last + 1 });
+  verdict(await call('GET', '/v1/verify'));
+}
+
+async function receive(data) {
+  const message = parse(data);
+  const record = readRecord(member(message, 'record'), data);
+  // An open stream carries every company's records.
+  if (record.companyId !== session.get().company?.companyId || record.index <= last) return;
+  if (record.index > last + 1) {
+    const from = last + 1;
+    await take(await records(from, Math.min(GAP, record.index - from)), true);
+    change({ missed: { from, to: record.index - 1, more: record.index - from > GAP } });
+  }
+  await take([record], false);
+  const { valid, merkleRoot, failedAtIndex } = plain(message);
+  verdict({ valid, merkleRoot, failedAtIndex });
+}
+
+async function take(found, late) {
+  const key = session.get().key?.prepared;
+  for (const record of found) {
+    if (!key || record.index <= last) continue;
+    last = record.index;
+    let check = null;
+    if (waiting < BACKLOG) {
+      check = await checkRecord(record, key);
+      change({ checked: (changes.checked ?? live.get().checked) + 1 });
+    } else change({ unchecked: (changes.unchecked ?? live.get().unchecked) + 1 });
+    if (check && !check.ok && (!ownFailure || record.index < ownFailure.failedAt)) {
+      ownFailure = { state: 'failed', failedAt: record.index, reason: `checked here: ${check.reason}` };
+    }
+    fresh.push({ record, check, late });
+  }
+  change({ length: last + 1 });
+}
+
+function verdict({ valid, merkleRoot, failedAtIndex, error }) {
+  let said = valid
+    ? { state: 'valid', root: merkleRoot }
+    : { state: 'failed', failedAt: failedAtIndex, reason: error ?? 'the server’s verdict on the whole chain' };
+  if (ownFailure && (said.state === 'valid' || ownFailure.failedAt < said.failedAt)) said = ownFailure;
+  change({ verdict: said });
+}
+
+// Collects changes, so that a thousand records a second are ten renderings and not a thousand.
+function change(patch) {
+  Object.assign(changes, patch);
+  flushTimer ||= setTimeout(() => {
+    flushTimer = 0;
+    const entries = fresh.length ? [...fresh.reverse(), ...live.get().entries].slice(0, SHOWN) : live.get().entries;
+    live.set({ ...changes, entries, beats: live.get().beats + fresh.length });
+    fresh = [];
+    changes = {};
+  }, 80);
+}
+
+export const dismissMissed = () => live.set({ missed: null });

@@ -1,0 +1,23 @@
+// Light, dark, or what the system says. Only the choice is remembered, and only in this browser.
+import { store } from './store.js';
+
+const NAME = 'attestd.theme';
+
+export const theme = store({ choice: 'system' });
+
+export function choose(choice) {
+  if (choice === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = choice;
+  try {
+    if (choice === 'system') localStorage.removeItem(NAME);
+    else localStorage.setItem(NAME, choice);
+  } catch { /* storage may be switched off; the choice then lasts as long as the page */ }
+  theme.set({ choice });
+}
+
+export function restoreTheme() {
+  try {
+    const kept = localStorage.getItem(NAME);
+    if (kept === 'light' || kept === 'dark') choose(kept);
+  } catch { /* as above */ }
+}

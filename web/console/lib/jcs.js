@@ -1,0 +1,69 @@
+// JSON Canonicalization Scheme, RFC 8785, over the nodes of json.js.
+import { JSONError, parse } from './json.js';
+
+/**
+ * The canonical form of a JSON text; throws a JSONError for what that form cannot carry without loss:
+ * syntax errors, duplicate keys, lone surrogates, and numbers that are not the double they would become.
+ */
+export const canonicalize = (source, maxDepth) => canonical(parse(source, maxDepth));
+
+/** The canonical form of a node of json.js. */
+export function canonical(node) {
+  const out = [];
+  write(node, out, '');
+  return out.join('');
+}
+
+function write(node, out, pointer) {
+  switch (node.type) {
+    case 'object': {
+      // RFC 8785 §3.2.3 sorts by UTF-16 code units, which is how JavaScript compares strings.
+      const members = [...node.members].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+      out.push('{');
+      members.forEach((m, i) => {
+        out.push(i ? ',' : '', JSON.stringify(m.key), ':');
+        write(m.value, out, pointer + '/' + m.key.replace(/~/g, '~0').replace(/\//g, '~1'));
+      });
+      out.push('}');
+      return;
+    }
+    case 'array':
+      out.push('[');
+      node.items.forEach((item, i) => {
+        if (i) out.push(',');
+        write(item, out, `${pointer}/${i}`);
+      });
+      out.push(']');
+      return;
+    case 'string':
+      // RFC 8785 §3.2.2.2 is ECMAScript's own rule.
+      out.push(JSON.stringify(node.value));
+      return;
+    case 'number':
+      out.push(number(node.lexeme, pointer));
+      return;
+    default:
+      out.push(node.type);
+  }
+}
+
+// The ECMAScript spelling of a number whose decimal value that spelling keeps.
+function number(lexeme, pointer) {
+  const value = Number(lexeme);
+  if (!Number.isFinite(value)) throw new JSONError(pointer, 'number is too large for a double');
+  const spelled = String(value); // -0 becomes 0, RFC 8785 §3.2.2.3
+  if (spelled !== lexeme && decimal(spelled) !== decimal(lexeme)) {
+    throw new JSONError(pointer, 'number does not survive a round trip through a double');
+  }
+  return spelled;
+}
+
+// A spelling of the exact decimal value that equal values share: sign, digits without outer zeros, exponent.
+function decimal(lexeme) {
+  const [, sign, whole, fraction = '', exponent = '0'] = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(lexeme);
+  const all = whole + fraction;
+  const digits = all.replace(/^0+/, '').replace(/0+$/, '');
+  if (digits === '') return '0';
+  const trailing = all.length - all.replace(/0+$/, '').length;
+  return `${sign}${digits}e${BigInt(exponent) - BigInt(fraction.length) + BigInt(trailing)}`;
+}

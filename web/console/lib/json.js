@@ -1,0 +1,178 @@
+// A strict JSON parser that loses nothing. JSON.parse turns 12345678901234567890 into another number,
+// keeps the last of two equal keys and forgets how a value was spelled; what was signed here must be
+// shown and hashed exactly as it stands, so each node keeps its place in the source text.
+//
+// Nodes: {type, start, end} with
+//   object: members [{key, value, start, end}] (start and end are those of the key)   array: items
+//   string: value    number: lexeme    true, false, null: nothing more
+
+/** Where (a JSON Pointer, RFC 6901; '' is the whole value) and why a text is refused. */
+export class JSONError extends Error {
+  constructor(pointer, reason) {
+    super(pointer ? `${pointer}: ${reason}` : reason);
+    this.pointer = pointer;
+    this.reason = reason;
+  }
+}
+
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+const PLAIN = /[^"\\\u0000-\u001f]*/y;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+class Parser {
+  constructor(source, maxDepth) {
+    this.source = source;
+    this.maxDepth = maxDepth;
+    this.at = 0;
+    this.path = [];
+  }
+
+  fail(reason) {
+    const pointer = this.path.map((p) => '/' + String(p).replace(/~/g, '~0').replace(/\//g, '~1')).join('');
+    throw new JSONError(pointer, reason);
+  }
+
+  space() {
+    for (;;) {
+      const c = this.source.charCodeAt(this.at);
+      if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return;
+      this.at++;
+    }
+  }
+
+  value(depth) {
+    const start = this.at;
+    switch (this.source[start]) {
+      case '{': return this.object(depth + 1);
+      case '[': return this.array(depth + 1);
+      case '"': return { type: 'string', value: this.string(), start, end: this.at };
+      case 't': return this.word('true');
+      case 'f': return this.word('false');
+      case 'n': return this.word('null');
+      case undefined: return this.fail('unexpected end');
+    }
+    NUMBER.lastIndex = start;
+    const m = NUMBER.exec(this.source);
+    if (!m) this.fail(`unexpected character at offset ${start}`);
+    this.at = NUMBER.lastIndex;
+    return { type: 'number', lexeme: m[0], start, end: this.at };
+  }
+
+  word(w) {
+    const start = this.at;
+    if (!this.source.startsWith(w, start)) this.fail(`unexpected character at offset ${start}`);
+    this.at += w.length;
+    return { type: w, start, end: this.at };
+  }
+
+  string() {
+    const start = this.at;
+    for (this.at++; ; ) {
+      PLAIN.lastIndex = this.at;
+      PLAIN.exec(this.source);
+      this.at = PLAIN.lastIndex;
+      const c = this.source[this.at];
+      if (c === '"') break;
+      if (c !== '\\') this.fail(c === undefined ? 'unterminated string' : 'control character in a string');
+      this.at += 2;
+    }
+    this.at++;
+    let value;
+    try {
+      value = JSON.parse(this.source.slice(start, this.at));
+    } catch {
+      this.fail('bad escape in a string');
+    }
+    if (LONE_SURROGATE.test(value)) this.fail('lone surrogate');
+    return value;
+  }
+
+  array(depth) {
+    const start = this.at++;
+    if (depth > this.maxDepth) this.fail(`nested deeper than ${this.maxDepth}`);
+    const items = [];
+    this.space();
+    if (this.source[this.at] !== ']') {
+      for (;;) {
+        this.path.push(items.length);
+        items.push(this.value(depth));
+        this.path.pop();
+        if (!this.comma(']')) break;
+      }
+    }
+    this.at++;
+    return { type: 'array', items, start, end: this.at };
+  }
+
+  object(depth) {
+    const start = this.at++;
+    if (depth > this.maxDepth) this.fail(`nested deeper than ${this.maxDepth}`);
+    const members = [];
+    const seen = new Set();
+    this.space();
+    if (this.source[this.at] !== '}') {
+      for (;;) {
+        if (this.source[this.at] !== '"') this.fail(`expected a key at offset ${this.at}`);
+        const member = { start: this.at, key: this.string(), end: this.at };
+        this.path.push(member.key);
+        if (seen.has(member.key)) this.fail('duplicate key');
+        seen.add(member.key);
+        this.space();
+        if (this.source[this.at] !== ':') this.fail(`expected ":" at offset ${this.at}`);
+        this.at++;
+        this.space();
+        member.value = this.value(depth);
+        this.path.pop();
+        members.push(member);
+        if (!this.comma('}')) break;
+      }
+    }
+    this.at++;
+    return { type: 'object', members, start, end: this.at };
+  }
+
+  // True after a comma, false at the closing character, which stays.
+  comma(close) {
+    this.space();
+    const c = this.source[this.at];
+    if (c === close) return false;
+    if (c !== ',') this.fail(c === undefined ? 'unexpected end' : `expected "," or "${close}" at offset ${this.at}`);
+    this.at++;
+    this.space();
+    return true;
+  }
+}
+
+/** Parses a text that holds exactly one JSON value, nested at most maxDepth deep. */
+export function parse(source, maxDepth = 160) {
+  const p = new Parser(source, maxDepth);
+  p.space();
+  const node = p.value(0);
+  p.space();
+  if (p.at !== source.length) p.fail(`unexpected character at offset ${p.at}`);
+  return node;
+}
+
+/** The value of a member of an object node, or undefined. */
+export function member(node, key) {
+  return node?.type === 'object' ? node.members.find((m) => m.key === key)?.value : undefined;
+}
+
+/** The string of a string node, or undefined. */
+export const stringOf = (node) => (node?.type === 'string' ? node.value : undefined);
+
+/** Plain JavaScript values; objects have no prototype, so that "__proto__" is a key like any other. */
+export function plain(node) {
+  switch (node.type) {
+    case 'object': {
+      const out = Object.create(null);
+      for (const m of node.members) out[m.key] = plain(m.value);
+      return out;
+    }
+    case 'array': return node.items.map(plain);
+    case 'string': return node.value;
+    case 'number': return Number(node.lexeme);
+    case 'null': return null;
+  }
+  return node.type === 'true';
+}

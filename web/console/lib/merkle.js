@@ -1,0 +1,57 @@
+// The Merkle tree over a chain: leaf = a record's hash as a hex string; node = SHA-256 of its two children's
+// hex strings joined; the shape of RFC 6962 §2.1 (an odd node moves up unhashed).
+import { isHash } from './bytes.js';
+import { sha256hex } from './sha256.js';
+
+export const nodeHash = (left, right) => sha256hex(left + right);
+
+/**
+ * Climbs from a leaf to the root. Each step is {left, right, position, parent}, where position says
+ * on which side the sibling of the proof stands.
+ */
+export async function climb(leaf, proof) {
+  const steps = [];
+  let current = leaf;
+  for (const { sibling, position } of proof) {
+    const [left, right] = position === 'left' ? [sibling, current] : [current, sibling];
+    const parent = await nodeHash(left, right);
+    steps.push({ left, right, position, parent });
+    current = parent;
+  }
+  return { steps, root: current };
+}
+
+/** The proof of the API, checked for its shape; 64 levels are more than any chain has. */
+export function checkProofShape(proof) {
+  if (!Array.isArray(proof) || proof.length > 64) throw new Error('the proof is not a list of nodes');
+  for (const node of proof) {
+    if (!isHash(node?.sibling) || (node.position !== 'left' && node.position !== 'right')) {
+      throw new Error('a node of the proof is not {sibling, position}');
+    }
+  }
+  return proof;
+}
+
+/** A growing tree that remembers only the roots of its perfect subtrees: O(log n) memory at any length. */
+export class Frontier {
+  #peaks = []; // {size, hash}, the largest first
+
+  length = 0;
+
+  async push(leaf) {
+    let node = { size: 1, hash: leaf };
+    while (this.#peaks.at(-1)?.size === node.size) {
+      const left = this.#peaks.pop();
+      node = { size: 2 * node.size, hash: await nodeHash(left.hash, node.hash) };
+    }
+    this.#peaks.push(node);
+    this.length++;
+  }
+
+  async root() {
+    if (this.length === 0) return sha256hex('');
+    let root = this.#peaks.at(-1).hash;
+    for (let i = this.#peaks.length - 2; i >= 0; i--) root = await nodeHash(this.#peaks[i].hash, root);
+    return root;
+  }
+}

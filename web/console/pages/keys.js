@@ -1,0 +1,107 @@
+// Keys and OAuth clients: what opens the company's doors.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { call, getCredential } from '../core/api.js';
+import { localTime } from '../core/format.js';
+import { signOut } from '../core/session.js';
+import { Badge, CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
+import { Confirm } from '../parts/dialogs.js';
+
+const masked = (key) => `${key.slice(0, key.indexOf('_') + 1)}${'•'.repeat(12)}${key.slice(-4)}`;
+
+function KeyRow({ entry, last, onDelete }) {
+  const [shown, setShown] = useState(false);
+  const own = entry.key === getCredential();
+  const name = entry.label ?? 'without a label';
+  return html`
+    <tr data-key-label=${entry.label ?? ''}>
+      <td data-label="Label">${entry.label ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge} ok=${true}>in use here<//>`}</td>
+      <td data-label="Key"><code>${shown ? entry.key : masked(entry.key)}</code></td>
+      <td data-label="Created" class="nowrap">${localTime(entry.createdAt)}</td>
+      <td><div class="buttons">
+        <button type="button" class="button small quiet" aria-pressed=${shown ? 'true' : 'false'} aria-label="${shown ? 'Hide' : 'Reveal'} key ${name}" onClick=${() => setShown(!shown)}>${shown ? 'Hide' : 'Reveal'}</button>
+        <${CopyButton} text=${entry.key} what="key ${name}" />
+        <button type="button" class="button small danger" disabled=${last} aria-label="Delete key ${name}" onClick=${() => onDelete(entry)}>Delete</button>
+      </div></td>
+    </tr>`;
+}
+
+function APIKeys() {
+  const [keys, setKeys] = useState(null);
+  const [label, setLabel] = useState('');
+  const [made, setMade] = useState('');
+  const [deleting, setDeleting] = useState(null);
+  const [run, , error] = useTask();
+  const [runCreate, busy, createError] = useTask();
+  const load = () => run(async () => setKeys((await call('GET', '/v1/keys')).keys));
+  useEffect(() => { load(); }, []);
+  const create = (event) => {
+    event.preventDefault();
+    runCreate(async () => {
+      setMade((await call('POST', '/v1/keys', { body: label.trim() ? { label: label.trim() } : {} })).key);
+      setLabel('');
+      await load();
+    });
+  };
+  const remove = async () => {
+    const own = deleting.key === getCredential();
+    await call('DELETE', `/v1/keys/${encodeURIComponent(deleting.key)}`);
+    if (own) signOut('You deleted the key that you were signed in with.');
+    else await load();
+  };
+  return html`
+    <section class="card" aria-label="API keys">
+      <div class="card-head"><h2>API keys</h2></div>
+      <${Failure} error=${error} />
+      ${keys && html`
+        <table class="table">
+          <thead><tr><th>Label</th><th>Key</th><th>Created</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
+          <tbody>${keys.map((k) => html`<${KeyRow} key=${k.key} entry=${k} last=${keys.length === 1} onDelete=${setDeleting} />`)}</tbody>
+        </table>
+        ${keys.length === 1 && html`<p class="small muted">The last key of a company cannot be deleted: nobody could get in any more. Create another one first.</p>`}`}
+      <form class="filters" onSubmit=${create}>
+        <${Field} label="Label of a new key">${(p) => html`<input ...${p} class="input" name="label" value=${label} onInput=${(e) => setLabel(e.target.value)} />`}<//>
+        <button class="button primary" disabled=${busy}>Create key</button>
+      </form>
+      <${Failure} error=${createError} />
+      ${made && html`<${Notice} kind="ok">The new key:<//><${Value} value=${made} what="new key" />`}
+      ${deleting && html`
+        <${Confirm} title="Delete this key?" action="Delete key" act=${remove} onClose=${() => setDeleting(null)}>
+          <p>Key <strong>${deleting.label ?? masked(deleting.key)}</strong> stops working at once, wherever it is used. This cannot be taken back.
+            ${deleting.key === getCredential() && html` <strong>You are signed in with it, and will be signed out.</strong>`}</p>
+        <//>`}
+    </section>`;
+}
+
+function OAuthClients() {
+  const [clients, setClients] = useState(null);
+  const [made, setMade] = useState(null);
+  const [run, , error] = useTask();
+  const [runCreate, busy, createError] = useTask();
+  const load = () => run(async () => setClients((await call('GET', '/v1/oauth/clients')).clients));
+  useEffect(() => { load(); }, []);
+  const create = () => runCreate(async () => {
+    setMade(await call('POST', '/v1/oauth/clients'));
+    await load();
+  });
+  return html`
+    <section class="card" aria-label="OAuth clients">
+      <div class="card-head"><h2>OAuth clients</h2><button type="button" class="button primary" disabled=${busy} onClick=${create}>Create client</button></div>
+      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that lasts an hour and opens what an API key opens.</p>
+      <${Failure} error=${error} /><${Failure} error=${createError} />
+      ${made && html`
+        <${Notice} kind="ok">The secret is shown only now.<//>
+        <div class="stack tight"><h3>Client ID</h3><${Value} value=${made.clientId} what="client ID" /></div>
+        <div class="stack tight"><h3>Client secret</h3><${Value} value=${made.clientSecret} what="client secret" /></div>`}
+      ${clients?.length === 0 && html`<p class="empty">No client yet.</p>`}
+      ${clients?.length > 0 && html`
+        <table class="table"><thead><tr><th>Client ID</th><th>Created</th></tr></thead>
+          <tbody>${clients.map((c) => html`<tr key=${c.clientId}><td data-label="Client ID"><code>${c.clientId}</code></td><td data-label="Created" class="nowrap">${localTime(c.createdAt)}</td></tr>`)}</tbody></table>`}
+    </section>`;
+}
+
+export function Keys() {
+  return html`
+    <${Page} title="Keys" lead="Any key of the company may create and delete its keys. What is deleted is refused from the next request on.">
+      <${APIKeys} /><${OAuthClients} />
+    <//>`;
+}

@@ -1,0 +1,102 @@
+// Walks the path of a proof step by step, and shows what one flipped bit does to everything above it.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { climb } from '../lib/merkle.js';
+import { hex, unhex } from '../lib/bytes.js';
+import { Badge, Field } from '../parts/basic.js';
+import { ProofPath } from './proof_path.js';
+
+const PACE = 420; // ms a step
+
+const still = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
+
+function flipped(hash) {
+  const bytes = unhex(hash);
+  bytes[0] ^= 1;
+  return hex(bytes);
+}
+
+// The path as given, and as it is with the flipped bit.
+function usePaths({ record, proof }, flip) {
+  const [paths, setPaths] = useState(null);
+  useEffect(() => {
+    let current = true;
+    const leaf = flip === 'leaf' ? flipped(record.hash) : record.hash;
+    const changed = proof.map((node, i) => (i === flip ? { ...node, sibling: flipped(node.sibling) } : node));
+    Promise.all([climb(record.hash, proof), climb(leaf, changed)]).then(([truth, now]) => {
+      if (current) setPaths({ leaf, steps: now.steps, root: now.root, truth: { leaf: record.hash, steps: truth.steps }, proof });
+    });
+    return () => { current = false; };
+  }, [record, proof, flip]);
+  return paths?.proof === proof ? paths : null; // never the path of another record
+}
+
+function StepText({ paths, lit }) {
+  if (lit === 0 || !paths.steps.length) return html`<p class="muted">The walk starts at the record’s hash.</p>`;
+  const { left, right, position, parent } = paths.steps[lit - 1];
+  return html`
+    <dl class="facts">
+      <dt>left</dt><dd><code>${left}</code>${position === 'left' && html` <span class="muted">sibling</span>`}</dd>
+      <dt>right</dt><dd><code>${right}</code>${position === 'right' && html` <span class="muted">sibling</span>`}</dd>
+      <dt>SHA-256(left right)</dt><dd><code>${parent}</code></dd>
+    </dl>`;
+}
+
+export function ProofWalk({ subject }) {
+  const levels = subject.proof.length;
+  const [flip, setFlip] = useState(null);
+  const [place, setPlace] = useState('leaf');
+  const [lit, setLit] = useState(0);
+  const [playing, setPlaying] = useState(true);
+  const paths = usePaths(subject, flip);
+
+  useEffect(() => {
+    setFlip(null);
+    setPlace('leaf');
+    setLit(still() ? levels : 0);
+    setPlaying(true);
+  }, [subject]);
+  useEffect(() => {
+    if (!playing) return;
+    if (lit >= levels) return setPlaying(false);
+    const timer = setTimeout(() => setLit(lit + 1), PACE);
+    return () => clearTimeout(timer);
+  }, [playing, lit, levels]);
+
+  if (!paths) return null;
+  const toggle = (at) => {
+    setFlip(flip === at ? null : at);
+    setPlace(at);
+    setLit(levels);
+    setPlaying(false);
+  };
+  const done = lit >= levels;
+  const holds = paths.root === subject.root;
+  return html`
+    <section class="card walk" aria-label="Walk to the root" data-walk=${done ? (holds ? 'ok' : 'bad') : 'walking'}>
+      <div class="walk-picture">
+        <${ProofPath} ...${paths} lit=${lit} root=${subject.root} picked=${flip} onPick=${toggle} />
+      </div>
+      <div class="stack walk-side">
+        <div class="buttons">
+          <button type="button" class="button" onClick=${() => { setLit(0); setPlaying(true); }}>Walk again</button>
+          <button type="button" class="button" onClick=${() => { setPlaying(false); setLit(done ? 0 : lit + 1); }}>One step</button>
+        </div>
+        <p role="status">${done
+          ? html`<${Badge} ok=${holds}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
+          : html`<span class="muted">Step ${lit} of ${levels}</span>`}</p>
+        <${StepText} paths=${paths} lit=${lit} />
+        <hr />
+        <${Field} label="Flip one bit of" hint="A click on a box of the picture does the same.">
+          ${(p) => html`<select ...${p} class="input" value=${String(place)} onChange=${(e) => { setPlace(e.target.value === 'leaf' ? 'leaf' : Number(e.target.value)); setFlip(null); }}>
+            <option value="leaf">the record’s hash</option>
+            ${subject.proof.map((_, i) => html`<option value=${String(i)}>sibling ${i + 1}</option>`)}
+          </select>`}
+        <//>
+        <div><button type="button" class="button danger" aria-pressed=${flip === null ? 'false' : 'true'} onClick=${() => toggle(place)}>
+          ${flip === null ? 'Flip one bit' : 'Flip it back'}</button></div>
+        ${flip !== null && html`
+          <p class="small muted">One bit of 256 is different, and so is every hash above it.</p>
+          <dl class="facts"><dt>computed root</dt><dd><code class="bad-text">${paths.root}</code></dd><dt>true root</dt><dd><code>${subject.root}</code></dd></dl>`}
+      </div>
+    </section>`;
+}

@@ -1,0 +1,124 @@
+// Start: get in, and the first steps as lines to type.
+import { html, useState } from '../vendor/preact-htm.js';
+import { call, getCredential } from '../core/api.js';
+import { href } from '../core/router.js';
+import { session, signIn } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
+
+function Keep({ keep, setKeep }) {
+  return html`
+    <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
+      <span>Keep the key for this tab<br /><small class="muted">Otherwise it is gone with a reload. It is never kept longer than the tab.</small></span></label>`;
+}
+
+function Register({ onKey }) {
+  const [companyId, setCompanyId] = useState('');
+  const [keep, setKeep] = useState(false);
+  const [run, busy, error] = useTask();
+  const submit = (event) => {
+    event.preventDefault();
+    run(async () => {
+      const made = await call('POST', '/v1/companies', { body: { companyId } });
+      onKey(made.apiKey);
+      await signIn(made.apiKey, keep);
+    });
+  };
+  return html`
+    <form class="card" onSubmit=${submit}>
+      <h2>Register a company</h2>
+      <p class="muted">It gets an Ed25519 key pair, an empty chain and a first API key.</p>
+      <${Field} label="Company ID" hint="Letters, digits, dot, hyphen and underscore; it is permanent.">
+        ${(props) => html`<input ...${props} class="input" name="companyId" required autocomplete="off" spellcheck="false" placeholder="acme"
+          value=${companyId} onInput=${(e) => setCompanyId(e.target.value)} />`}
+      <//>
+      <${Keep} keep=${keep} setKeep=${setKeep} />
+      <${Failure} error=${error} />
+      <div><button class="button primary" disabled=${busy}>Register</button></div>
+    </form>`;
+}
+
+function Paste() {
+  const [key, setKey] = useState('');
+  const [keep, setKeep] = useState(false);
+  const [run, busy, error] = useTask();
+  const submit = (event) => {
+    event.preventDefault();
+    run(() => signIn(key.trim(), keep));
+  };
+  return html`
+    <form class="card" onSubmit=${submit}>
+      <h2>Paste a key</h2>
+      <p class="muted">An API key, or an OAuth access token, of a company that exists.</p>
+      <${Field} label="API key" hint="It stays in this page’s memory.">
+        ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"
+          value=${key} onInput=${(e) => setKey(e.target.value)} />`}
+      <//>
+      <${Keep} keep=${keep} setKeep=${setKeep} />
+      <${Failure} error=${error} />
+      <div><button class="button primary" disabled=${busy}>Sign in</button></div>
+    </form>`;
+}
+
+// Lines for a shell. The key itself stands in none of them, so that they can be shown and shared.
+function steps(base) {
+  const auth = `-H "Authorization: Bearer $KEY"`;
+  return [
+    { title: 'Register an agent', to: 'agents', line: `curl -s ${base}/v1/agents/register ${auth} \\\n  -d '{"agentId":"agent-1"}'` },
+    { title: 'Attest what it does', to: 'live', line: `curl -s ${base}/v1/attest ${auth} \\\n  -d '{"agentId":"agent-1","actionType":"hello","payload":{"to":"world"}}'` },
+    { title: 'Verify the whole chain', to: 'verify', line: `curl -s ${base}/v1/verify ${auth}` },
+    { title: 'Prove one record', to: 'proof', line: `curl -s ${base}/v1/proof/0 ${auth}` },
+  ];
+}
+
+function FirstRun() {
+  return html`
+    <section class="stack">
+      <h2>First steps</h2>
+      <p class="muted">Put the key into the shell once, then type the lines as they stand. Each shows up in the page beside it.</p>
+      <ol class="stack guide">
+        <li class="guide-step">
+          <div class="card-head"><h3>Set the key</h3><${CopyButton} text=${`export KEY='${getCredential()}'`} what="the line with your key" label="Copy with key" /></div>
+          <pre class="code" tabindex="0" aria-label="Command that sets the key">export KEY='…'</pre>
+        </li>
+        ${steps(location.origin).map((s) => html`
+          <li class="guide-step">
+            <div class="card-head"><h3>${s.title}</h3>
+              <span class="buttons"><a class="button quiet small" href=${href(s.to)}>Open ${s.to}</a><${CopyButton} text=${s.line} what="the command: ${s.title}" /></span></div>
+            <pre class="code" tabindex="0" aria-label="Command: ${s.title}">${s.line}</pre>
+          </li>`)}
+      </ol>
+    </section>`;
+}
+
+export function Start() {
+  const { status, company, key, message } = useStore(session);
+  const [newKey, setNewKey] = useState('');
+  if (status !== 'in') {
+    return html`
+      <${Page} title="See the chain. Check it yourself." lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and proofs in your browser, so you need not believe the server.">
+        ${message && html`<${Notice} kind="bad">${message}<//>`}
+        <div class="columns"><${Register} onKey=${setNewKey} /><${Paste} /></div>
+      <//>`;
+  }
+  return html`
+    <${Page} title=${`Welcome, ${company.companyId}`} lead="You are signed in. The key is in this page’s memory; a reload forgets it unless you chose to keep it for this tab.">
+      ${newKey && html`
+        <section class="card">
+          <h2>Your first API key</h2>
+          <p class="muted">Copy it now to a safe place. Anyone who has it can act for the company.</p>
+          <${Value} value=${newKey} what="API key" />
+          <div><button type="button" class="button" onClick=${() => setNewKey('')}>I have kept it</button></div>
+        </section>`}
+      <section class="card">
+        <h2>The company’s public key</h2>
+        <dl class="facts">
+          <dt>SPIFFE ID</dt><dd><code>${company.spiffeId}</code></dd>
+          <dt>key ID</dt><dd><code>${key.kid}</code></dd>
+          <dt>fingerprint</dt><dd><code>${key.fingerprint}</code></dd>
+        </dl>
+        <p class="small muted">Everything here is checked with this key. An auditor compares the fingerprint with one that came by another way.</p>
+      </section>
+      <${FirstRun} />
+    <//>`;
+}

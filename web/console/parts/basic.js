@@ -1,0 +1,123 @@
+// Small parts that every page uses.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+
+const ICONS = {
+  start: 'M4 11l8-7 8 7v9H4zM10 20v-6h4v6',
+  live: 'M3 12h4l3-8 4 16 3-8h4',
+  chain: 'M10 7H7a5 5 0 0 0 0 10h3M14 7h3a5 5 0 0 1 0 10h-3M8 12h8',
+  proof: 'M12 4v4M12 8c0 6-7 3-7 10M12 8c0 6 7 3 7 10M3 20h4M17 20h4M10 3h4',
+  verify: 'M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6zM8.5 12l2.5 2.5 4.5-5',
+  agents: 'M5 9h14v10H5zM12 9V5M9 13h.01M15 13h.01M10 16.5h4M12 4h.01',
+  passports: 'M6 3h12v18H6zM12 13a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM9 17h6',
+  keys: 'M8.5 19a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM11.4 12.2L20 4M15.5 8.2l3 3',
+  ok: 'M5 12.5l4.5 4.5L19 7.5',
+  bad: 'M6 6l12 12M18 6L6 18',
+  info: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 11v5M12 8h.01',
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  theme: 'M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z',
+};
+
+export const Icon = ({ name }) =>
+  html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${ICONS[name]} /></svg>`;
+
+export function Page({ title, lead, children }) {
+  return html`
+    <div class="page-head">
+      <h1 tabindex="-1">${title}</h1>
+      ${lead && html`<p class="lead">${lead}</p>`}
+    </div>
+    ${children}`;
+}
+
+/** kind: ok, bad or nothing. What is bad is announced at once. */
+export function Notice({ kind = '', children, actions }) {
+  return html`
+    <div class="notice ${kind}" role=${kind === 'bad' ? 'alert' : 'status'}>
+      <${Icon} name=${kind || 'info'} />
+      <div>${children}</div>
+      ${actions}
+    </div>`;
+}
+
+export const Badge = ({ ok, children }) =>
+  html`<span class="badge ${ok === undefined ? '' : ok ? 'ok' : 'bad'}">
+    ${ok !== undefined && html`<${Icon} name=${ok ? 'ok' : 'bad'} />`}${children}
+  </span>`;
+
+let fields = 0;
+/** A labelled input: children is a function that gets the id (and that of the hint) to use. */
+export function Field({ label, hint, children }) {
+  const [id] = useState(() => `f${++fields}`);
+  const props = { id, 'aria-describedby': hint ? `${id}h` : undefined };
+  return html`
+    <div class="field">
+      <label for=${id}>${label}</label>
+      ${children(props)}
+      ${hint && html`<span class="hint" id="${id}h">${hint}</span>`}
+    </div>`;
+}
+
+async function toClipboard(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Outside a secure context there is only the old way, over a selection.
+  const area = document.createElement('textarea');
+  area.value = text;
+  (document.querySelector('dialog[open]') ?? document.body).append(area);
+  area.select();
+  document.execCommand('copy');
+  area.remove();
+}
+
+export function CopyButton({ text, what = 'value', label = 'Copy' }) {
+  const [said, say] = useState('');
+  const timer = useRef(0);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const copy = async () => {
+    try {
+      await toClipboard(text);
+      say('Copied');
+    } catch {
+      say('Not allowed');
+    }
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => say(''), 1600);
+  };
+  return html`
+    <button type="button" class="button quiet small" onClick=${copy} aria-label="${label} ${what}">${said || label}</button>
+    <span class="visually-hidden" role="status">${said && `${said}: ${what}`}</span>`;
+}
+
+/** A long value in full, with a button that copies it. */
+export const Value = ({ value, what }) =>
+  html`<div class="value"><code>${value}</code><span><${CopyButton} text=${value} what=${what} /></span></div>`;
+
+/** Runs async work for a button or form: [run, busy, error]. A newer run makes the answer of an older one void. */
+export function useTask() {
+  const [state, set] = useState({ busy: false, error: null });
+  const latest = useRef(0);
+  useEffect(() => () => { latest.current = -1; }, []);
+  const run = async (work) => {
+    const mine = ++latest.current;
+    set({ busy: true, error: null });
+    try {
+      const result = await work();
+      if (latest.current === mine) set({ busy: false, error: null });
+      return result;
+    } catch (err) {
+      if (latest.current === mine) set({ busy: false, error: err });
+    }
+  };
+  return [run, state.busy, state.error];
+}
+
+export const Failure = ({ error }) => error && html`<${Notice} kind="bad">${error.message}<//>`;
+
+/** The second now, for clocks; only while the component is shown. */
+export function useNow() {
+  const [now, set] = useState(() => Date.now() / 1000);
+  useEffect(() => {
+    const timer = setInterval(() => set(Date.now() / 1000), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}

@@ -1,0 +1,56 @@
+// Modal dialogs: the browser's own <dialog> keeps the focus inside and closes on Escape.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { Failure, useTask } from './basic.js';
+
+function useModal() {
+  const ref = useRef(null);
+  useEffect(() => {
+    const back = document.activeElement;
+    ref.current.showModal();
+    return () => back?.focus?.();
+  }, []);
+  return ref;
+}
+
+/** A panel from the side. */
+export function Drawer({ title, onClose, children }) {
+  const ref = useModal();
+  const outside = (event) => event.target === ref.current && onClose();
+  return html`
+    <dialog class="drawer" ref=${ref} aria-label=${title} onClose=${onClose} onClick=${outside}>
+      <div class="drawer-head">
+        <h2>${title}</h2>
+        <button type="button" class="button small" onClick=${onClose}>Close</button>
+      </div>
+      <div class="drawer-body">${children}</div>
+    </dialog>`;
+}
+
+/** Asks before something that cannot be undone. act may fail; its error is shown in the dialog. */
+export function Confirm({ title, action, act, onClose, reasonLabel, children }) {
+  const ref = useModal();
+  const [run, busy, error] = useTask();
+  const [reason, setReason] = useState('');
+  const submit = (event) => {
+    event.preventDefault();
+    run(async () => {
+      await act(reason);
+      onClose();
+    });
+  };
+  return html`
+    <dialog class="confirm" ref=${ref} aria-label=${title} onClose=${onClose}>
+      <form onSubmit=${submit}>
+        <h2>${title}</h2>
+        <div>${children}</div>
+        ${reasonLabel && html`
+          <label class="field"><span class="label">${reasonLabel}</span>
+            <input class="input" value=${reason} onInput=${(e) => setReason(e.target.value)} /></label>`}
+        <${Failure} error=${error} />
+        <div class="buttons">
+          <button class="button danger primary" disabled=${busy}>${action}</button>
+          <button type="button" class="button" onClick=${onClose}>Cancel</button>
+        </div>
+      </form>
+    </dialog>`;
+}

@@ -1,0 +1,27 @@
+// A place to drop or choose one small file.
+import { html, useRef, useState } from '../vendor/preact-htm.js';
+
+const LARGEST = 8 << 20;
+
+export function Drop({ what, onText, children }) {
+  const [over, setOver] = useState(false);
+  const [error, setError] = useState('');
+  const input = useRef(null);
+  const take = async (file) => {
+    setOver(false);
+    setError('');
+    if (!file) return;
+    if (file.size > LARGEST) return setError('That file is larger than 8 MiB.');
+    onText(await file.text(), file.name);
+  };
+  return html`
+    <div class="drop ${over ? 'over' : ''}"
+         onDragOver=${(e) => { e.preventDefault(); setOver(true); }}
+         onDragLeave=${() => setOver(false)}
+         onDrop=${(e) => { e.preventDefault(); take(e.dataTransfer.files[0]); }}>
+      ${children}
+      <button type="button" class="button" onClick=${() => input.current.click()}>Choose ${what}</button>
+      <input ref=${input} type="file" hidden aria-label="Choose ${what}" onChange=${(e) => { take(e.target.files[0]); e.target.value = ''; }} />
+      ${error && html`<p role="alert">${error}</p>`}
+    </div>`;
+}
