@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,10 +87,13 @@ func checkedCopy(ctx context.Context, from, to string, progress func(stage strin
 	return tmp, nil
 }
 
-// missingGuards lists the triggers without which a file is not taken: its chains would verify, and lie open.
-const missingGuards = `WITH guard (name) AS (VALUES ('record_no_update'), ('record_no_delete'), ('record_no_replace'), ('node_no_update'),
-	('node_no_delete'), ('head_only_grows'), ('head_no_delete'), ('company_no_update'), ('company_no_delete'))
-	SELECT name FROM guard WHERE name NOT IN (SELECT name FROM sqlite_schema WHERE type = 'trigger')`
+// checks are the questions to a whole file that it must answer with no row. Without its guards a chain would verify, and lie open.
+var checks = []struct{ query, wrong string }{
+	{`SELECT "table" FROM pragma_foreign_key_check LIMIT 1`, "a row refers to a company that is not there, in table"},
+	{`WITH guard (name) AS (VALUES ('record_no_update'), ('record_no_delete'), ('record_no_replace'), ('node_no_update'),
+		('node_no_delete'), ('head_only_grows'), ('head_no_delete'), ('company_no_update'), ('company_no_delete'))
+		SELECT name FROM guard WHERE name NOT IN (SELECT name FROM sqlite_schema WHERE type = 'trigger')`, "missing trigger"},
+}
 
 // checkFile lets SQLite check every page, index and reference of the file, and looks for the guards: ErrCorrupt.
 func (s *Store) checkFile(ctx context.Context) error {
@@ -103,13 +105,12 @@ func (s *Store) checkFile(ctx context.Context) error {
 		if found != "ok" {
 			return fmt.Errorf("%w: %s", ErrCorrupt, found)
 		}
-		for query, wrong := range map[string]string{
-			"PRAGMA foreign_key_check": "a row refers to a company that is not there, in table",
-			missingGuards:              "not guarded by trigger",
-		} {
-			if err := r.each(func(rows *sql.Rows) error {
-				return fmt.Errorf("%w: %s", ErrCorrupt, wrong)
-			}, query); err != nil {
+		for _, c := range checks {
+			err := r.one([]any{&found}, c.query)
+			if err == nil {
+				err = fmt.Errorf("%w: %s %s", ErrCorrupt, c.wrong, found)
+			}
+			if !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}

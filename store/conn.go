@@ -28,7 +28,12 @@ func connect(path, mode string) (*sql.DB, error) {
 	}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: mode +
 		"&_txlock=immediate&_busy_timeout=" + busyTimeout + "&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"}
-	return sql.Open("sqlite", u.String())
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxIdleConns(0) // to close a conn is to close its connection, and whatever that had open
+	return db, nil
 }
 
 // conn is one connection to the file and the statements that it has prepared. One goroutine at a time uses it.

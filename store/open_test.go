@@ -235,6 +235,48 @@ func TestReadOnly(t *testing.T) {
 	open(t, path)
 }
 
+// asKilled copies the files at path as they stand on the disk at this moment, to where no process holds a lock.
+func asKilled(t *testing.T, path string) string {
+	t.Helper()
+	killed := filepath.Join(t.TempDir(), "attestd.db")
+	for _, suffix := range []string{"", "-wal"} {
+		must(t, os.WriteFile(killed+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
+	}
+	return killed
+}
+
+func TestOpenAfterAKill(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 20)
+	killed := asKilled(t, path)
+	before := got(os.ReadFile(killed))(t)
+	ro, err := store.OpenReadOnly(ctx, killed)
+	must(t, err)
+	if n := length(t, ro, c); n != 20 {
+		t.Errorf("reading: length %d", n)
+	}
+	must(t, ro.Close())
+	if !bytes.Equal(got(os.ReadFile(killed))(t), before) {
+		t.Error("reading has changed the file")
+	}
+	s = open(t, killed)
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	attest(t, s, c, 1)
+
+	// The header of the file is old; only the log knows that it is newer.
+	other(t, path, "PRAGMA user_version = 2")
+	newer := asKilled(t, path)
+	before = got(os.ReadFile(newer))(t)
+	if _, err := store.Open(ctx, newer, schema(t), cred.Domain{}); !errors.Is(err, store.ErrNewer) {
+		t.Errorf("newer: %v", err)
+	}
+	if !bytes.Equal(got(os.ReadFile(newer))(t), before) {
+		t.Error("the newer file has changed")
+	}
+}
+
 // A copy made with cp, or a restored file, is in the rollback mode of SQLite; serving it puts it in WAL mode again.
 func TestOpenSetsWALAgain(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ const (
 	indexMask = 1<<indexBits - 1
 )
 
-func recordID(chain, index int64) int64 { return chain<<indexBits | index }
+func recordID(chain, index int64) int64 { return chain<<indexBits + index }
 
 // Extend implements chain.Storage. It does not heed ctx: a batch that was begun is finished.
 func (s *Store) Extend(ctx context.Context, batch []chain.Extension) (foreign bool, err error) {

@@ -172,7 +172,7 @@ func TestChangedRecordsCanBeRead(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 5)
 	other(t, path, append(unguarded, "PRAGMA ignore_check_constraints = 1",
-		"UPDATE record SET hash = hash || x'00' WHERE id & 7 = 1",
+		"UPDATE record SET hash = CAST(hash || x'00' AS BLOB) WHERE id & 7 = 1",
 		"UPDATE record SET signature = x'' WHERE id & 7 = 2",
 		"DELETE FROM record WHERE id & 7 = 4")...)
 	records := read(t, s, c.Chain, 0, 5)

@@ -44,7 +44,7 @@ func readClaims(src []byte, ns string) (claims, error) {
 }
 
 // checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time that cannot be read is
-// no reason here: readTimes refuses it when its turn comes.
+// no reason here: readLifetime refuses it when its turn comes.
 func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
 	at := now.Unix()
 	if exp, ok := asTime(c.exp); ok && exp <= at {

@@ -56,7 +56,7 @@ func (c PassportClaims) append(dst []byte) []byte {
 // seconds from 1 to MaxPassportTTL. chain nil means [company, agent]; else it must end in the agent.
 // An error (type *Error) only where the token would be over the size limit.
 func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
-	sub := i.Domain.AgentID(i.Company, agent)
+	sub := i.AgentID(agent)
 	if chain == nil {
 		chain = []string{i.companyID, sub}
 	}

@@ -105,6 +105,18 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestErrorText(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"a":[1,1e400]}`: "number 1e400 does not survive as an IEEE 754 double; send it as a string (at /a/1)",
+		``:                "there is no value",
+	} {
+		if _, err := jcs.Append(nil, []byte(in), maxDepth); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", in, err, want)
+		}
+	}
+}
+
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	nested := func(n int) []byte {

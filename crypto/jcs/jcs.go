@@ -54,12 +54,6 @@ func Append(dst, src []byte, maxDepth int) ([]byte, error) {
 	return w.dst, nil
 }
 
-// AppendString appends the canonical form of the string s, which must be valid UTF-8.
-func AppendString(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // its only error is invalid UTF-8, which it replaces by U+FFFD
-	return dst
-}
-
 // asError translates what jsontext says into an *Error.
 func asError(err error) *Error {
 	var syntax *jsontext.SyntacticError

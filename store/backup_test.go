@@ -1,0 +1,329 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+// sample is a database at rest: two companies, 300 and 5 records.
+func sample(t *testing.T) (path string, acme *store.Company) {
+	t.Helper()
+	s, path := fresh(t)
+	acme, _ = company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	attest(t, s, acme, 300)
+	attest(t, s, zoo, 5)
+	must(t, s.Close())
+	return path, acme
+}
+
+func target(t *testing.T) string { return filepath.Join(t.TempDir(), "out.db") }
+
+// tampered is a sample with one record of zoo changed.
+func tampered(t *testing.T) string {
+	t.Helper()
+	path, _ := sample(t)
+	db := other(t, path, append(unguarded, "UPDATE record SET payload = '{}' WHERE id = (2 << 40) + 3", "PRAGMA wal_checkpoint(TRUNCATE)")...)
+	must(t, db.Close())
+	return path
+}
+
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	path, acme := sample(t)
+	before := got(os.ReadFile(path))(t)
+	out := target(t)
+	stages := map[string][2]int64{}
+	must(t, store.Backup(ctx, path, out, func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
+	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
+		t.Error("the backup has changed its source")
+	}
+	for stage, last := range stages {
+		if last[0] != last[1] || last[0] == 0 {
+			t.Errorf("stage %s ended at %v", stage, last)
+		}
+	}
+	if stages["verify"][0] != 305 || len(stages) != 3 {
+		t.Errorf("stages: %v", stages)
+	}
+	if files := list(t, filepath.Dir(out)); files != "out.db" {
+		t.Errorf("left: %s", files)
+	}
+	if info, _ := os.Stat(out); info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("mode %v", info.Mode())
+	}
+
+	restored := filepath.Join(t.TempDir(), "attestd.db")
+	must(t, store.Restore(ctx, out, restored, false, nil))
+	s := open(t, restored)
+	if n := length(t, s, acme); n != 300 {
+		t.Errorf("length %d", n)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	attest(t, s, acme, 1) // and it goes on
+	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
+}
+
+func TestBackupOfALiveDatabase(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 50)
+	run, stop := context.WithCancel(ctx)
+	log := chain.NewLog(s, nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { log.Run(run) })
+	appending, end := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if _, err := log.Append(ctx, draft(c)); err != nil {
+					t.Error(err)
+					return
+				}
+				once.Do(func() { close(appending) })
+			}
+		})
+	}
+	<-appending
+	out := target(t)
+	must(t, store.Backup(ctx, path, out, nil))
+	close(end)
+	stop()
+	wg.Wait()
+	copied, err := store.OpenReadOnly(ctx, out)
+	must(t, err)
+	defer copied.Close()
+	if n := length(t, copied, c); n < 51 {
+		t.Errorf("the copy has %d records", n)
+	}
+	must(t, copied.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+func TestBackupRefuses(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	text := target(t)
+	must(t, os.WriteFile(text, []byte("dear diary"), 0o600))
+	for name, out := range map[string]string{"a file": text, "itself": path, "a directory": t.TempDir()} {
+		if err := store.Backup(ctx, path, out, nil); !errors.Is(err, store.ErrRefused) {
+			t.Errorf("over %s: %v", name, err)
+		}
+	}
+	if s := string(got(os.ReadFile(text))(t)); s != "dear diary" {
+		t.Error(s)
+	}
+	for name, test := range map[string]struct {
+		path string
+		want error
+	}{
+		"none":    {target(t), store.ErrNotFound},
+		"foreign": {text, store.ErrForeign},
+	} {
+		if err := store.Backup(ctx, test.path, target(t), nil); !errors.Is(err, test.want) {
+			t.Errorf("of %s: %v", name, err)
+		}
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	out := target(t)
+	if err := store.Backup(canceled, path, out, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	if files := list(t, filepath.Dir(out)); files != "" {
+		t.Errorf("left: %s", files)
+	}
+}
+
+// A copy that fails its checks never becomes a file of the name that was asked for.
+func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
+	t.Parallel()
+	bad := tampered(t)
+	cut, _ := sample(t)
+	db := other(t, cut, append(unguarded, "DELETE FROM record WHERE id = (1 << 40) + 299", "PRAGMA wal_checkpoint(TRUNCATE)")...)
+	must(t, db.Close())
+	unguardedOnly, _ := sample(t)
+	must(t, other(t, unguardedOnly, "DROP TRIGGER record_no_update", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	orphan, _ := sample(t)
+	must(t, other(t, orphan, "PRAGMA foreign_keys = 0", "INSERT INTO agent VALUES (77, 'a', '', NULL)", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	old, acme := sample(t)
+	before := got(os.ReadFile(old))(t)
+
+	for name, test := range map[string]struct {
+		path    string
+		company string
+		index   int64
+	}{
+		"record changed": {bad, "zoo", 3}, "record cut off": {cut, "acme", 299},
+		"trigger gone": {path: unguardedOnly}, "orphan": {path: orphan},
+	} {
+		out := target(t)
+		for what, err := range map[string]error{
+			"backup":       store.Backup(ctx, test.path, out, nil),
+			"restore":      store.Restore(ctx, test.path, filepath.Join(filepath.Dir(out), "new.db"), false, nil),
+			"restore over": store.Restore(ctx, test.path, old, true, nil),
+		} {
+			v := (*store.VerifyError)(nil)
+			if test.company == "" {
+				if !errors.Is(err, store.ErrCorrupt) {
+					t.Errorf("%s, %s: %v", name, what, err)
+				}
+			} else if !errors.As(err, &v) || v.Company != test.company || v.Index != test.index || v.Reason == "" {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: a backup is there", name)
+		}
+	}
+	if !bytes.Equal(got(os.ReadFile(old))(t), before) {
+		t.Error("a refused restore has changed the old database")
+	}
+	if n := length(t, open(t, old), acme); n != 300 {
+		t.Errorf("length %d", n)
+	}
+}
+
+func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
+	t.Parallel()
+	s, err := store.OpenReadOnly(ctx, tampered(t))
+	must(t, err)
+	defer s.Close()
+	verdicts := map[string]bool{}
+	err = s.VerifyAll(ctx, "", 2, func(c *store.Company, v chain.Verdict) { verdicts[c.ID] = v.Valid }, nil)
+	if v := (*store.VerifyError)(nil); !errors.As(err, &v) || v.Company != "zoo" {
+		t.Error(err)
+	}
+	if len(verdicts) != 2 || !verdicts["acme"] || verdicts["zoo"] {
+		t.Errorf("verdicts: %v", verdicts)
+	}
+	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
+	if err := s.VerifyAll(ctx, "nobody", 2, nil, nil); !errors.Is(err, store.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestRestoreOverADatabase(t *testing.T) {
+	t.Parallel()
+	in, acme := sample(t)
+	s, path := fresh(t)
+	company(t, s, "old")
+	if err := store.Restore(ctx, in, path, false, nil); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("without force: %v", err)
+	}
+	if err := store.Restore(ctx, in, path, true, nil); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("over a served one: %v", err)
+	}
+	must(t, s.Close())
+
+	stranger := other(t, path)
+	must(t, stranger.QueryRow("SELECT 1 FROM company").Scan(new(int)))
+	if err := store.Restore(ctx, in, path, true, nil); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("under a reader: %v", err)
+	}
+	must(t, stranger.Close())
+
+	must(t, store.Restore(ctx, in, path, true, nil))
+	s = open(t, path)
+	if _, err := s.Company(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what was there before: %v", err)
+	}
+	if n := length(t, s, acme); n != 300 {
+		t.Errorf("length %d", n)
+	}
+}
+
+// A server that was killed leaves a write-ahead log. It must not be played into what is restored in the place of its file.
+func TestRestoreOverAKilledServersFiles(t *testing.T) {
+	t.Parallel()
+	in, acme := sample(t)
+	s, path := fresh(t)
+	c, _ := company(t, s, "old")
+	attest(t, s, c, 20)
+	killed := asKilled(t, path)
+	must(t, store.Restore(ctx, in, killed, true, nil))
+	s = open(t, killed)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	if n := length(t, s, acme); n != 300 {
+		t.Errorf("length %d", n)
+	}
+
+	// The same where somebody has removed the file, and only the log is left.
+	orphan := filepath.Join(t.TempDir(), "attestd.db")
+	must(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
+	if err := store.Restore(ctx, in, orphan, false, nil); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("beside a log: %v", err)
+	}
+	must(t, store.Restore(ctx, in, orphan, true, nil))
+	must(t, open(t, orphan).VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// Restore mends what cannot be opened any more, and leaves alone what was never ours.
+func TestRestoreOverDamage(t *testing.T) {
+	t.Parallel()
+	in, acme := sample(t)
+	damaged, _ := sample(t)
+	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
+	must(t, os.WriteFile(damaged+"-wal", []byte("remains"), 0o600))
+	must(t, store.Restore(ctx, in, damaged, true, nil))
+	if n := length(t, open(t, damaged), acme); n != 300 {
+		t.Errorf("length %d", n)
+	}
+	foreign := target(t)
+	must(t, os.WriteFile(foreign, []byte("dear diary"), 0o600))
+	for _, force := range []bool{false, true} {
+		if err := store.Restore(ctx, in, foreign, force, nil); !errors.Is(err, store.ErrForeign) {
+			t.Errorf("over a foreign file: %v", err)
+		}
+		if err := store.Restore(ctx, foreign, target(t), force, nil); !errors.Is(err, store.ErrForeign) {
+			t.Errorf("of a foreign file: %v", err)
+		}
+	}
+	empty := target(t)
+	must(t, os.WriteFile(empty, nil, 0o644))
+	must(t, store.Restore(ctx, in, empty, false, nil))
+	if n := length(t, open(t, empty), acme); n != 300 {
+		t.Errorf("over an empty file: length %d", n)
+	}
+}
+
+// A power cut in the middle of an edit leaves a rollback journal; opening the file rolls back.
+func TestOpenRollsBack(t *testing.T) {
+	t.Parallel()
+	path, acme := sample(t)
+	db := other(t, path, "PRAGMA journal_mode = DELETE", "PRAGMA cache_size = 1")
+	tx, err := db.Begin()
+	must(t, err)
+	for _, statement := range append(unguarded, "UPDATE record SET payload = '{}'") {
+		_, err := tx.Exec(statement)
+		must(t, err)
+	}
+	cut := target(t)
+	for _, suffix := range []string{"", "-journal"} {
+		must(t, os.WriteFile(cut+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
+	}
+	must(t, tx.Rollback())
+	s, err := store.Open(ctx, cut, schema(t), cred.Domain{})
+	must(t, err)
+	defer s.Close()
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	attest(t, s, acme, 1)
+}

@@ -1,0 +1,124 @@
+package store_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// BenchmarkExtend commits batches of a typical record; ns/record holds a share of the sync.
+func BenchmarkExtend(b *testing.B) {
+	for _, n := range []int{1, 32, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, _ := fresh(b)
+			c, _ := company(b, s, "acme")
+			e := typical(c, chain.EmptyHead(), n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Extend(ctx, []chain.Extension{e}); err != nil {
+					b.Fatal(err)
+				}
+				e.From = e.Head
+				e.Head.Length += int64(n)
+				for i := range e.Records {
+					e.Records[i].Index += int64(n)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(e.From.Length), "ns/record")
+		})
+	}
+}
+
+// typical is an extension by records of about 300 bytes of payload.
+func typical(c *store.Company, from chain.Head, n int) chain.Extension {
+	e := extension(c.Chain, from, n)
+	for i := range e.Records {
+		e.Records[i].Payload = fmt.Appendf(nil, `{"agentId":"bot","companyId":"acme","actionType":"build","payload":{"text":"%0250d"}}`, i)
+		e.Records[i].Delegation = nil
+	}
+	return e
+}
+
+// BenchmarkRecords reads a chain in the ranges in which the service reads it.
+func BenchmarkRecords(b *testing.B) {
+	const n, step = 100_000, 500
+	s, _ := fresh(b)
+	c, _ := company(b, s, "acme")
+	for head := chain.EmptyHead(); head.Length < n; {
+		e := typical(c, head, 10_000)
+		if _, err := s.Extend(ctx, []chain.Extension{e}); err != nil {
+			b.Fatal(err)
+		}
+		head = e.Head
+	}
+	var bytes, rows int64
+	b.ReportAllocs()
+	for b.Loop() {
+		for from := int64(0); from < n; from += step {
+			must(b, s.Records(ctx, c.Chain, from, from+step, func(r *chain.Record) error {
+				bytes += int64(len(r.Payload))
+				rows++
+				return nil
+			}))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/record")
+}
+
+// BenchmarkHashes reads what a proof reads of each level.
+func BenchmarkHashes(b *testing.B) {
+	s, _ := fresh(b)
+	c, _ := company(b, s, "acme")
+	_, err := s.Extend(ctx, []chain.Extension{typical(c, chain.EmptyHead(), 10_000)})
+	must(b, err)
+	for b.Loop() {
+		if _, err := s.Hashes(ctx, c.Chain, 0, 5000, 5256); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAuthenticate(b *testing.B) {
+	s, _ := fresh(b)
+	_, key := company(b, s, "acme")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Authenticate(ctx, key.Key, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRecordPassport commits for 64 callers at once, as the service does under load.
+func BenchmarkRecordPassport(b *testing.B) {
+	s, _ := fresh(b)
+	c, _ := company(b, s, "acme")
+	var n atomic.Int64
+	b.SetParallelism(32)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			i := n.Add(1)
+			if err := s.RecordPassport(ctx, c, passport(fmt.Sprintf("%036d", i), i)); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkOpen is a restart of a server over 1,000 companies.
+func BenchmarkOpen(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "attestd.db")
+	s := open(b, path)
+	for i := range 1000 {
+		company(b, s, fmt.Sprint("c", i))
+	}
+	must(b, s.Close())
+	for b.Loop() {
+		must(b, open(b, path).Close())
+	}
+}

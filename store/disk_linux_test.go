@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// A full disk: every write that is not on it says so, what was acknowledged stays, and with space the service goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("needs a small tmpfs, which only root may mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "attestd.db")
+	s := open(t, path)
+	c, key := company(t, s, "acme")
+
+	head, acknowledged := chain.EmptyHead(), int64(0)
+	ballast := filepath.Join(dir, "ballast")
+	for round := range 3 {
+		for range 4 {
+			must(t, extendBig(s, c, &head))
+			acknowledged = head.Length
+		}
+		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("the disk is not full: %v", err)
+		}
+		var err error
+		for err == nil {
+			if err = extendBig(s, c, &head); err == nil {
+				acknowledged = head.Length
+			}
+		}
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if _, err := s.RegisterAgent(ctx, c, "bot", bytes.Repeat([]byte("x"), 100_000), now); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("round %d, another write: %v", round, err)
+		}
+		if _, err := s.Authenticate(ctx, key.Key, now); err != nil {
+			t.Errorf("round %d, a read: %v", round, err)
+		}
+		if n := length(t, s, c); n != acknowledged {
+			t.Fatalf("round %d: length %d, acknowledged %d", round, n, acknowledged)
+		}
+		must(t, os.Remove(ballast))
+	}
+	must(t, s.Close())
+	s = open(t, path)
+	if h, next, err := s.Tip(ctx, c.Chain); err != nil || h.Length != acknowledged || next != acknowledged {
+		t.Errorf("after a restart: %d records, length %d, acknowledged %d, %v", next, h.Length, acknowledged, err)
+	}
+	must(t, s.Close())
+}
+
+// extendBig adds 5 records of 10 kB and moves head on when that is durable.
+func extendBig(s *store.Store, c *store.Company, head *chain.Head) error {
+	e := extension(c.Chain, *head, 5)
+	for i := range e.Records {
+		e.Records[i].Payload = bytes.Repeat([]byte("x"), 10_000)
+	}
+	if _, err := s.Extend(ctx, []chain.Extension{e}); err != nil {
+		return err
+	}
+	*head = e.Head
+	return nil
+}

@@ -1,0 +1,142 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"attestd/store"
+)
+
+// atOnce runs fn n times at once and returns the errors.
+func atOnce(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = fn(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
+
+// count says how many errors are nil, and how many are want; any other is reported.
+func count(t *testing.T, errs []error, want error) (none, wanted int) {
+	t.Helper()
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			none++
+		case errors.Is(err, want):
+			wanted++
+		default:
+			t.Error(err)
+		}
+	}
+	return none, wanted
+}
+
+func TestTwoKeysThatDeleteEachOther(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	for i := range 20 {
+		c, first := company(t, s, fmt.Sprint("c", i))
+		second := got(s.CreateKey(ctx, c, nil, now))(t)
+		keys := []string{first.Key, second.Key}
+		deleted, last := count(t, atOnce(2, func(i int) error { return s.DeleteKey(ctx, c, keys[i]) }), store.ErrLastKey)
+		if deleted != 1 || last != 1 {
+			t.Errorf("%d deleted, %d refused", deleted, last)
+		}
+		if left := got(s.Keys(ctx, c))(t); len(left) != 1 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+func TestOfTwentyRotationsOneWins(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	must(t, s.RecordPassport(ctx, c, passport("old", 1)))
+	errs := atOnce(20, func(i int) error { return s.RotatePassport(ctx, c, "old", passport(fmt.Sprint(i), 2), now) })
+	if won, lost := count(t, errs, store.ErrRevoked); won != 1 || lost != 19 {
+		t.Errorf("%d won, %d lost", won, lost)
+	}
+	page, _, err := s.Passports(ctx, c, "", 100)
+	if err != nil || len(page) != 2 {
+		t.Errorf("passports: %v, %v", page, err)
+	}
+}
+
+func TestOfManyRegistrationsOneWins(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	errs := atOnce(20, func(int) error { _, _, err := s.CreateCompany(ctx, "acme", nil, now); return err })
+	if won, lost := count(t, errs, store.ErrExists); won != 1 || lost != 19 {
+		t.Errorf("%d won, %d lost", won, lost)
+	}
+}
+
+// A lookup that overtakes a deletion must not bring the key back into memory.
+func TestADeletedKeyNeverComesBack(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	for range 100 {
+		key := got(s.CreateKey(ctx, c, nil, now))(t)
+		deleted := make(chan struct{})
+		errs := atOnce(4, func(i int) error {
+			if i == 0 {
+				defer close(deleted)
+				return s.DeleteKey(ctx, c, key.Key)
+			}
+			for {
+				select {
+				case <-deleted:
+					_, err := s.Authenticate(ctx, key.Key, now)
+					return err
+				default:
+					s.Authenticate(ctx, key.Key, now)
+				}
+			}
+		})
+		if none, gone := count(t, errs, store.ErrNotFound); none != 1 || gone != 3 {
+			t.Fatalf("the deletion returned, and %d still came in", none-1)
+		}
+	}
+}
+
+// All kinds of write share transactions, and each is there afterwards.
+func TestManyWritersOfAllKinds(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	errs := atOnce(40, func(i int) (err error) {
+		switch id := fmt.Sprint(i); i % 4 {
+		case 0:
+			_, _, err = s.CreateCompany(ctx, id, nil, now)
+		case 1:
+			_, err = s.RegisterAgent(ctx, c, id, nil, now)
+		case 2:
+			err = s.RecordPassport(ctx, c, passport(id, 1))
+		case 3:
+			_, err = s.CreateKey(ctx, c, &id, now)
+		}
+		return err
+	})
+	count(t, errs, nil)
+	must(t, s.Close())
+	s = open(t, path)
+	agents := got(s.Agents(ctx, c, "", 100))(t)
+	companies := got(s.Companies(ctx, "", 100))(t)
+	keys := got(s.Keys(ctx, c))(t)
+	passports, _, err := s.Passports(ctx, c, "", 100)
+	if err != nil || len(agents) != 10 || len(companies) != 11 || len(keys) != 11 || len(passports) != 10 {
+		t.Errorf("%d agents, %d companies, %d keys, %d passports, %v", len(agents), len(companies), len(keys), len(passports), err)
+	}
+}

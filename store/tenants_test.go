@@ -1,0 +1,357 @@
+package store_test
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+func TestCompanies(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	metadata := raw(`{ "b": 1.0, "a": "é" }`)
+	acme, key, err := s.CreateCompany(ctx, "acme", metadata, now)
+	must(t, err)
+	if acme.ID != "acme" || acme.RegisteredAt != "2026-03-04T05:06:07.008Z" || string(acme.Metadata) != string(metadata) {
+		t.Errorf("company: %+v", acme)
+	}
+	if !strings.HasPrefix(key.Key, "svc_") || *key.Label != "bootstrap" || key.CreatedAt != acme.RegisteredAt {
+		t.Errorf("bootstrap key: %+v", key)
+	}
+	if acme.Issuer.Company != "acme" || acme.Issuer.Domain != s.Domain() || !acme.Issuer.Public.Key.Equal(acme.Key.Public()) {
+		t.Errorf("issuer: %+v", acme.Issuer)
+	}
+	if _, _, err := s.CreateCompany(ctx, "acme", nil, now); !errors.Is(err, store.ErrExists) {
+		t.Errorf("again: %v", err)
+	}
+	zoo, _ := company(t, s, "zoo")
+	if zoo.Chain == acme.Chain || zoo.Key.Equal(acme.Key) || zoo.Metadata != nil {
+		t.Errorf("second company: %+v", zoo)
+	}
+	must(t, s.Close())
+	s = open(t, path)
+
+	for range 2 { // from the file, and from memory
+		found, err := s.Company(ctx, "acme")
+		must(t, err)
+		same, err := s.CompanyOfChain(ctx, acme.Chain)
+		must(t, err)
+		if found != same || !reflect.DeepEqual(found, acme) {
+			t.Errorf("found: %+v\nwant: %+v", found, acme)
+		}
+	}
+	if _, err := s.Company(ctx, "Acme"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Acme: %v", err)
+	}
+	if _, err := s.CompanyOfChain(ctx, 99); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("chain 99: %v", err)
+	}
+	for i := range 5 {
+		company(t, s, fmt.Sprint("m", i))
+	}
+	var ids []string
+	for after := ""; ; {
+		page, err := s.Companies(ctx, after, 3)
+		must(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, c := range page {
+			ids, after = append(ids, c.ID), c.ID
+		}
+	}
+	if got := strings.Join(ids, " "); got != "acme m0 m1 m2 m3 m4 zoo" {
+		t.Errorf("companies: %s", got)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, bootstrap := company(t, s, "acme")
+	zoo, foreign := company(t, s, "zoo")
+	plain := got(s.CreateKey(ctx, acme, nil, now))(t)
+	labelled := got(s.CreateKey(ctx, acme, ptr("ci"), now))(t)
+	if all := got(s.Keys(ctx, acme))(t); !reflect.DeepEqual(all, []store.APIKey{bootstrap, plain, labelled}) {
+		t.Errorf("keys: %+v", all)
+	}
+	if text := string(got(json.Marshal(plain))(t)); !strings.Contains(text, `"label":null`) {
+		t.Error(text)
+	}
+	for _, key := range []string{foreign.Key, "svc_none", ""} {
+		if err := s.DeleteKey(ctx, acme, key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("delete %q: %v", key, err)
+		}
+	}
+	if err := s.DeleteKey(ctx, zoo, foreign.Key); !errors.Is(err, store.ErrLastKey) {
+		t.Errorf("the last key: %v", err)
+	}
+	if c, err := s.Authenticate(ctx, foreign.Key, now); err != nil || c.ID != "zoo" {
+		t.Errorf("the last key no longer works: %v", err)
+	}
+	if k := got(s.FirstKey(ctx, "acme"))(t); !reflect.DeepEqual(k, bootstrap) {
+		t.Errorf("first key: %+v", k)
+	}
+	must(t, s.DeleteKey(ctx, acme, bootstrap.Key))
+	if k := got(s.FirstKey(ctx, "acme"))(t); !reflect.DeepEqual(k, plain) {
+		t.Errorf("first key: %+v", k)
+	}
+	if _, err := s.FirstKey(ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("first key of nobody: %v", err)
+	}
+}
+
+func TestKeyPrefixIsTheServicesName(t *testing.T) {
+	t.Parallel()
+	s, err := store.Open(ctx, t.TempDir()+"/attestd.db", schema(t), cred.Domain{Service: "notary"})
+	must(t, err)
+	defer s.Close()
+	if _, key := company(t, s, "acme"); !strings.HasPrefix(key.Key, "notary_") {
+		t.Errorf("key %q", key.Key)
+	}
+}
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, key := company(t, s, "acme")
+	company(t, s, "zoo")
+	client, secret, err := s.CreateOAuthClient(ctx, acme, now)
+	must(t, err)
+	token, err := s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
+	must(t, err)
+	for _, credential := range []string{key.Key, token} {
+		for range 2 { // from the file, and from memory
+			c, err := s.Authenticate(ctx, credential, now)
+			if err != nil || c.Chain != acme.Chain || c.ID != "acme" {
+				t.Errorf("%+v, %v", c, err)
+			}
+		}
+	}
+	for _, credential := range []string{"", "svc_", key.Key + "x", key.Key[:20], strings.ToUpper(key.Key), secret, client.ID, "acme"} {
+		if _, err := s.Authenticate(ctx, credential, now); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%q: %v", credential, err)
+		}
+	}
+	// To the millisecond, remembered or not.
+	end := now.Add(time.Hour)
+	if _, err := s.Authenticate(ctx, token, end.Add(-time.Millisecond)); err != nil {
+		t.Errorf("just before its end: %v", err)
+	}
+	if _, err := s.Authenticate(ctx, token, end); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("at its end: %v", err)
+	}
+	if _, err := s.Authenticate(ctx, key.Key, end.Add(1000*time.Hour)); err != nil {
+		t.Errorf("a key does not expire: %v", err)
+	}
+	extra := got(s.CreateKey(ctx, acme, nil, now))(t)
+	if _, err := s.Authenticate(ctx, extra.Key, now); err != nil {
+		t.Fatal(err)
+	}
+	must(t, s.DeleteKey(ctx, acme, extra.Key))
+	if _, err := s.Authenticate(ctx, extra.Key, now); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("deleted: %v", err)
+	}
+}
+
+func TestOAuth(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	first, secret, err := s.CreateOAuthClient(ctx, acme, now)
+	must(t, err)
+	second, otherSecret, err := s.CreateOAuthClient(ctx, acme, now)
+	must(t, err)
+	if !strings.HasPrefix(first.ID, "cc_") || first.ID == second.ID || secret == otherSecret || len(secret) < 43 {
+		t.Errorf("%+v, %+v", first, second)
+	}
+	if all := got(s.OAuthClients(ctx, acme))(t); !reflect.DeepEqual(all, []store.OAuthClient{first, second}) {
+		t.Errorf("clients: %+v", all)
+	}
+	if all := got(s.OAuthClients(ctx, zoo))(t); len(all) != 0 {
+		t.Errorf("clients of another company: %+v", all)
+	}
+	for _, try := range [][2]string{{first.ID, otherSecret}, {first.ID, ""}, {"cc_none", secret}, {"", ""}} {
+		if _, err := s.IssueOAuthToken(ctx, try[0], try[1], time.Hour, now); !errors.Is(err, store.ErrBadClient) {
+			t.Errorf("%q: %v", try, err)
+		}
+	}
+	token, err := s.IssueOAuthToken(ctx, first.ID, secret, time.Hour, now)
+	must(t, err)
+	if !strings.HasPrefix(token, "oauth_") {
+		t.Errorf("token %q", token)
+	}
+	// The next token after its end sweeps it out, and nothing secret stands in the file in clear.
+	if _, err := s.IssueOAuthToken(ctx, first.ID, secret, time.Hour, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	var tokens, clear int
+	db := other(t, path)
+	must(t, db.QueryRow("SELECT count(*) FROM oauth_token").Scan(&tokens))
+	must(t, db.QueryRow("SELECT count(*) FROM oauth_client WHERE instr(secret_hash, ?)", secret).Scan(&clear))
+	if tokens != 1 || clear != 0 {
+		t.Errorf("%d tokens, %d secrets in clear", tokens, clear)
+	}
+}
+
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	if a := got(s.RegisterAgent(ctx, acme, "bot", raw(`{"v": 1}`), now))(t); a.ID != "bot" || a.RegisteredAt != chain.FormatTime(now) {
+		t.Errorf("registered: %+v", a)
+	}
+	if _, err := s.Agent(ctx, zoo, "bot"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("agent of another company: %v", err)
+	}
+	_, err := s.RegisterAgent(ctx, zoo, "bot", nil, now)
+	must(t, err)
+	if a := got(s.Agent(ctx, acme, "bot"))(t); string(a.Metadata) != `{"v": 1}` {
+		t.Errorf("agent: %+v", a)
+	}
+	later := now.Add(time.Minute)
+	_, err = s.RegisterAgent(ctx, acme, "bot", nil, later)
+	must(t, err)
+	if a := got(s.Agent(ctx, acme, "bot"))(t); a.Metadata != nil || a.RegisteredAt != chain.FormatTime(later) {
+		t.Errorf("registered again: %+v", a)
+	}
+	for _, id := range []string{"c", "a", "B"} {
+		_, err = s.RegisterAgent(ctx, acme, id, nil, now)
+		must(t, err)
+	}
+	var ids []string
+	for after := ""; ; {
+		page := got(s.Agents(ctx, acme, after, 3))(t)
+		if len(page) == 0 {
+			break
+		}
+		for _, a := range page {
+			ids, after = append(ids, a.ID), a.ID
+		}
+	}
+	if got := strings.Join(ids, " "); got != "B a bot c" {
+		t.Errorf("agents: %s", got)
+	}
+}
+
+func passport(jti string, issued int64) store.Passport {
+	return store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"tool:*", "a:b"}, IssuedAt: issued, ExpiresAt: issued + 60}
+}
+
+func TestPassports(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	p := passport("one", 100)
+	must(t, s.RecordPassport(ctx, acme, p))
+	if found := got(s.Passport(ctx, acme, "one"))(t); !reflect.DeepEqual(found, p) {
+		t.Errorf("found %+v, want %+v", found, p)
+	}
+	if err := s.RecordPassport(ctx, zoo, p); err == nil {
+		t.Error("one jti, two passports")
+	}
+	for name, try := range map[string]func(*store.Company, string) error{
+		"find": func(c *store.Company, jti string) error { _, err := s.Passport(ctx, c, jti); return err },
+		"revoke": func(c *store.Company, jti string) error {
+			_, err := s.RevokePassport(ctx, c, jti, nil, now)
+			return err
+		},
+		"rotate": func(c *store.Company, jti string) error { return s.RotatePassport(ctx, c, jti, passport("x", 1), now) },
+	} {
+		if err := try(zoo, "one"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s another company's: %v", name, err)
+		}
+		if err := try(acme, "none"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s an unknown one: %v", name, err)
+		}
+	}
+	must(t, s.RotatePassport(ctx, acme, "one", passport("two", 200), now))
+	p.RevokedAt = chain.FormatTime(now)
+	if found := got(s.Passport(ctx, acme, "one"))(t); !reflect.DeepEqual(found, p) {
+		t.Errorf("rotated: %+v, want %+v", found, p)
+	}
+	if err := s.RotatePassport(ctx, acme, "one", passport("three", 300), now); !errors.Is(err, store.ErrRevoked) {
+		t.Errorf("rotated twice: %v", err)
+	}
+	if _, err := s.Passport(ctx, acme, "three"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a failed rotation has recorded a passport: %v", err)
+	}
+	later := now.Add(time.Second)
+	revoked := got(s.RevokePassport(ctx, acme, "two", ptr("stolen"), later))(t)
+	if revoked.RevokedAt != chain.FormatTime(later) || *revoked.Reason != "stolen" || revoked.JTI != "two" {
+		t.Errorf("revoked: %+v", revoked)
+	}
+	if _, err := s.RevokePassport(ctx, acme, "two", nil, later); !errors.Is(err, store.ErrRevoked) {
+		t.Errorf("revoked twice: %v", err)
+	}
+	if all := got(s.RevokedPassports(ctx, acme))(t); !reflect.DeepEqual(all, []store.Passport{p, revoked}) {
+		t.Errorf("revoked: %+v", all)
+	}
+	if all := got(s.RevokedPassports(ctx, zoo))(t); len(all) != 0 {
+		t.Errorf("revoked by another company: %+v", all)
+	}
+}
+
+func TestPassportPages(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	must(t, s.RecordPassport(ctx, zoo, passport("zoo's", 5)))
+	var want []string
+	for i := range 10 { // several in each second
+		must(t, s.RecordPassport(ctx, acme, passport(fmt.Sprint(i), int64(i/4))))
+		want = append([]string{fmt.Sprint(i)}, want...)
+	}
+	for limit := 1; limit <= 11; limit++ {
+		var ids []string
+		for cursor, pages := "", 1; ; pages++ {
+			page, next, err := s.Passports(ctx, acme, cursor, limit)
+			must(t, err)
+			for _, p := range page {
+				ids = append(ids, p.JTI)
+			}
+			if cursor = next; next == "" {
+				if n := (10 + limit - 1) / limit; pages != n {
+					t.Errorf("limit %d: %d pages, want %d", limit, pages, n)
+				}
+				break
+			}
+			if len(page) != limit {
+				t.Fatalf("limit %d: a page of %d in the middle", limit, len(page))
+			}
+		}
+		if !reflect.DeepEqual(ids, want) {
+			t.Errorf("limit %d: %v, want %v", limit, ids, want)
+		}
+	}
+	for _, cursor := range []string{"x", "1.2", "!", "MS4yIA", "Ky4"} {
+		if _, _, err := s.Passports(ctx, acme, cursor, 3); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("cursor %q: %v", cursor, err)
+		}
+	}
+}
+
+func TestKeySurvivesInTheFile(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	message := []byte("m")
+	signature := ed25519.Sign(c.Key, message)
+	must(t, s.Close())
+	if found := got(open(t, path).Company(ctx, "acme"))(t); !ed25519.Verify(found.Issuer.Public.Key, message, signature) {
+		t.Error("another key after a restart")
+	}
+}

@@ -1,0 +1,85 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+
+	"attestd/store"
+)
+
+// Another program that holds the file's write lock too long costs an answer, never a record.
+func TestALockedFile(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for SQLite's busy timeout, 5 s")
+	}
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	db := other(t, path)
+	conn, err := db.Conn(ctx)
+	must(t, err)
+	_, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	must(t, err)
+	if _, err := s.CreateKey(ctx, c, nil, now); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a write through a lock: %v", err)
+	}
+	if keys := got(s.Keys(ctx, c))(t); len(keys) != 1 {
+		t.Errorf("readers see %d keys", len(keys))
+	}
+	_, err = conn.ExecContext(ctx, "ROLLBACK")
+	must(t, err)
+	must(t, conn.Close())
+	if grow(t, s, c.Chain) {
+		t.Error("a lock without a write counted as a foreign write")
+	}
+}
+
+// A request that has gone away before its turn is not worth a transaction.
+func TestACanceledWriteIsNotBegun(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.CreateKey(gone, c, nil, now); !errors.Is(err, gone.Err()) {
+		t.Error(err)
+	}
+	if keys := got(s.Keys(ctx, c))(t); len(keys) != 1 {
+		t.Errorf("%d keys", len(keys))
+	}
+}
+
+// modernc.org/sqlite is only right with the very modernc.org/libc that it was generated for.
+func TestLibcIsTheDriversOwn(t *testing.T) {
+	t.Parallel()
+	ours := requirements(t, "../go.mod")
+	driver := requirements(t, driverMod(t, ours["modernc.org/sqlite"]))
+	if have, want := ours["modernc.org/libc"], driver["modernc.org/libc"]; have != want || want == "" {
+		t.Errorf("modernc.org/libc %s, the driver's go.mod pins %s", have, want)
+	}
+}
+
+// driverMod is where the go command keeps the go.mod of the driver.
+func driverMod(t *testing.T, version string) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "modernc.org/sqlite@"+version).Output()
+	must(t, err)
+	return string(bytes.TrimSpace(out))
+}
+
+func requirements(t *testing.T, path string) map[string]string {
+	t.Helper()
+	f, err := modfile.ParseLax(path, got(os.ReadFile(path))(t), nil)
+	must(t, err)
+	versions := map[string]string{}
+	for _, r := range f.Require {
+		versions[r.Mod.Path] = r.Mod.Version
+	}
+	return versions
+}
