@@ -50,6 +50,13 @@ func (w *writer) write(ctx context.Context, batch []*waiter) {
 		for i := range groups {
 			delete(w.heads, groups[i].chain)
 		}
+		if refused := (*ChainError)(nil); errors.As(err, &refused) {
+			if rest := without(groups, refused.Chain, err); len(rest) < len(groups) {
+				groups = rest
+				try-- // does not count: there is a group less
+				continue
+			}
+		}
 		if !errors.Is(err, ErrStale) || try == maxTries {
 			for i := range groups {
 				groups[i].fail(err)
@@ -97,6 +104,19 @@ func (w *writer) readHeads(ctx context.Context, groups []group) []group {
 		readable = append(readable, g)
 	}
 	return readable
+}
+
+// without answers the group of a chain with err and returns the others.
+func without(groups []group, chain int64, err error) []group {
+	var rest []group
+	for _, g := range groups {
+		if g.chain == chain {
+			g.fail(err)
+			continue
+		}
+		rest = append(rest, g)
+	}
+	return rest
 }
 
 // keep puts v into a map of at most limit chains; when it is full it forgets an arbitrary one.

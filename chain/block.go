@@ -7,15 +7,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"attestd/crypto/jcs"
 )
 
 const (
-	checkedRows = int64(128)  // rows of a block to be checked: some 5 ms of work, so that short chains keep all workers busy too
-	trustedRows = int64(1024) // rows of a block that is only read
-	blockBytes  = 1 << 20     // a block with large rows ends here, its last row included
+	blockBytes = 1 << 20 // a block with large rows ends here, its last row included
 
 	// payloadDepth is one more than a caller's value may be nested: the stored payload wraps it.
 	payloadDepth = 128 + 1
@@ -82,7 +79,6 @@ func (b *block) add(r *Record) {
 // checker checks rows by themselves; what lies between rows is the fold's.
 type checker struct {
 	key       ed25519.PublicKey
-	yield     bool
 	canonical []byte
 	preimage  []byte
 }
@@ -96,9 +92,6 @@ func (c *checker) check(ctx context.Context, b *block) {
 		if reason := c.reasonAgainst(&b.rows[i].Record); reason != "" {
 			b.bad, b.reason = i, reason
 			return
-		}
-		if c.yield {
-			runtime.Gosched()
 		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 )
 
 // Draft is a record before the log has given it its index and time. Nobody may change its slices after Append was called,
@@ -85,6 +86,15 @@ var (
 	ErrMissing = errors.New("chain: hash is missing on disk")
 )
 
+// ChainError says that one chain of a batch cannot be extended, for what is on disk of it alone. Nothing of the batch was written.
+type ChainError struct {
+	Chain int64
+	Err   error
+}
+
+func (e *ChainError) Error() string { return fmt.Sprintf("chain %d: %v", e.Chain, e.Err) }
+func (e *ChainError) Unwrap() error { return e.Err }
+
 // Storage is where a Log keeps its chains.
 type Storage interface {
 	// Head returns the head of a chain as last committed; store.ErrNotFound where there is no such chain.
@@ -92,6 +102,7 @@ type Storage interface {
 	// Extend MUST write all extensions in one transaction and return only after it is durable, or write nothing.
 	// It MUST refuse with ErrStale when any head on disk differs from the extension's From.
 	// foreign reports that someone outside this process has written the file since the last call; it counts beside an error too.
+	// What is wrong with one chain alone MUST be a *ChainError, so that others need not suffer for it.
 	// After any other error the outcome is unknown: the caller reads heads again before it goes on.
 	Extend(ctx context.Context, batch []Extension) (foreign bool, err error)
 }

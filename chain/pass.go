@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"runtime"
 	"sync"
+	"time"
 )
 
 // failure is how a pass ends on a chain that is not valid.
@@ -20,8 +22,21 @@ func (f *failure) Error() string { return fmt.Sprintf("record %d: %s", f.index, 
 
 // effort says how much of the machine a pass may take.
 type effort struct {
-	workers    int
-	background bool // one block only, so that reader, worker and fold take turns, and the worker yields after each record
+	workers     int
+	blocks      int   // that go round at once
+	checkedRows int64 // in a block to be checked
+	trustedRows int64 // in a block that is only read
+	giveWay     bool  // to everybody else, between blocks
+}
+
+// foreground keeps all workers busy: a block is some 5 ms of work, so that short chains are shared out too.
+func foreground(workers int) effort {
+	return effort{workers: workers, blocks: 2*workers + 1, checkedRows: 128, trustedRows: 1024}
+}
+
+// background takes no more than one core: there is one block, so reader, worker and fold take turns. It is about 1 ms of work.
+func background() effort {
+	return effort{workers: 1, blocks: 1, checkedRows: 24, trustedRows: 256, giveWay: true}
 }
 
 // pass reads a chain once, in order:
@@ -31,7 +46,7 @@ type effort struct {
 // Blocks of rows go round between the three; their number bounds the memory. A worker marks the first bad row of its block, and
 // the fold sees the blocks in order, so the first failure found is the first there is.
 type pass struct {
-	effort   effort
+	effort
 	reader   Reader
 	chain    int64
 	key      ed25519.PublicKey
@@ -60,49 +75,34 @@ func (p *pass) digestSoFar() (sum Hash) {
 // readTo goes on to the given length; without check it leaves out canonical forms, record hashes and signatures. It returns a
 // *failure for what is wrong and any other error for what could not be read. No goroutine outlives the call.
 func (p *pass) readTo(ctx context.Context, length int64, check bool) error {
-	rows, blocks, workers := checkedRows, 2*p.effort.workers+1, p.effort.workers
+	rows, workers := p.checkedRows, p.workers
 	if !check {
-		rows, workers = trustedRows, 0
+		rows, workers = p.trustedRows, 0
 	}
-	if p.effort.background {
-		blocks = 1
-	}
-
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
 
-	free := make(chan *block, blocks)
-	for range blocks {
+	free, filled, work := make(chan *block, p.blocks), make(chan *block, p.blocks), make(chan *block, p.blocks)
+	for range p.blocks {
 		free <- &block{checked: make(chan struct{}, 1)}
 	}
-	work, filled := make(chan *block, blocks), make(chan *block, blocks)
 	var readErr error // belongs to the reading goroutine until it closes filled
-	start := p.tree.length
+	from := p.tree.length
 	group.Go(func() {
 		defer close(filled)
 		defer close(work)
-		for from := start; from < length && readErr == nil; {
-			select {
-			case <-ctx.Done():
-				readErr = ctx.Err()
-				return
-			case b := <-free:
-				if readErr = b.fill(ctx, p.reader, p.chain, from, min(length, from+rows)); readErr != nil {
-					return
-				}
-				from = b.to
-				if check {
-					work <- b
-				}
-				filled <- b
+		readErr = p.read(ctx, from, length, rows, free, func(b *block) {
+			if check {
+				work <- b
 			}
-		}
+			filled <- b
+		})
 	})
 	for range workers {
 		group.Go(func() {
-			c := checker{key: p.key, yield: p.effort.background}
+			c := checker{key: p.key}
 			for b := range work {
 				c.check(ctx, b)
 				b.checked <- struct{}{}
@@ -110,6 +110,7 @@ func (p *pass) readTo(ctx context.Context, length int64, check bool) error {
 		})
 	}
 
+	pace := pacer{resumed: time.Now()}
 	for b := range filled {
 		if check {
 			<-b.checked
@@ -123,10 +124,30 @@ func (p *pass) readTo(ctx context.Context, length int64, check bool) error {
 		if p.progress != nil {
 			p.progress(p.tree.length, p.total)
 		}
+		if p.giveWay {
+			pace.rest()
+		}
 		free <- b
 	}
 	p.keepMark()
 	return readErr
+}
+
+// read fills free blocks with the rows of [from, to) and passes them on; there are never more blocks than the channels hold.
+func (p *pass) read(ctx context.Context, from, to, rows int64, free <-chan *block, pass func(*block)) error {
+	for from < to {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case b := <-free:
+			if err := b.fill(ctx, p.reader, p.chain, from, min(to, from+rows)); err != nil {
+				return err
+			}
+			from = b.to
+			pass(b)
+		}
+	}
+	return nil
 }
 
 // fold takes the rows of the next block into the tree.
@@ -178,4 +199,17 @@ func (p *pass) compareNode(ctx context.Context, n Node) error {
 		return &failure{last, fmt.Sprintf("the stored node %d of level %d is not that of the records below it", n.Index, n.Level)}
 	}
 	return nil
+}
+
+// pacer makes room for others. How long it takes to get a processor back after giving it up tells whether anybody wants it; then it
+// rests for twice the time it worked, which leaves it a third of a core.
+type pacer struct{ resumed time.Time }
+
+func (p *pacer) rest() {
+	stopped := time.Now()
+	runtime.Gosched()
+	if waited := time.Since(stopped); waited > 20*time.Microsecond {
+		time.Sleep(2 * stopped.Sub(p.resumed))
+	}
+	p.resumed = time.Now()
 }

@@ -3,8 +3,10 @@ package chain
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,7 +23,8 @@ func refSplit(n int) int {
 }
 
 func refNode(left, right string) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(left+right)))
+	sum := sha256.Sum256([]byte(left + right))
+	return hex.EncodeToString(sum[:])
 }
 
 func refRoot(leaves []Hash) string {
@@ -54,7 +57,7 @@ func refProof(leaves []Hash, i int) []refStep {
 }
 
 // leaf is the i-th leaf of all trees in these tests.
-func leaf(i int64) Hash { return sha256.Sum256(fmt.Appendf(nil, "|%d", i)) }
+func leaf(i int64) Hash { return sha256.Sum256(strconv.AppendInt([]byte("|"), i, 10)) }
 
 // forest is a Reader of the tree over leaf(0), leaf(1), …; it counts the hashes that are read.
 type forest struct {
@@ -197,7 +200,7 @@ func refuseFlips(t *testing.T, proof Proof, leaf, root Hash, n, i int) {
 func TestStoredNodes(t *testing.T) {
 	t.Parallel()
 	f := plant(0)
-	for _, n := range []int{255, 256, 257, 511, 512, 513, 65535, 65536, 65537, 65536 + 255, 65536 + 256, 2*65536 + 300} {
+	for _, n := range []int{255, 256, 257, 511, 512, 513, 65535, 65536, 65536 + 256} {
 		f.growTo(int64(n))
 		if want := n>>8 + n>>16; len(f.byID) != want {
 			t.Fatalf("size %d: %d stored nodes, want %d", n, len(f.byID), want)
@@ -206,7 +209,7 @@ func TestStoredNodes(t *testing.T) {
 		if got, want := f.tree.root().String(), refRoot(all); got != want {
 			t.Fatalf("size %d: root %s, want %s", n, got, want)
 		}
-		for _, i := range []int{0, 1, 254, 255, 256, 65534, 65535, 65536, n / 2, n - 2, n - 1} {
+		for _, i := range []int{0, 256, 65535, n - 1} {
 			if i >= n {
 				continue
 			}
@@ -273,7 +276,7 @@ func TestProveRefuses(t *testing.T) {
 func TestTreeAgainstReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 3000).Draw(t, "size")
+		n := rapid.IntRange(1, 1500).Draw(t, "size")
 		i := rapid.IntRange(0, n-1).Draw(t, "index")
 		f, all := plant(int64(n)), leaves(n)
 		if got, want := f.tree.root().String(), refRoot(all); got != want {

@@ -54,14 +54,14 @@ func NewVerifier(r Reader, workers int) *Verifier {
 // An error says that the chain could not be read, never that it is not valid; when ctx ends it is ctx.Err().
 // progress, if not nil, is called now and then, by the goroutine that called Verify. Memory does not grow with the chain.
 func (v *Verifier) Verify(ctx context.Context, chain int64, key ed25519.PublicKey, progress func(done, total int64)) (Verdict, error) {
-	p := pass{effort: effort{workers: v.workers}, progress: progress, mark: -1}
+	p := pass{effort: foreground(v.workers), progress: progress, mark: -1}
 	return v.verify(ctx, chain, key, &p)
 }
 
 // verifyInBackground is Verify on no more than one core, giving way to everybody else. It also returns the tree of the records before
 // mark, when the chain is valid and has as many.
 func (v *Verifier) verifyInBackground(ctx context.Context, chain int64, key ed25519.PublicKey, mark int64) (Verdict, tree, error) {
-	p := pass{effort: effort{workers: 1, background: true}, mark: mark}
+	p := pass{effort: background(), mark: mark}
 	verdict, err := v.verify(ctx, chain, key, &p)
 	return verdict, p.marked, err
 }

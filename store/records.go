@@ -50,20 +50,26 @@ func extend(w *conn, e *chain.Extension) error {
 		}
 		// A row at a time: rows in one statement were measured at a tenth less, of a fraction of the sync.
 		if _, err := w.exec(`INSERT INTO record (id, hash, signature, timestamp, payload, delegation) VALUES (?, ?, ?, ?, ?, ?)`,
-			recordID(e.Chain, r.Index), r.Hash[:], r.Signature[:], r.Timestamp, string(r.Payload), delegation); isConstraint(err) {
-			return fmt.Errorf("record %d, beyond the head: %w: %w", r.Index, ErrCorrupt, err)
-		} else if err != nil {
-			return err
+			recordID(e.Chain, r.Index), r.Hash[:], r.Signature[:], r.Timestamp, string(r.Payload), delegation); err != nil {
+			return refused(e, fmt.Sprintf("record %d, beyond the head", r.Index), err)
 		}
 	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
 		if _, err := w.exec(`INSERT INTO node (company, level, idx, hash) VALUES (?, ?, ?, ?)`,
 			e.Chain, n.Level, n.Index, n.Hash[:]); err != nil {
-			return err
+			return refused(e, fmt.Sprintf("node %d of level %d, beyond the head", n.Index, n.Level), err)
 		}
 	}
 	return nil
+}
+
+// refused tells a row that is there already, which only a changed file can hold and which concerns its chain alone, from a failure.
+func refused(e *chain.Extension, what string, err error) error {
+	if !isConstraint(err) {
+		return err
+	}
+	return &chain.ChainError{Chain: e.Chain, Err: fmt.Errorf("%s: %w: %w", what, ErrCorrupt, err)}
 }
 
 func joinHashes(hashes []chain.Hash) []byte {

@@ -130,7 +130,9 @@ func TestExtendRefuses(t *testing.T) {
 	}
 	// A head that a stranger has set back, with the records still there.
 	other(t, path, append(unguarded, fmt.Sprintf("UPDATE head SET length = 0, root = x'%s' WHERE company = %d", chain.EmptyHead().Root, a.Chain))...)
-	if _, err := s.Extend(ctx, []chain.Extension{good}); !errors.Is(err, store.ErrCorrupt) {
+	_, err = s.Extend(ctx, []chain.Extension{good})
+	var refused *chain.ChainError
+	if !errors.Is(err, store.ErrCorrupt) || !errors.As(err, &refused) || refused.Chain != a.Chain {
 		t.Errorf("over records: %v", err)
 	}
 	if _, next, err := s.Tip(ctx, a.Chain); err != nil || next != 2 {

@@ -1,0 +1,125 @@
+package chain_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/chain"
+)
+
+// BenchmarkEd25519Verify is what the first verification is measured against.
+func BenchmarkEd25519Verify(b *testing.B) {
+	hash := sha256Sum("x")
+	signature := ed25519.Sign(key, hash[:])
+	for b.Loop() {
+		ed25519.Verify(public, hash[:], signature)
+	}
+}
+
+// BenchmarkLog appends from many goroutines onto storage that costs nothing: hash, signature, tree and the ways there and back.
+func BenchmarkLog(b *testing.B) {
+	for _, clients := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("%d clients", clients), func(b *testing.B) {
+			l := chain.NewLog(nowhere{}, nil)
+			stop := run(b, l)
+			defer stop()
+			appendN(b, l, clients, b.N)
+		})
+	}
+}
+
+// BenchmarkLogBesideVerification is the same while a long chain is verified in the background for the stream.
+func BenchmarkLogBesideVerification(b *testing.B) {
+	d := newDisk(1)
+	grow(b, d, 1, 0, 5000)
+	for _, busy := range []bool{false, true} {
+		b.Run(fmt.Sprintf("verifying=%v", busy), func(b *testing.B) {
+			ctx, cancel := context.WithCancel(context.Background())
+			var background sync.WaitGroup
+			if busy {
+				background.Go(func() {
+					for ctx.Err() == nil { // a new monitor knows nothing
+						m := chain.NewMonitor(d, chain.NewVerifier(d, 2), func(context.Context, int64) (ed25519.PublicKey, error) { return public, nil })
+						once, told := context.WithCancel(ctx)
+						m.Listen(true)
+						head, _, _ := d.Tip(ctx, 1)
+						m.Publish([]chain.Extension{{Chain: 1, From: chain.EmptyHead(), Head: head}}, false)
+						m.Run(once, func(chain.Event) { told() })
+						told()
+					}
+				})
+			}
+			l := chain.NewLog(nowhere{200 * time.Microsecond}, nil)
+			stop := run(b, l)
+			appendN(b, l, 64, b.N)
+			b.StopTimer()
+			cancel()
+			background.Wait()
+			stop()
+		})
+	}
+}
+
+func appendN(b *testing.B, l *chain.Log, clients, n int) {
+	d := draft(1, 0)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for range n/clients + min(1, max(0, n%clients-c)) {
+				l.Append(context.Background(), d)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// nowhere is storage that forgets, after the time of a sync.
+type nowhere struct{ sync time.Duration }
+
+func (nowhere) Head(context.Context, int64) (chain.Head, error) { return chain.EmptyHead(), nil }
+
+func (n nowhere) Extend(context.Context, []chain.Extension) (bool, error) {
+	if n.sync > 0 {
+		time.Sleep(n.sync)
+	}
+	return false, nil
+}
+
+// BenchmarkVerify reports the time a record.
+func BenchmarkVerify(b *testing.B) {
+	const n = 20_000
+	d := newDisk(1)
+	grow(b, d, 1, 0, n)
+	check := func(b *testing.B, v *chain.Verifier) {
+		if verdict := mustVerify(b, v, 1); !verdict.Valid || verdict.Length != n {
+			b.Fatalf("%+v", verdict)
+		}
+	}
+	perRecord := func(b *testing.B) {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
+	}
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("first, %d workers", workers), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				check(b, chain.NewVerifier(d, workers))
+			}
+			perRecord(b)
+		})
+	}
+	b.Run("repeated", func(b *testing.B) {
+		v := chain.NewVerifier(d, 2)
+		check(b, v)
+		b.ReportAllocs()
+		for b.Loop() {
+			check(b, v)
+		}
+		perRecord(b)
+	})
+}
