@@ -50,7 +50,7 @@ func furnish(s *service) (key string) {
 }
 
 // Every page is free of what axe-core finds wrong, narrow and wide, light and dark. With ATTESTD_SCREENSHOTS set to a
-// directory, pictures of all pages are written there.
+// directory (from this folder: ../docs/console), pictures of all pages are written there.
 func TestBrowserPagesAreAccessible(t *testing.T) {
 	s := startService(t, "", "")
 	key := furnish(s)
@@ -59,9 +59,24 @@ func TestBrowserPagesAreAccessible(t *testing.T) {
 	must(t, err)
 	b := openBrowser(t, s.base)
 	eval[bool](b, string(axe)+"; true")
-	b.look(1280, "light")
-	b.audit("welcome")
+	for _, scheme := range []string{"dark", "light"} {
+		for _, width := range []int64{360, 1280} {
+			b.look(width, scheme)
+			name := fmt.Sprintf("welcome-%d-%s", width, scheme)
+			b.audit(name)
+			b.fits(name)
+			b.picture(name, "")
+		}
+	}
 	b.signIn(key)
+	for _, width := range []int64{600, 800, 1920} {
+		b.look(width, "light")
+		for _, p := range pages {
+			b.goTo(p.hash)
+			b.shows(p.ready)
+			b.fits(fmt.Sprintf("%s-%d", p.name, width))
+		}
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 360} {
 			b.look(width, scheme)

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -150,3 +152,37 @@ func (s *service) attest(key string, n int) {
 }
 
 var actions = []string{"file.read", "payment.prepare", "mail.send", "tool.call", "record.update"}
+
+// binary builds attestd once for all browser tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "attestd-browser-test")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "attestd")
+	out, err := exec.Command("go", "build", "-o", path, "attestd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	built = dir
+	return path, nil
+})
+
+var built string // directory of the binary, to be removed at the end
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(status)
+}
+
+// freePort returns an address that nothing listens on, for what listens there again after a pause.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -8,7 +8,6 @@ import (
 
 	devtools "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // From nothing to a passport that was revoked, as a person does it, with the service stopped and started on the way.
@@ -110,7 +109,7 @@ func TestBrowserStory(t *testing.T) {
 	b.shows(`[data-evidence="bad"]`)
 	b.drop("none.json", `{"type":"something else"}`)
 	b.reads(`[role="alert"]`, "not an evidence file")
-	s = startService(t, s.db, address)
+	startService(t, s.db, address)
 
 	// A passport is issued, looked into, rotated and revoked, and is shown so.
 	b.goTo("#/agents/agent-1")
@@ -154,60 +153,6 @@ func TestBrowserStory(t *testing.T) {
 	b.reads("h1", "Proof")
 	b.drop("evidence.json", evidence)
 	b.shows(`[data-evidence="ok"] [data-origin="true"]`)
-}
-
-// A key that is to be kept for the tab survives a reload, and a wrong one is refused in words.
-func TestBrowserKeepsKeyForTab(t *testing.T) {
-	s := startService(t, "", "")
-	key := s.company("acme")
-	b := openBrowser(t, s.base)
-	b.fill(`input[name="key"]`, "svc_wrong")
-	b.press("Sign in")
-	b.reads(`[role="alert"]`, "does not know this key")
-	b.fill(`input[name="key"]`, key)
-	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
-	b.press("Sign in")
-	b.reads("h1", "Welcome, acme")
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
-	b.reads("h1", "Welcome, acme")
-	b.press("Sign out")
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
-	b.reads("h1", "See the chain")
-}
-
-// The console is usable with the keyboard alone: the list of the chain, and the way into and out of a record.
-func TestBrowserKeyboard(t *testing.T) {
-	s := startService(t, "", "")
-	key := s.company("acme")
-	s.attest(key, 200)
-	b := openBrowser(t, s.base)
-	b.signIn(key)
-	b.goTo("#/chain")
-	b.shows(`.chain-count[data-done="yes"]`)
-	press := func(keys ...string) {
-		t.Helper()
-		for _, key := range keys {
-			must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(key)))
-		}
-	}
-	must(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(".vlist"))))
-	press(kb.End, kb.ArrowUp)
-	b.shows(`#row-198[aria-selected="true"]`)
-	b.wait(`document.querySelector('.vlist').getAttribute('aria-activedescendant') === 'row-198'`)
-	press(kb.Enter)
-	b.reads("dialog h2", "Record 198")
-	press(kb.Escape)
-	b.wait(`!document.querySelector('dialog') && document.activeElement.className === 'vlist'`)
-	press(kb.Home)
-	b.shows(`#row-0[aria-selected="true"]`)
-
-	// The first tab stop of a page leads past the navigation.
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
-	b.reads("h1", "See the chain")
-	press(kb.Tab)
-	b.wait(`document.activeElement.className === 'skip'`)
-	press(kb.Enter)
-	b.wait(`document.activeElement.tagName === 'H1'`)
 }
 
 // download presses a button and returns the content of the file that it saves.

@@ -38,10 +38,13 @@ func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	b.shows(`.pulse.bad[data-verdict="failed"]`)
 	b.reads(".pulse-word", "fails at 12")
 	b.shows(`li[data-index="30"][data-check="ok"]`) // the new record itself is sound
+	b.look(1280, "light")
+	b.picture("live-failed-1280-light", "")
 
 	b.goTo("#/verify")
 	b.press("Verify the whole chain")
 	b.shows(`[data-verdict="failed"][data-failed-at="12"]`)
+	b.picture("verify-failed-1280-light", "")
 	b.reads(`[data-verdict] .notice`, "Your browser and the server agree: the chain fails at record 12")
 
 	b.goTo("#/chain/12")
@@ -102,7 +105,7 @@ func TestBrowserLargeChain(t *testing.T) {
 	if scrolled.Most > 80 || scrolled.Empty > 0 || scrolled.Median > 100 {
 		t.Errorf("not smooth: %+v", scrolled)
 	}
-	b.reads(".vlist-row:last-child", fmt.Sprint(records-1))
+	b.shows(fmt.Sprintf("#row-%d", records-1))
 
 	b.fill(".jump input", "12345")
 	b.press("Go")

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -52,14 +50,14 @@ func chromium(t *testing.T) string {
 
 // chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to one of them is still
 // seen: listen sees it before it leaves.
-var chromiumsOwn = regexp.MustCompile(`^(update|clients2|accounts|content-autofill|optimizationguide-pa|www)\.google(apis)?\.com(:443)?$`)
+var chromiumsOwn = regexp.MustCompile(`\.(google|googleapis|gvt1)\.com(:443)?$`)
 
 // watch runs in every document before its own scripts.
 const watch = `window.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
 
 // openBrowser shows the console of base. At the end of the test everything that must not have happened is reported.
-func openBrowser(t *testing.T, base string) *browser {
+func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	b := &browser{t: t}
 	// Every request but those to loopback goes through this proxy, which answers none; those of workers as well.
@@ -86,7 +84,7 @@ func openBrowser(t *testing.T, base string) *browser {
 	// Not t.Context: what is reported at the end is asked of a browser that still lives.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(options, extra...)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
@@ -254,38 +252,4 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// binary builds attestd once for all browser tests.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "attestd-browser-test")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "attestd")
-	out, err := exec.Command("go", "build", "-o", path, "attestd").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	built = dir
-	return path, nil
-})
-
-var built string // directory of the binary, to be removed at the end
-
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(built)
-	}
-	os.Exit(status)
-}
-
-// freePort returns an address that nothing listens on, for what listens there again after a pause.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -14,7 +14,9 @@ import (
 	"strings"
 )
 
-//go:embed console
+// all: takes the files whose names begin with an underscore too; one vendored library has such.
+//
+//go:embed all:console
 var consoleFiles embed.FS
 
 // consolePolicy allows what the console is made of and nothing else. The one Trusted Types policy, "worker", admits the

@@ -40,6 +40,7 @@ async function failure(response) {
     answer = await response.json();
   } catch { /* not from the service itself: a proxy, perhaps */ }
   let message = String(answer?.error ?? `status ${response.status}`);
+  if (response.status === 401) message = 'The server does not accept this key any more. Sign in again.';
   const wait = response.headers.get('Retry-After');
   if (response.status === 429 && wait) message += `; try again in ${wait} s`;
   return new APIError(response.status, message, String(answer?.code ?? ''));

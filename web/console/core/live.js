@@ -17,6 +17,7 @@ const quiet = { connection: 'off', entries: [], length: 0, verdict: { state: 'un
 export const live = store(quiet);
 
 let socket = null;
+let epoch = 0; // counts sign-ins: work begun for an earlier one is dropped
 let last = -1; // greatest index seen
 let everOpen = false;
 let attempts = 0;
@@ -42,82 +43,92 @@ export function stop() {
   clearTimeout(timer);
   const old = socket;
   socket = null;
+  epoch++;
   old?.close();
   fresh = [];
   changes = {};
-  live.set({ connection: 'off' });
+  live.set(quiet); // nothing of a company stays behind when it signs out
 }
 
 function connect() {
+  if (!getCredential()) return; // signed out before this came to run
   live.set({ connection: everOpen ? 'retrying' : 'connecting' });
   // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in the URL.
   const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
   socket = ws;
-  const current = () => socket === ws;
+  const mine = epoch;
+  const current = () => epoch === mine;
   const queue = (job) => {
     waiting++;
     work = work.then(async () => {
       waiting--;
       if (!current()) return;
       try {
-        await job();
+        await job(current);
       } catch (err) {
         if (current()) change({ problem: err.message });
       }
     });
   };
   ws.onopen = () => {
+    if (socket !== ws) return;
     attempts = 0;
     change({ connection: 'open', problem: '' });
     queue(catchUp);
   };
-  ws.onmessage = (event) => queue(() => receive(event.data));
+  ws.onmessage = (event) => queue(() => receive(event.data, current));
   ws.onclose = () => {
-    if (!current()) return;
+    if (socket !== ws) return;
     change({ connection: 'retrying' });
     timer = setTimeout(connect, Math.min(15000, 400 * 2 ** attempts++) * (0.75 + Math.random() / 2));
   };
 }
 
-async function catchUp() {
+// current() is false once the company that a job belongs to has signed out: then what comes late is dropped.
+async function catchUp(current) {
   if (!everOpen) {
     const length = await chainLength();
-    await take(await records(Math.max(0, length - HISTORY), HISTORY), false);
+    await take(await records(Math.max(0, length - HISTORY), HISTORY), false, current);
+    if (!current()) return;
     last = Math.max(last, length - 1);
     everOpen = true;
   } else {
     const found = await records(last + 1, GAP);
     const from = last + 1;
-    await take(found, true);
-    if (found.length) change({ missed: { from, to: last, more: found.length === GAP } });
+    await take(found, true, current);
+    if (current() && found.length) change({ missed: { from, to: last, more: found.length === GAP } });
   }
-  change({ length: last + 1 });
-  verdict(await call('GET', '/v1/verify'));
+  const said = await call('GET', '/v1/verify');
+  if (current()) verdict(said);
 }
 
-async function receive(data) {
+async function receive(data, current) {
   const message = parse(data);
   const record = readRecord(member(message, 'record'), data);
   // An open stream carries every company's records.
   if (record.companyId !== session.get().company?.companyId || record.index <= last) return;
   if (record.index > last + 1) {
     const from = last + 1;
-    await take(await records(from, Math.min(GAP, record.index - from)), true);
+    await take(await records(from, Math.min(GAP, record.index - from)), true, current);
+    if (!current()) return;
     change({ missed: { from, to: record.index - 1, more: record.index - from > GAP } });
   }
-  await take([record], false);
+  await take([record], false, current);
+  if (!current()) return;
   const { valid, merkleRoot, failedAtIndex } = plain(message);
   verdict({ valid, merkleRoot, failedAtIndex });
 }
 
-async function take(found, late) {
+async function take(found, late, current) {
   const key = session.get().key?.prepared;
   for (const record of found) {
+    if (!current()) return;
     if (!key || record.index <= last) continue;
     last = record.index;
     let check = null;
     if (waiting < BACKLOG) {
       check = await checkRecord(record, key);
+      if (!current()) return;
       change({ checked: (changes.checked ?? live.get().checked) + 1 });
     } else change({ unchecked: (changes.unchecked ?? live.get().unchecked) + 1 });
     if (check && !check.ok && (!ownFailure || record.index < ownFailure.failedAt)) {
@@ -125,7 +136,7 @@ async function take(found, late) {
     }
     fresh.push({ record, check, late });
   }
-  change({ length: last + 1 });
+  if (current()) change({ length: last + 1 });
 }
 
 function verdict({ valid, merkleRoot, failedAtIndex, error }) {

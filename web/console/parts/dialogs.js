@@ -1,10 +1,11 @@
 // Modal dialogs: the browser's own <dialog> keeps the focus inside and closes on Escape.
-import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { html, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { Failure, useTask } from './basic.js';
 
 function useModal() {
   const ref = useRef(null);
-  useEffect(() => {
+  // Before the next paint, so that no key pressed meanwhile goes to the page behind.
+  useLayoutEffect(() => {
     const back = document.activeElement;
     ref.current.showModal();
     return () => back?.focus?.();
@@ -19,7 +20,7 @@ export function Drawer({ title, onClose, children }) {
   return html`
     <dialog class="drawer" ref=${ref} aria-label=${title} onClose=${onClose} onClick=${outside}>
       <div class="drawer-head">
-        <h2>${title}</h2>
+        <h2 tabindex="-1" autofocus>${title}</h2>
         <button type="button" class="button small" onClick=${onClose}>Close</button>
       </div>
       <div class="drawer-body">${children}</div>
@@ -41,7 +42,7 @@ export function Confirm({ title, action, act, onClose, reasonLabel, children }) 
   return html`
     <dialog class="confirm" ref=${ref} aria-label=${title} onClose=${onClose}>
       <form onSubmit=${submit}>
-        <h2>${title}</h2>
+        <h2 tabindex="-1" autofocus>${title}</h2>
         <div>${children}</div>
         ${reasonLabel && html`
           <label class="field"><span class="label">${reasonLabel}</span>

@@ -1,0 +1,85 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A key that is to be kept for the tab survives a reload, and a wrong one is refused in words.
+func TestBrowserKeepsKeyForTab(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	b := openBrowser(t, s.base)
+	b.fill(`input[name="key"]`, "svc_wrong")
+	b.press("Sign in")
+	b.reads(`[role="alert"]`, "does not know this key")
+	b.fill(`input[name="key"]`, key)
+	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
+	b.press("Sign in")
+	b.reads("h1", "Welcome, acme")
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.reads("h1", "Welcome, acme")
+	b.press("Sign out")
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.reads("h1", "See the chain")
+}
+
+// Where the page is no secure context the browser offers no WebCrypto; everything is checked all the same.
+func TestBrowserWithoutWebCrypto(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 40)
+	const host = "attestd.test" // a plain name over HTTP is not trustworthy, unlike loopback
+	base := strings.Replace(s.base, "127.0.0.1", host, 1)
+	b := openBrowser(t, base, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"), chromedp.Flag("proxy-bypass-list", host))
+	if eval[bool](b, `isSecureContext || crypto.subtle !== undefined`) {
+		t.Fatal("this context is secure: the test shows nothing")
+	}
+	b.signIn(key)
+	b.goTo("#/live")
+	b.shows(`li[data-index="39"][data-check="ok"]`)
+	b.goTo("#/proof/7")
+	b.shows(`[data-evidence="ok"]`)
+	b.goTo("#/verify")
+	b.press("Verify the whole chain")
+	b.shows(`[data-verdict="valid"]`)
+	b.reads(`[data-verdict] dl`, "with @noble/ed25519")
+}
+
+// The console is usable with the keyboard alone: the list of the chain, and the way into and out of a record.
+func TestBrowserKeyboard(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 200)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/chain")
+	b.shows(`.chain-count[data-done="yes"]`)
+	press := func(keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(key)))
+		}
+	}
+	must(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(".vlist"))))
+	press(kb.End, kb.ArrowUp)
+	b.shows(`#row-198[aria-selected="true"]`)
+	b.wait(`document.querySelector('.vlist').getAttribute('aria-activedescendant') === 'row-198'`)
+	press(kb.Enter)
+	b.reads("dialog h2", "Record 198")
+	press(kb.Escape)
+	b.wait(`!document.querySelector('dialog') && document.activeElement.className === 'vlist'`)
+	press(kb.Home)
+	b.shows(`#row-0[aria-selected="true"]`)
+
+	// The first tab stop of a page leads past the navigation.
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.reads("h1", "Sign in first")
+	press(kb.Tab)
+	b.wait(`document.activeElement.className === 'skip'`)
+	press(kb.Enter)
+	b.wait(`document.activeElement.tagName === 'H1'`)
+}

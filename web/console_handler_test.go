@@ -1,0 +1,155 @@
+package web_test
+
+import (
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"attestd/web"
+)
+
+func get(t *testing.T, method, url string, header ...string) *http.Response {
+	t.Helper()
+	h, _ := web.Console()
+	r := httptest.NewRequest(method, url, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	must(t, err)
+	return string(b)
+}
+
+func TestConsolePage(t *testing.T) {
+	t.Parallel()
+	r := get(t, "GET", "/")
+	if r.StatusCode != 200 || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") {
+		t.Fatalf("%d %s", r.StatusCode, r.Header.Get("Content-Type"))
+	}
+	policy := r.Header.Get("Content-Security-Policy")
+	for _, directive := range []string{
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'",
+		"form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types worker",
+	} {
+		if !strings.Contains(policy, directive) {
+			t.Errorf("the policy lacks %s", directive)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+		t.Error("the policy is loose: ", policy)
+	}
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin"} {
+		if got := r.Header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if html := body(t, r); regexp.MustCompile(`(?i)<style|\son[a-z]+=|style=|<script(?:>| [^>]*>[^<])`).MatchString(html) {
+		t.Error("the page has inline script or style")
+	}
+}
+
+func TestConsoleAnswers(t *testing.T) {
+	t.Parallel()
+	_, has := web.Console()
+	tests := []struct {
+		method, path string
+		has          bool
+		status       int
+	}{
+		{"GET", "/", true, 200},
+		{"HEAD", "/", true, 200},
+		{"GET", "/app.js", true, 200},
+		{"GET", "/css/base.css", true, 200},
+		{"GET", "/favicon.svg", true, 200},
+		{"POST", "/", true, 405},
+		{"GET", "/index.html", false, 404},
+		{"GET", "/pages", false, 404},
+		{"GET", "/../console.go", false, 404},
+		{"GET", "/v1/health", false, 404},
+	}
+	for _, tt := range tests {
+		if got := has(tt.path); got != tt.has {
+			t.Errorf("has(%q) = %v", tt.path, got)
+		}
+		r := get(t, tt.method, tt.path)
+		if r.StatusCode != tt.status {
+			t.Errorf("%s %s: %d", tt.method, tt.path, r.StatusCode)
+		}
+		if tt.method == "HEAD" && body(t, r) != "" {
+			t.Errorf("HEAD %s has a body", tt.path)
+		}
+	}
+}
+
+func TestConsoleIsRevalidatedAndCompressed(t *testing.T) {
+	t.Parallel()
+	plain := get(t, "GET", "/app.js")
+	if again := get(t, "GET", "/app.js", "If-None-Match", plain.Header.Get("ETag")); again.StatusCode != 304 || body(t, again) != "" {
+		t.Errorf("unchanged: %d", again.StatusCode)
+	}
+	zipped := get(t, "GET", "/app.js", "Accept-Encoding", "br, gzip")
+	if zipped.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatal("not compressed")
+	}
+	z, err := gzip.NewReader(zipped.Body)
+	must(t, err)
+	content, err := io.ReadAll(z)
+	must(t, err)
+	if string(content) != body(t, plain) {
+		t.Error("compressed and plain content differ")
+	}
+}
+
+// Every module and style that is named exists, and nothing names another host.
+func TestConsoleIsWholeAndSmall(t *testing.T) {
+	t.Parallel()
+	const limit = 300_000
+	_, has := web.Console()
+	imports := regexp.MustCompile(`(?:from|import\()\s*['"](\.\.?/[^'"]+)['"]|(?:href|src)="(/[^"#]+)"`)
+	hosts := regexp.MustCompile(`(?:https?|wss?)://[a-z]`)
+	size := 0
+	must(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		size += len(content)
+		url := "/" + strings.TrimPrefix(filepath.ToSlash(name), "console/")
+		own := !strings.HasPrefix(url, "/vendor/")
+		for _, m := range imports.FindAllStringSubmatch(string(content), -1) {
+			target := m[2]
+			if target == "" {
+				target = path.Join(path.Dir(url), m[1])
+			}
+			if !has(target) {
+				t.Errorf("%s names %s, which does not exist", url, target)
+			}
+		}
+		if ext := path.Ext(url); own && (ext == ".js" || ext == ".css" || ext == ".html") && hosts.Match(content) {
+			t.Errorf("%s names another host: %s", url, hosts.Find(content))
+		}
+		return nil
+	}))
+	t.Logf("%d bytes", size)
+	if size > limit {
+		t.Errorf("the console has %d bytes, more than %d", size, limit)
+	}
+}
