@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -10,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fromEnvironment sets each flag that was not typed from its environment variable. Flag over environment over default.
+// fromEnvironment sets each flag that was not typed from its environment variable. Flag over environment over default; a variable
+// that is empty counts as not set.
 func fromEnvironment(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -18,8 +20,8 @@ func fromEnvironment(cmd *cobra.Command) error {
 			return
 		}
 		for _, name := range environmentNames(f.Name) {
-			value, ok := os.LookupEnv(name)
-			if !ok {
+			value := os.Getenv(name)
+			if value == "" {
 				continue
 			}
 			if cmd.Flags().Set(f.Name, value) != nil {
@@ -28,6 +30,9 @@ func fromEnvironment(cmd *cobra.Command) error {
 			return
 		}
 	})
+	if db := cmd.Flag("db"); err == nil && db != nil && db.Value.String() == "" {
+		return usagef("--db must name a file")
+	}
 	return err
 }
 
@@ -42,6 +47,18 @@ func environmentNames(flag string) []string {
 
 func databaseFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "db", "attestd.db", "database `file`")
+}
+
+// checkListen checks the form of an address. Whether it is to be had shows when it is listened on.
+func checkListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return usagef("--listen must look like 127.0.0.1:8080, got %q", address)
+	}
+	return nil
 }
 
 // parseBaseURL checks a public address and returns it without a trailing slash.

@@ -2,10 +2,13 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -37,18 +40,26 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func main() { os.Exit(run()) }
 
 func run() int {
+	// The first signal asks a command to end and leave nothing half done; a second finds the default handler and ends at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
 	root := rootCommand()
 	running := false // errors before a command runs are mistakes of typing
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
 		return fromEnvironment(cmd)
 	}
-	cmd, err := root.ExecuteC()
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
-	if !running {
+	switch {
+	case !running:
 		err = usageError{err}
+	case errors.Is(err, context.Canceled):
+		err = errors.New("interrupted")
 	}
 	fmt.Fprintln(os.Stderr, "attestd:", err)
 	status := exitStatus(err)

@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -66,6 +64,9 @@ func serveCommand() *cobra.Command {
 // config turns flags into what the server needs, all but the open store.
 func (f serveFlags) config(stderr io.Writer) (cfg server.Config, err error) {
 	cfg = server.Config{Version: version, RecoverEndpoint: !f.noRecoverEndpoint}
+	if err = checkListen(f.listen); err != nil {
+		return cfg, err
+	}
 	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
 		return cfg, err
 	}
@@ -99,10 +100,6 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal finds the default handler and ends at once
-
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", f.listen, err)

@@ -38,7 +38,7 @@ func (s *Server) registerAgent(c *call) error {
 func (c *call) agent() (store.Agent, error) { return c.agentNamed(c.PathValue("agentId")) }
 
 func (c *call) agentNamed(id string) (store.Agent, error) {
-	agent, err := c.s.Store.Agent(c.Context(), c.company, id)
+	agent, err := c.s.Store.Agent(c.Context(), c.company, id, c.now)
 	if errors.Is(err, store.ErrNotFound) {
 		return agent, fail(http.StatusNotFound, "Agent not found: "+id)
 	}

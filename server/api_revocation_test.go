@@ -7,6 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/store"
 )
 
 func TestRevoke(t *testing.T) {
@@ -76,6 +81,8 @@ func TestOCSP(t *testing.T) {
 	acme.do(t, "POST /v1/passports/"+revoked+"/revoke", "").status(200)
 	acme.do(t, "POST /v1/passports/"+reasoned+"/revoke", `{"reason":"<b> & \"\u2028\""}`).status(200)
 
+	expired := acme.expiredPassport(t)
+
 	const ends = `"caPublicKey":"<pem>","signature":"<signature>"}`
 	const cached, never = "Cache-Control: public, max-age=300", "Cache-Control: no-store"
 	for _, c := range []struct {
@@ -85,6 +92,7 @@ func TestOCSP(t *testing.T) {
 		{"a valid passport", valid, `{"jti":"` + valid + `","companyId":"acme","status":"valid","checkedAt":"<time>",`, cached, acme},
 		{"a revoked one", revoked, `{"jti":"` + revoked + `","companyId":"acme","status":"revoked","checkedAt":"<time>","revokedAt":"<time>",`, cached, acme},
 		{"one revoked for a reason", reasoned, `{"jti":"` + reasoned + `","companyId":"acme","status":"revoked","checkedAt":"<time>","revokedAt":"<time>","reason":"LESSb> & \"\u2028\"",`, cached, acme},
+		{"one that has only expired", expired, `{"jti":"` + expired + `","companyId":"acme","status":"valid","checkedAt":"<time>",`, cached, acme},
 		{"one that nobody issued", "00000000-0000-4000-8000-000000000000", `{"jti":"00000000-0000-4000-8000-000000000000","companyId":"acme","status":"unknown","checkedAt":"<time>",`, never, acme},
 		{"what is no ID at all", "x%20%C3%BC%22", `{"jti":"x ü\"","companyId":"acme","status":"unknown","checkedAt":"<time>",`, never, acme},
 		{"another company's passport", valid, `{"jti":"` + valid + `","companyId":"globex","status":"unknown","checkedAt":"<time>",`, never, globex},
@@ -108,6 +116,17 @@ func TestOCSP(t *testing.T) {
 		})
 	}
 	s.anyone().do(t, "GET /v1/ocsp/"+valid, "").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer", never)
+}
+
+// expiredPassport is the ID of a passport of bot that was issued a day ago for an hour.
+func (c caller) expiredPassport(t testing.TB) string {
+	t.Helper()
+	company, err := c.store.Company(t.Context(), c.id)
+	must(t, err)
+	then := time.Now().Add(-24 * time.Hour).Unix()
+	p := store.Passport{JTI: uuid.NewString(), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: then, ExpiresAt: then + 3600}
+	must(t, c.store.RecordPassport(t.Context(), company, p))
+	return p.JTI
 }
 
 // An addition to the specification: passports in pages, the newest first.
@@ -137,6 +156,9 @@ func TestListPassports(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("the pages gave %v, want %v", seen, want)
 	}
+	expired := acme.expiredPassport(t)
+	last := acme.do(t, "GET /v1/passports", "").status(200).at("passports").([]any)[5]
+	same(t, "the oldest", last, `{"jti":"`+expired+`","agentId":"bot","scopes":["*"],"issuedAt":"<time>","expiresAt":"<time>","status":"expired"}`)
 	acme.do(t, "POST /v1/passports/"+want[0]+"/revoke", `{"reason":"x"}`).status(200)
 	acme.do(t, "GET /v1/passports?limit=1", "").gets(200, `{"passports":[{"jti":"`+want[0]+`","agentId":"bot","scopes":["*"],"issuedAt":"<time>","expiresAt":"<time>",
 		"status":"revoked","revokedAt":"<time>","reason":"x"}],"next":"…"}`)

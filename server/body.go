@@ -72,7 +72,8 @@ func parseObject(raw []byte) (object, error) {
 		if err != nil {
 			return nil, malformed(err)
 		}
-		o[key] = value.Clone()
+		end := dec.InputOffset() // value is only lent, but raw, where it stands, is ours
+		o[key] = raw[end-int64(len(value)) : end]
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, malformed(err)

@@ -108,6 +108,12 @@ func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
 
 // verifyChain recomputes the whole chain from disk.
 func (s *Server) verifyChain(c *call) error {
+	select {
+	case s.verifies <- struct{}{}:
+		defer func() { <-s.verifies }()
+	case <-c.Context().Done():
+		return c.Context().Err()
+	}
 	verdict, err := s.verifier.Verify(c.Context(), c.company.Chain, c.company.Issuer.Public.Key, nil)
 	if err != nil {
 		return err

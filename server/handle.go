@@ -25,7 +25,9 @@ type call struct {
 	w       *response
 	id      string         // request ID
 	now     time.Time      // when it came
-	bearer  string         // credential as presented, "" when none was
+	bearer  string         // credential as presented
+	claimed bool           // whether one was presented, be it an empty one
+	authErr error          // that it could not be found out whose credential it is
 	company *store.Company // whose valid credential it is; never nil behind a route with auth
 }
 
@@ -54,7 +56,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 }
 
 func (s *Server) serve(rt route, c *call) error {
-	authErr := c.authenticate()
+	c.authenticate()
 	key := c.bearer
 	if c.company == nil { // made-up tokens count against their sender's address, so they buy nothing
 		key = limitKey(clientIP(c.Request, s.TrustedProxies))
@@ -64,33 +66,30 @@ func (s *Server) serve(rt route, c *call) error {
 	switch {
 	case !q.ok:
 		return fail(http.StatusTooManyRequests, "Too Many Requests")
-	case rt.auth && authErr != nil:
-		return authErr
+	case rt.auth && c.authErr != nil:
+		return c.authErr
 	case rt.auth && c.company == nil:
 		return unauthorized()
 	}
 	return rt.handler(s, c)
 }
 
-// authenticate finds out whose credential the request presents, if any. The error says that it could not be found out;
-// routes without auth go on without it, so that the health check does not depend on the database.
-func (c *call) authenticate() error {
+// authenticate finds out whose credential the request presents, if any. Where it cannot, routes without auth go on without
+// it, so that the health check does not depend on the database.
+func (c *call) authenticate() {
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return nil
+	if strings.EqualFold(scheme, "Bearer") {
+		c.identify(strings.TrimSpace(token))
 	}
-	c.bearer = strings.TrimSpace(token)
-	return c.identify(c.bearer)
 }
 
-// identify sets the company of a credential, and leaves it nil for an unknown one.
-func (c *call) identify(credential string) error {
-	company, err := c.s.Store.Authenticate(c.Context(), credential, c.now)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
+// identify finds the company of a presented credential; there is none for an unknown one.
+func (c *call) identify(credential string) {
+	c.bearer, c.claimed = credential, true
+	c.company, c.authErr = c.s.Store.Authenticate(c.Context(), credential, c.now)
+	if errors.Is(c.authErr, store.ErrNotFound) {
+		c.authErr = nil
 	}
-	c.company = company
-	return err
 }
 
 // finish answers an error and writes the log line.

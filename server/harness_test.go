@@ -23,9 +23,9 @@ import (
 // Rate limits are off. When the test ends it is stopped, and its log is searched for every secret that went over the wire.
 type service struct {
 	url     string
-	path    string       // of the database
-	store   *store.Store // for what no answer shows: private keys, and tokens issued in the past
-	handler http.Handler // the same server without a socket, for callers from elsewhere
+	path    string              // of the database
+	store   *store.Store        // for what no answer shows: private keys, and tokens issued in the past
+	handler func() http.Handler // the same server without a socket, for callers from elsewhere
 	log     *journal
 	client  *http.Client
 	stop    func() // stops it before the end of the test
@@ -69,7 +69,7 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 		url:     "http://" + ln.Addr().String(),
 		path:    path,
 		store:   db,
-		handler: srv.Handler(),
+		handler: sync.OnceValue(srv.Handler),
 		log:     log,
 		client: &http.Client{
 			Transport:     transport,
@@ -140,8 +140,11 @@ func (c caller) do(t testing.TB, call, body string, headers ...string) *reply {
 	res, err := c.client.Do(req)
 	must(t, err)
 	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	must(t, err)
+	var raw []byte
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		raw, err = io.ReadAll(res.Body)
+		must(t, err)
+	}
 	return c.reply(t, req, res.StatusCode, res.Header, raw)
 }
 

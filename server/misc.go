@@ -21,15 +21,13 @@ func (s *Server) stream(c *call) error {
 	if s.Stream == StreamOff {
 		return fail(http.StatusNotFound, "Not Found: the stream is switched off")
 	}
-	if c.bearer == "" {
-		if credential, ok := bearerProtocol(c.Request); ok { // browsers cannot set Authorization on a WebSocket
-			c.bearer = credential
-			if err := c.identify(credential); err != nil {
-				return err
-			}
-		}
+	if credential, ok := bearerProtocol(c.Request); ok && !c.claimed { // browsers cannot set Authorization on a WebSocket
+		c.identify(credential)
 	}
-	if c.company == nil && (c.bearer != "" || s.Stream == StreamAuthenticated) {
+	switch {
+	case c.authErr != nil:
+		return c.authErr
+	case c.company == nil && (c.claimed || s.Stream == StreamAuthenticated):
 		return unauthorized()
 	}
 	return s.hub.serve(c.w, c.Request, c.company, c.w.Header())

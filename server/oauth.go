@@ -109,7 +109,7 @@ func (c *call) tokenParams() (p tokenParams, err error) {
 
 // clientCredentials takes the client's ID and secret from the body or from HTTP Basic, never from both.
 func (c *call) clientCredentials(p tokenParams) (id, secret string, basic bool, err error) {
-	if c.Header.Get("Authorization") == "" || c.bearer != "" {
+	if c.Header.Get("Authorization") == "" || c.claimed {
 		if p.clientID == "" || p.clientSecret == "" {
 			return "", "", false, invalidRequest("client_id and client_secret are required")
 		}

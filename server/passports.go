@@ -145,7 +145,7 @@ func (s *Server) verifyPassport(c *call) error {
 // inForce refuses a passport that is revoked, or that this company has no record of having issued: it may have been
 // issued after the backup that was restored, and revoked too.
 func (c *call) inForce(p cred.PassportClaims) error {
-	issued, err := c.s.Store.Passport(c.Context(), c.company, p.ID)
+	issued, err := c.s.Store.Passport(c.Context(), c.company, p.ID, c.now)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &cred.Error{Code: cred.CodeVerificationError, Message: "Passport is not known to have been issued"}

@@ -110,7 +110,7 @@ type status struct {
 func (s *Server) ocsp(c *call) error {
 	st := status{JTI: c.PathValue("jti"), CompanyID: c.company.ID, Status: "valid", CheckedAt: chain.FormatTime(c.now)}
 	caching := "public, max-age=300"
-	p, err := s.Store.Passport(c.Context(), c.company, st.JTI)
+	p, err := s.Store.Passport(c.Context(), c.company, st.JTI, c.now)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		st.Status, caching = "unknown", "no-store"

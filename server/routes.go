@@ -70,6 +70,7 @@ func (s *Server) Handler() http.Handler {
 	// Patterns without a method, so that they take what no route does, whatever its method.
 	elsewhere := s.handle(route{handler: func(_ *Server, c *call) error { return notFound(mux, c) }})
 	mux.HandleFunc("/v1/", elsewhere)
+	mux.HandleFunc("/v1", elsewhere) // or ServeMux would redirect it
 	console, has := web.Console()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if has(r.URL.Path) {
@@ -79,13 +80,15 @@ func (s *Server) Handler() http.Handler {
 		elsewhere(w, r)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p := r.URL.Path; p != path.Clean(p) && p != "/v1/" { // ServeMux would redirect, and a redirected POST becomes a GET
+		if !clean(r.URL.Path) { // ServeMux would redirect, and a redirected POST becomes a GET
 			elsewhere(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
+
+func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 
 // notFound answers for what no route takes: a wrong method with the right ones, anything else with 404.
 func notFound(mux *http.ServeMux, c *call) error {
@@ -94,6 +97,9 @@ func notFound(mux *http.ServeMux, c *call) error {
 			return unauthorized()
 		}
 		return c.s.revokePassport(c)
+	}
+	if !clean(c.URL.Path) {
+		return fail(http.StatusNotFound, "Not Found")
 	}
 	var allowed []string
 	for _, m := range []string{"GET", "HEAD", "POST", "DELETE"} {

@@ -65,14 +65,13 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 			return nil
 		})
 	}
-	var busy sync.RWMutex // held shared by each request
+	var open gate
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			// Shutdown may overlook a request that has just come in on an idle connection. The lock does not.
-			if !busy.TryRLock() {
-				panic(http.ErrAbortHandler)
+			if !open.enter() {
+				panic(http.ErrAbortHandler) // its connection is closed already
 			}
-			defer busy.RUnlock()
+			defer open.leave()
 			m.handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -91,7 +90,7 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 		<-stop.Done()
 		defer stopWork()
 		m.drain(srv, ln)
-		busy.Lock() // for good: every request has ended, and no other begins
+		open.shut()
 		return nil
 	})
 	return g.Wait()
@@ -108,4 +107,32 @@ func (m machine) drain(srv *http.Server, ln net.Listener) {
 		m.log.Warn("requests cut off", "after", drainTimeout.String())
 		_ = srv.Close()
 	}
+}
+
+// gate counts the requests that are being handled. http.Server.Shutdown alone is not enough before the store is closed: it waits
+// neither for streams nor for a request that comes in on an idle connection while it closes that, and Close waits for nobody.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+	inside sync.WaitGroup
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.inside.Add(1)
+	return true
+}
+
+func (g *gate) leave() { g.inside.Done() }
+
+// shut lets nobody in any more and waits for those inside.
+func (g *gate) shut() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
 }

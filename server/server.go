@@ -31,18 +31,19 @@ type Server struct {
 	verifier *chain.Verifier
 	limiter  *limiter
 	hub      *hub
+	verifies chan struct{} // a token for each GET /v1/verify under way: each takes all cores
 }
 
-// backgroundWorkers bounds what a verification for the stream may take from the appends: one core.
-const backgroundWorkers = 1
+const maxVerifies = 2
 
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
 	s := &Server{Config: cfg, limiter: newLimiter(cfg.Limits)}
 	s.verifier = chain.NewVerifier(cfg.Store, verifyWorkers())
-	s.monitor = chain.NewMonitor(cfg.Store, chain.NewVerifier(cfg.Store, backgroundWorkers), s.companyKey)
+	s.monitor = chain.NewMonitor(cfg.Store, s.verifier, s.companyKey)
 	s.chains = chain.NewLog(cfg.Store, s.monitor.Publish)
+	s.verifies = make(chan struct{}, maxVerifies)
 	s.hub = newHub(s.monitor.Listen, cfg.Log)
 	return s
 }

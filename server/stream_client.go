@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 const (
 	pingEvery  = 30 * time.Second // a client that leaves one ping unanswered until the next is cut off
-	writeWait  = 10 * time.Second // for one write
 	closeGrace = 2 * time.Second  // from the decision to close until the connection is cut
 
 	maxQueued      = 256     // messages a client may be behind
@@ -32,7 +30,7 @@ type message struct {
 type client struct {
 	only  *store.Company // nil: records of all companies
 	conn  *websocket.Conn
-	net   net.Conn // below conn; set before the hub knows the client
+	net   *wire // below conn; set before the hub knows the client
 	queue chan message
 	bytes atomic.Int64 // in queue
 	alive atomic.Bool  // heard of since the last ping
@@ -122,11 +120,22 @@ func (c *client) write() {
 	}
 }
 
+// send writes m and what waits behind it.
 func (c *client) send(m message) error {
-	c.bytes.Add(-m.size)
-	if err := c.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
-		return err
+	waiting := len(c.queue) // nobody else takes from it
+	if waiting == 0 {
+		return c.put(m)
 	}
+	c.net.cork()
+	err := c.put(m)
+	for ; waiting > 0 && err == nil; waiting-- {
+		err = c.put(<-c.queue)
+	}
+	return errors.Join(err, c.net.uncork())
+}
+
+func (c *client) put(m message) error {
+	c.bytes.Add(-m.size)
 	return c.conn.WritePreparedMessage(m.frame)
 }
 

@@ -74,8 +74,7 @@ var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 	Error:       func(http.ResponseWriter, *http.Request, int, error) {},
 	// All writes are prepared messages and control frames, which need no buffer: with a pool, none is ever made.
-	WriteBufferPool:  noBuffers{},
-	HandshakeTimeout: writeWait,
+	WriteBufferPool: noBuffers{},
 }
 
 type noBuffers struct{}
@@ -134,7 +133,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		h.err = err
 		return nil, nil, err
 	}
-	h.client.net = conn
+	h.client.net = &wire{Conn: conn}
 	h.join(h.client)
-	return conn, rw, nil
+	return h.client.net, rw, nil
 }

@@ -20,6 +20,7 @@ type Agent struct {
 // RegisterAgent registers an agent or replaces the metadata and time of one that is.
 func (s *Store) RegisterAgent(ctx context.Context, c *Company, id string, metadata json.RawMessage, now time.Time) (Agent, error) {
 	a := Agent{ID: id, RegisteredAt: chain.FormatTime(now), Metadata: metadata}
+	defer s.agents.forget(owned{c.Chain, id})
 	err := s.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO agent (company, agent_id, registered_at, metadata) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
 			SET registered_at = excluded.registered_at, metadata = excluded.metadata`,
@@ -32,8 +33,13 @@ func (s *Store) RegisterAgent(ctx context.Context, c *Company, id string, metada
 	return a, nil
 }
 
-// Agent finds an agent of c; ErrNotFound.
-func (s *Store) Agent(ctx context.Context, c *Company, id string) (Agent, error) {
+// Agent finds an agent of c; ErrNotFound. Answers are cached; a registration takes effect before RegisterAgent returns.
+func (s *Store) Agent(ctx context.Context, c *Company, id string, now time.Time) (Agent, error) {
+	name := owned{c.Chain, id}
+	if a, ok := recent(&s.agents, name, now); ok {
+		return a, nil
+	}
+	generation := s.agents.now()
 	a := Agent{ID: id}
 	var metadata sql.NullString
 	err := s.read(ctx, func(r *conn) error {
@@ -44,6 +50,7 @@ func (s *Store) Agent(ctx context.Context, c *Company, id string) (Agent, error)
 		return Agent{}, fmt.Errorf("agent %q: %w", id, err)
 	}
 	a.Metadata = rawOrNil(metadata)
+	s.agents.put(generation, name, dated[Agent]{a, now})
 	return a, nil
 }
 

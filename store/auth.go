@@ -13,13 +13,8 @@ import (
 // credential is what is remembered of a valid API key or access token.
 type credential struct {
 	company *Company
-	expires int64     // Unix milliseconds
-	read    time.Time // when the file said so
+	expires int64 // Unix milliseconds
 }
-
-// remembered is how long a credential is taken as valid without asking the file: a deletion by this process counts at once, and
-// one by another process (a tool at the file) after this.
-const remembered = time.Second
 
 // Authenticate finds the company whose API key or OAuth access token credential is; ErrNotFound when it is neither, is deleted or has expired.
 // Answers are cached; a deletion takes effect before DeleteKey returns.
@@ -28,8 +23,8 @@ const remembered = time.Second
 // which no way leads to 256 random bits.
 func (s *Store) Authenticate(ctx context.Context, secret string, now time.Time) (*Company, error) {
 	hash := keys.HashSecret(secret)
-	found, ok := s.credentials.get(hash)
-	if age := now.Sub(found.read); !ok || age < 0 || age >= remembered {
+	found, ok := recent(&s.credentials, hash, now)
+	if !ok {
 		var err error
 		if found, err = s.findCredential(ctx, hash, now); err != nil {
 			return nil, fmt.Errorf("credential: %w", err)
@@ -43,7 +38,7 @@ func (s *Store) Authenticate(ctx context.Context, secret string, now time.Time) 
 
 func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (credential, error) {
 	generation := s.credentials.now()
-	found := credential{read: now, expires: math.MaxInt64}
+	found := credential{expires: math.MaxInt64}
 	var number int64
 	var expires sql.NullInt64
 	err := s.read(ctx, func(r *conn) error {
@@ -59,6 +54,6 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
 		return credential{}, err
 	}
-	s.credentials.put(generation, hash, found)
+	s.credentials.put(generation, hash, dated[credential]{found, now})
 	return found, nil
 }

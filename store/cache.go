@@ -1,6 +1,26 @@
 package store
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
+
+// remembered is how long what may change is taken from memory without asking the file: a change by this process counts at
+// once, and one by another process (a tool at the file) after this.
+const remembered = time.Second
+
+// dated is what the file said at some time.
+type dated[V any] struct {
+	value V
+	read  time.Time
+}
+
+// recent returns what was remembered of k, unless that is too long ago.
+func recent[K comparable, V any](c *cache[K, dated[V]], k K, now time.Time) (v V, ok bool) {
+	d, ok := c.get(k)
+	age := now.Sub(d.read)
+	return d.value, ok && age >= 0 && age < remembered
+}
 
 // cache is a bounded map of what was read from the file. Who fills it takes the generation before reading; put does nothing when
 // anything was forgotten since. So what a deletion has taken out cannot be put back by a lookup that overtook it.

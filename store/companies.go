@@ -54,7 +54,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
-	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key)
+	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key, &s.verified)
 	return c, key, nil
 }
 
@@ -129,7 +129,7 @@ func (s *Store) scanCompany(rows *sql.Rows) (*Company, error) {
 	}
 	c.Metadata = rawOrNil(metadata)
 	c.Key = ed25519.NewKeyFromSeed(seed)
-	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key)
+	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key, &s.verified)
 	return &c, nil
 }
 

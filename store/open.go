@@ -31,9 +31,19 @@ type Store struct {
 	idle   chan *conn // the readers that are free
 	told   atomic.Int64
 
+	verified cred.Verified // shared by all companies
+
 	companies   cache[string, *Company] // by companyId
 	chains      cache[int64, *Company]  // by number
-	credentials cache[[sha256.Size]byte, credential]
+	credentials cache[[sha256.Size]byte, dated[credential]]
+	passports   cache[owned, dated[Passport]]
+	agents      cache[owned, dated[Agent]]
+}
+
+// owned is the name of something that belongs to a company.
+type owned struct {
+	company int64
+	name    string
 }
 
 // Without this, any code of the process that opens and closes the database file would drop SQLite's locks on it. Only Linux has it, and
@@ -109,7 +119,7 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 
 func newStore() *Store {
 	s := &Store{idle: make(chan *conn, readers)}
-	s.companies.max, s.chains.max, s.credentials.max = 16384, 16384, 16384
+	s.companies.max, s.chains.max, s.credentials.max, s.passports.max, s.agents.max = 16384, 16384, 16384, 16384, 16384
 	return s
 }
 
@@ -175,4 +185,6 @@ func (s *Store) forget() {
 	s.companies.forget()
 	s.chains.forget()
 	s.credentials.forget()
+	s.passports.forget()
+	s.agents.forget()
 }

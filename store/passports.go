@@ -84,8 +84,14 @@ func (s *Store) RecordPassport(ctx context.Context, c *Company, p Passport) erro
 	return nil
 }
 
-// Passport: ErrNotFound when this company never issued it.
-func (s *Store) Passport(ctx context.Context, c *Company, jti string) (p Passport, err error) {
+// Passport: ErrNotFound when this company never issued it. Answers are cached; a revocation takes effect before RevokePassport or
+// RotatePassport returns.
+func (s *Store) Passport(ctx context.Context, c *Company, jti string, now time.Time) (p Passport, err error) {
+	name := owned{c.Chain, jti}
+	if p, ok := recent(&s.passports, name, now); ok {
+		return p, nil
+	}
+	generation := s.passports.now()
 	err = s.read(ctx, func(r *conn) error {
 		p, err = findPassport(r, c.Chain, jti)
 		return err
@@ -93,11 +99,13 @@ func (s *Store) Passport(ctx context.Context, c *Company, jti string) (p Passpor
 	if err != nil {
 		return Passport{}, fmt.Errorf("passport %q: %w", jti, err)
 	}
+	s.passports.put(generation, name, dated[Passport]{p, now})
 	return p, nil
 }
 
 // RevokePassport: ErrNotFound, ErrRevoked. It returns the passport as revoked.
 func (s *Store) RevokePassport(ctx context.Context, c *Company, jti string, reason *string, now time.Time) (p Passport, err error) {
+	defer s.passports.forget(owned{c.Chain, jti}) // whatever the outcome: the next check asks the file
 	err = s.write(ctx, func(w *conn) error {
 		if err := revoke(w, c, jti, reason, now); err != nil {
 			return err
@@ -113,6 +121,7 @@ func (s *Store) RevokePassport(ctx context.Context, c *Company, jti string, reas
 
 // RotatePassport revokes old and records next in one transaction: of many at once, one wins and the others get ErrRevoked. ErrNotFound.
 func (s *Store) RotatePassport(ctx context.Context, c *Company, old string, next Passport, now time.Time) error {
+	defer s.passports.forget(owned{c.Chain, old})
 	err := s.write(ctx, func(w *conn) error {
 		if err := revoke(w, c, old, nil, now); err != nil {
 			return err

@@ -111,6 +111,40 @@ func TestADeletedKeyNeverComesBack(t *testing.T) {
 	}
 }
 
+// The same for a revocation: a check that overtakes it must not bring the valid passport back into memory.
+func TestARevokedPassportNeverComesBack(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	for n := range 100 {
+		jti := fmt.Sprint(n)
+		must(t, s.RecordPassport(ctx, c, passport(jti, 1)))
+		revoked := make(chan struct{})
+		errs := atOnce(4, func(i int) error {
+			if i == 0 {
+				defer close(revoked)
+				_, err := s.RevokePassport(ctx, c, jti, nil, now)
+				return err
+			}
+			for {
+				select {
+				case <-revoked:
+					p, err := s.Passport(ctx, c, jti, now)
+					if err == nil && p.RevokedAt == "" {
+						return errors.New("still valid")
+					}
+					return err
+				default:
+					s.Passport(ctx, c, jti, now)
+				}
+			}
+		})
+		for _, err := range errs {
+			must(t, err)
+		}
+	}
+}
+
 // All kinds of write share transactions, and each is there afterwards.
 func TestManyWritersOfAllKinds(t *testing.T) {
 	t.Parallel()

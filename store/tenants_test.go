@@ -212,18 +212,18 @@ func TestAgents(t *testing.T) {
 	if a := got(s.RegisterAgent(ctx, acme, "bot", raw(`{"v": 1}`), now))(t); a.ID != "bot" || a.RegisteredAt != chain.FormatTime(now) {
 		t.Errorf("registered: %+v", a)
 	}
-	if _, err := s.Agent(ctx, zoo, "bot"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Agent(ctx, zoo, "bot", now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("agent of another company: %v", err)
 	}
 	_, err := s.RegisterAgent(ctx, zoo, "bot", nil, now)
 	must(t, err)
-	if a := got(s.Agent(ctx, acme, "bot"))(t); string(a.Metadata) != `{"v": 1}` {
+	if a := got(s.Agent(ctx, acme, "bot", now))(t); string(a.Metadata) != `{"v": 1}` {
 		t.Errorf("agent: %+v", a)
 	}
 	later := now.Add(time.Minute)
 	_, err = s.RegisterAgent(ctx, acme, "bot", nil, later)
 	must(t, err)
-	if a := got(s.Agent(ctx, acme, "bot"))(t); a.Metadata != nil || a.RegisteredAt != chain.FormatTime(later) {
+	if a := got(s.Agent(ctx, acme, "bot", now))(t); a.Metadata != nil || a.RegisteredAt != chain.FormatTime(later) {
 		t.Errorf("registered again: %+v", a)
 	}
 	for _, id := range []string{"c", "a", "B"} {
@@ -256,14 +256,14 @@ func TestPassports(t *testing.T) {
 	zoo, _ := company(t, s, "zoo")
 	p := passport("one", 100)
 	must(t, s.RecordPassport(ctx, acme, p))
-	if found := got(s.Passport(ctx, acme, "one"))(t); !reflect.DeepEqual(found, p) {
+	if found := got(s.Passport(ctx, acme, "one", now))(t); !reflect.DeepEqual(found, p) {
 		t.Errorf("found %+v, want %+v", found, p)
 	}
 	if err := s.RecordPassport(ctx, zoo, p); err == nil {
 		t.Error("one jti, two passports")
 	}
 	for name, try := range map[string]func(*store.Company, string) error{
-		"find": func(c *store.Company, jti string) error { _, err := s.Passport(ctx, c, jti); return err },
+		"find": func(c *store.Company, jti string) error { _, err := s.Passport(ctx, c, jti, now); return err },
 		"revoke": func(c *store.Company, jti string) error {
 			_, err := s.RevokePassport(ctx, c, jti, nil, now)
 			return err
@@ -279,13 +279,13 @@ func TestPassports(t *testing.T) {
 	}
 	must(t, s.RotatePassport(ctx, acme, "one", passport("two", 200), now))
 	p.RevokedAt = chain.FormatTime(now)
-	if found := got(s.Passport(ctx, acme, "one"))(t); !reflect.DeepEqual(found, p) {
+	if found := got(s.Passport(ctx, acme, "one", now))(t); !reflect.DeepEqual(found, p) {
 		t.Errorf("rotated: %+v, want %+v", found, p)
 	}
 	if err := s.RotatePassport(ctx, acme, "one", passport("three", 300), now); !errors.Is(err, store.ErrRevoked) {
 		t.Errorf("rotated twice: %v", err)
 	}
-	if _, err := s.Passport(ctx, acme, "three"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Passport(ctx, acme, "three", now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a failed rotation has recorded a passport: %v", err)
 	}
 	later := now.Add(time.Second)

@@ -99,12 +99,12 @@ func TestKindsAndKeysDoNotMix(t *testing.T) {
 	if code := codeOf(t, err); code != cred.CodeSignatureInvalid {
 		t.Errorf("an SVID of another company: %s", code)
 	}
-	renamed := cred.NewIssuer(cred.Domain{TrustDomain: domain.TrustDomain, Service: "acmesvc"}, "acme", keyOf("acme"))
+	renamed := cred.NewIssuer(cred.Domain{TrustDomain: domain.TrustDomain, Service: "acmesvc"}, "acme", keyOf("acme"), nil)
 	_, err = renamed.CheckPassport(passport, now)
 	if code := codeOf(t, err); code != cred.CodeAudienceMismatch {
 		t.Errorf("a passport of a service with another name: %s", code)
 	}
-	moved := cred.NewIssuer(cred.Domain{TrustDomain: "elsewhere.example", Service: "service"}, "acme", keyOf("acme"))
+	moved := cred.NewIssuer(cred.Domain{TrustDomain: "elsewhere.example", Service: "service"}, "acme", keyOf("acme"), nil)
 	_, err = moved.CheckDelegation(svid, now)
 	if code := codeOf(t, err); code != cred.CodeInvalidIssuer {
 		t.Errorf("an SVID of another trust domain: %s", code)

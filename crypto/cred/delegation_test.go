@@ -171,7 +171,7 @@ func TestLongestChainFits(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 128)
 	wide := cred.Domain{TrustDomain: strings.Repeat("d", 255), Service: "service"}
-	i := cred.NewIssuer(wide, long, keyOf("acme"))
+	i := cred.NewIssuer(wide, long, keyOf("acme"), nil)
 	d := cred.Delegation{Subject: wide.AgentID(long, long)}
 	for hop := range cred.MaxActors {
 		token, next, err := i.Delegate(d, wide.AgentID(long, long), "", now)

@@ -82,5 +82,5 @@ func TestNewIssuerRefusesHalfAKey(t *testing.T) {
 			t.Error("a seed passes for a private key")
 		}
 	}()
-	cred.NewIssuer(domain, "acme", ed25519.PrivateKey(make([]byte, ed25519.SeedSize)))
+	cred.NewIssuer(domain, "acme", ed25519.PrivateKey(make([]byte, ed25519.SeedSize)), nil)
 }

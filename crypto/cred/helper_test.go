@@ -25,7 +25,9 @@ func keyOf(company string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed[:])
 }
 
-func newIssuer(company string) *cred.Issuer { return cred.NewIssuer(domain, company, keyOf(company)) }
+func newIssuer(company string) *cred.Issuer {
+	return cred.NewIssuer(domain, company, keyOf(company), new(cred.Verified))
+}
 
 type object = map[string]any
 

@@ -28,6 +28,7 @@ type Issuer struct {
 	Public  keys.Public
 
 	key         ed25519.PrivateKey
+	verified    *Verified
 	jwtHeader   string // encoded header of SVIDs and delegation tokens
 	capHeader   string // encoded header of passports
 	issuer      string // Domain.Issuer
@@ -36,8 +37,8 @@ type Issuer struct {
 }
 
 // NewIssuer derives all that a company's tokens need from its key. d must pass Check, company CheckSegment, and key
-// must be a whole Ed25519 private key.
-func NewIssuer(d Domain, company string, key ed25519.PrivateKey) *Issuer {
+// must be a whole Ed25519 private key. Issuers may share one memory of verified signatures, or have none.
+func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verified) *Issuer {
 	if len(key) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
 	}
@@ -47,6 +48,7 @@ func NewIssuer(d Domain, company string, key ed25519.PrivateKey) *Issuer {
 		Company:     company,
 		Public:      public,
 		key:         key,
+		verified:    verified,
 		jwtHeader:   encodeHeader(public.KID, TypeJWT),
 		capHeader:   encodeHeader(public.KID, TypePassport),
 		issuer:      d.Issuer(),

@@ -105,7 +105,7 @@ func TestPassportSize(t *testing.T) {
 func TestPassportOfNamedService(t *testing.T) {
 	t.Parallel()
 	d := cred.Domain{TrustDomain: "prod.example", Service: "notary"}
-	i := cred.NewIssuer(d, "acme", keyOf("acme"))
+	i := cred.NewIssuer(d, "acme", keyOf("acme"), nil)
 	token, _, err := i.Passport("bot", []string{"*"}, nil, time.Hour, now)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"time"
+)
+
+// attestCases are the numbers of clients, and what share of the bare server's rate each is to reach. One client waits for a sync each
+// time, while the bare server's rate is that of waking two processes in turn, which doubles when something else keeps the cores awake.
+var attestCases = []struct {
+	clients int
+	target  *target
+}{
+	{1, &target{bound: 0.20, unsteady: true}},
+	{16, atLeast(0.25)},
+	{64, atLeast(0.35)},
+	{256, nil},
+}
+
+// attest measures durable records of one company. The ratio to the bare server depends on what the generator itself costs, which is
+// the same for both and takes its part of the machine: a lighter generator makes the ratio smaller. So the processor times of the
+// servers and of the generator stand below it.
+func (b *bench) attest(ctx context.Context) (err error) {
+	server, err := b.serve(ctx, filepath.Join(b.dir, "attest.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	t, err := register(ctx, server.addr, "acme")
+	if err != nil {
+		return err
+	}
+	req := attestRequest(t)
+	size, err := ask(ctx, server.addr, req, 201, nil)
+	if err != nil {
+		return err
+	}
+	bare, err := b.startBare(ctx, size, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.stop()) }()
+
+	rounds, each := pick(b.quick, 3, 7), pick(b.quick, 150*time.Millisecond, time.Second)
+	for _, c := range attestCases {
+		column := "1 client"
+		if c.clients > 1 {
+			column = fmt.Sprintf("%d clients", c.clients)
+		}
+		b.say("%s", column)
+		result, err := against(ctx, server, bare, c.clients, 201, [][]byte{req}, rounds, each)
+		if err != nil {
+			return fmt.Errorf("%d clients: %w", c.clients, err)
+		}
+		var cpuTarget *target
+		if c.clients == 64 {
+			cpuTarget = atMost(100)
+		}
+		b.addComparison("attest", column, "durable records/s", result, c.target)
+		b.report.add("attest", column, "p50", millis(result.p50), milli, nil)
+		b.report.add("attest", column, "p99", millis(result.p99), milli, nil)
+		b.addCPU("attest", column, result, cpuTarget)
+	}
+	return nil
+}
+
+// against compares attestd with the bare server for requests that so many clients send in turns, again and again.
+func against(ctx context.Context, server, bare *child, clients, status int, requests [][]byte,
+	rounds int, each time.Duration) (comparison, error) {
+	turns := func(n int) []byte { return requests[n%len(requests)] }
+	subject := &side{child: server, status: status, request: turns}
+	reference := &side{child: bare, status: 201, request: turns}
+	for _, s := range []*side{subject, reference} {
+		var err error
+		if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
+			return comparison{}, err
+		}
+		defer hangUp(s.clients)
+	}
+	return compare(ctx, subject, reference, rounds, each)
+}
+
+func (b *bench) addComparison(section, column, what string, c comparison, t *target) {
+	b.report.add(section, column, what, c.perSecond, perSecond, nil)
+	b.report.add(section, column, "  ÷ bare POST server", c.ratio, ratio, t)
+	b.report.add(section, column, "  bare POST server", c.barePerSecond, perSecond, nil)
+}
+
+func (b *bench) addCPU(section, column string, c comparison, t *target) {
+	cpu, bare, load := math.NaN(), math.NaN(), math.NaN()
+	if c.hasCPU {
+		cpu, bare, load = micros(c.cpu), micros(c.bareCPU), micros(c.load)
+	}
+	b.report.add(section, column, "server CPU each", cpu, micro, t)
+	b.report.add(section, column, "  bare server's", bare, micro, nil)
+	b.report.add(section, column, "  load generator's", load, micro, nil)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// child is a server in a process of its own: attestd or the bare one. Who starts it stops it.
+type child struct {
+	cmd   *exec.Cmd
+	addr  string // host:port
+	stdin io.WriteCloser
+	done  chan struct{} // closed when it has ended
+}
+
+// patience is how long a child may take to start, and to end after it was asked.
+const patience = 30 * time.Second
+
+// listensOn is the line of standard error by which both servers say that they are there.
+var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
+
+// serve starts attestd on a database file, with the limits off and all else as shipped.
+func (b *bench) serve(ctx context.Context, db string) (*child, error) {
+	return start(ctx, exec.Command(b.binary(), "serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--db", db))
+}
+
+// start runs cmd and returns when it listens.
+func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{cmd: cmd, done: make(chan struct{})}
+	if c.stdin, err = cmd.StdinPipe(); err != nil { // the bare server ends when it closes, however this process ends
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	address := make(chan string, 1)
+	var said strings.Builder // read after done is closed
+	go func() {
+		defer close(c.done)
+		follow(stderr, address, &said)
+		_ = cmd.Wait()
+	}()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case c.addr = <-address:
+		return c, nil
+	case <-c.done:
+		return nil, fmt.Errorf("%s ended at once: %s", cmd.Args[1], said.String())
+	case <-timeout.C:
+		err = fmt.Errorf("%s does not listen after %v", cmd.Args[1], patience)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return nil, errors.Join(err, c.stop())
+}
+
+// follow waits for the line that tells the address and then reads on for as long as the process writes: a full pipe would stop it.
+// It reads in large pieces with pauses, for the server writes a line a request, and reading each would be work beside the load.
+func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
+	lines := bufio.NewReaderSize(stderr, 64<<10)
+	for {
+		line, err := lines.ReadString('\n')
+		if match := listensOn.FindStringSubmatch(line); match != nil {
+			address <- match[1]
+			break
+		}
+		if said.Len() < 4096 {
+			said.WriteString(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		if _, err := lines.Read(buf); err != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// stop asks the process to end, and makes it end when it does not. It returns when it has ended. It may be called twice.
+func (c *child) stop() error {
+	c.stdin.Close()
+	if c.cmd.Process.Signal(os.Interrupt) != nil { // it has ended, or the system has no such signal
+		_ = c.cmd.Process.Kill()
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-c.done:
+		return nil
+	case <-timeout.C:
+		_ = c.cmd.Process.Kill()
+		<-c.done
+		return fmt.Errorf("%s had to be killed: it did not end within %v", c.cmd.Args[1], patience)
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// passports is how many different passports are checked in turns: agents show theirs again and again while it lasts.
+const passports = 256
+
+// credentials measures the three requests that identities make, each with 64 clients beside the bare server. Tokens and passports
+// are recorded durably when they are issued; a check reads whether the passport is revoked.
+func (b *bench) credentials(ctx context.Context) (err error) {
+	server, err := b.serve(ctx, filepath.Join(b.dir, "credentials.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	t, err := register(ctx, server.addr, "acme")
+	if err != nil {
+		return err
+	}
+	var client struct{ ClientID, ClientSecret string }
+	if _, err := ask(ctx, server.addr, request("POST", "/v1/oauth/clients", t.key, "", ""), 201, &client); err != nil {
+		return err
+	}
+	agent := request("POST", "/v1/agents/register", t.key, jsonType, `{"agentId":"`+callerAgent+`"}`)
+	if _, err := ask(ctx, server.addr, agent, 201, nil); err != nil {
+		return err
+	}
+	issue := request("POST", "/v1/agents/"+callerAgent+"/passport", t.key, "", "")
+	checks := make([][]byte, passports)
+	for i := range checks {
+		var issued struct{ Passport string }
+		if _, err := ask(ctx, server.addr, issue, 201, &issued); err != nil {
+			return err
+		}
+		checks[i] = request("POST", "/v1/passport/verify", t.key, jsonType, `{"passport":"`+issued.Passport+`","tool":"payments.transfer"}`)
+	}
+
+	rounds, each := pick(b.quick, 3, 7), pick(b.quick, 150*time.Millisecond, 700*time.Millisecond)
+	for _, c := range []struct {
+		column   string
+		status   int
+		requests [][]byte // sent in turns
+	}{
+		{"OAuth token issued", 200, [][]byte{request("POST", "/v1/oauth/token", "", formType, tokenForm(client.ClientID, client.ClientSecret))}},
+		{"passport issued", 201, [][]byte{issue}},
+		{"passport verified", 200, checks},
+	} {
+		b.say("%s", c.column)
+		if err := b.credential(ctx, server, c.column, c.status, c.requests, rounds, each); err != nil {
+			return fmt.Errorf("%s: %w", c.column, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) credential(ctx context.Context, server *child, column string, status int, requests [][]byte,
+	rounds int, each time.Duration) (err error) {
+	size, err := ask(ctx, server.addr, requests[0], status, nil)
+	if err != nil {
+		return err
+	}
+	bare, err := b.startBare(ctx, size, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.stop()) }()
+	result, err := against(ctx, server, bare, 64, status, requests, rounds, each)
+	if err != nil {
+		return err
+	}
+	const section = "credentials, 64 clients"
+	b.addComparison(section, column, "requests/s", result, atLeast(0.3))
+	b.report.add(section, column, "p50", millis(result.p50), milli, nil)
+	b.report.add(section, column, "p99", millis(result.p99), milli, nil)
+	b.addCPU(section, column, result, nil)
+	return nil
+}

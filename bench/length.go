@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+const lengthSection = "length of the chain"
+
+// shape is a database of one size. Targets are for the shapes that the goal names.
+type shape struct {
+	column          string
+	chains, records int // of each chain
+	visit           int // chains that are read and verified, a bound on time
+	million         bool
+	db              string
+	tenants         []tenant
+	server          *child
+}
+
+func (s *shape) total() int { return s.visit * s.records }
+
+// only returns t for the shape that is meant, else nil.
+func only(meant bool, t *target) *target {
+	if meant {
+		return t
+	}
+	return nil
+}
+
+// shapes: the short chain stands there several times over, so that each round of appends finds one that is still short.
+func (b *bench) shapes(rounds int) []*shape {
+	if b.quick {
+		return []*shape{
+			{column: "1 k", chains: rounds, records: 1_000, visit: rounds},
+			{column: "20 k", chains: 1, records: 20_000, visit: 1, million: true},
+			{column: "200 chains of 100", chains: 200, records: 100, visit: 50},
+		}
+	}
+	return []*shape{
+		{column: "1 k", chains: rounds, records: 1_000, visit: rounds},
+		{column: "100 k", chains: 1, records: 100_000, visit: 1},
+		{column: "1 M", chains: 1, records: 1_000_000, visit: 1, million: true},
+		{column: "10 k chains of 100", chains: 10_000, records: 100, visit: 1_000},
+	}
+}
+
+// length measures what must not depend on how long a chain is, or only in proportion.
+func (b *bench) length(ctx context.Context) (err error) {
+	rounds := pick(b.quick, 3, 5)
+	shapes := b.shapes(rounds)
+	defer func() {
+		for _, s := range shapes {
+			if s.server != nil {
+				err = errors.Join(err, s.server.stop())
+			}
+		}
+	}()
+	for i, s := range shapes {
+		s.db = filepath.Join(b.dir, fmt.Sprintf("length-%d.db", i))
+		b.say("%s: seeding", s.column)
+		if s.tenants, err = b.seed(ctx, s.db, s.chains, s.records); err != nil {
+			return fmt.Errorf("seed %s: %w", s.column, err)
+		}
+		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.verify} {
+			if err := measure(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", s.column, err)
+			}
+		}
+	}
+	if err := b.append(ctx, shapes, rounds); err != nil {
+		return err
+	}
+	return b.resident(ctx, shapes)
+}
+
+// restart measures from the start of the process to the first healthy answer, and leaves the last server running.
+func (b *bench) restart(ctx context.Context, s *shape) error {
+	b.say("%s: restart", s.column)
+	var took []float64
+	for range 5 {
+		if s.server != nil {
+			if err := s.server.stop(); err != nil {
+				return err
+			}
+		}
+		start := time.Now()
+		server, err := b.serve(ctx, s.db)
+		if err != nil {
+			return err
+		}
+		s.server = server
+		if _, err := ask(ctx, server.addr, request("GET", "/v1/health", "", "", ""), 200, nil); err != nil {
+			return err
+		}
+		took = append(took, millis(time.Since(start)))
+	}
+	b.report.add(lengthSection, s.column, "restart to health", median(took), milli, only(s.million, atMost(200)))
+	return nil
+}

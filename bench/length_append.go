@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// append measures the rate of 64 clients on every shape in turns, so that a ratio is of neighbouring rounds. Where there are more
+// chains than one, the short ones take turns by round and the many by request.
+func (b *bench) append(ctx context.Context, shapes []*shape, rounds int) error {
+	b.say("append rate at each length")
+	rates := make([][]float64, len(shapes))
+	ratios := make([][]float64, len(shapes))
+	for r := range rounds {
+		var short float64
+		for i, s := range shapes {
+			requests := make([][]byte, s.chains)
+			for j, t := range s.tenants {
+				requests[j] = attestRequest(t)
+			}
+			next := func(n int) []byte { return requests[n%len(requests)] }
+			if i == 0 {
+				next = func(int) []byte { return requests[r] }
+			}
+			result, err := b.appendTo(ctx, s, next, pick(b.quick, 250*time.Millisecond, time.Second), 0)
+			if err != nil {
+				return fmt.Errorf("append to %s: %w", s.column, err)
+			}
+			if i == 0 {
+				short = result.perSecond()
+			}
+			rates[i] = append(rates[i], result.perSecond())
+			ratios[i] = append(ratios[i], result.perSecond()/short)
+		}
+	}
+	for i, s := range shapes {
+		b.report.add(lengthSection, s.column, "durable records/s, 64 clients", median(rates[i]), perSecond, nil)
+		b.report.add(lengthSection, s.column, "  ÷ those at 1 k", median(ratios[i]), ratio, only(s.million, atLeast(0.9)))
+	}
+	return nil
+}
+
+func (b *bench) appendTo(ctx context.Context, s *shape, next func(n int) []byte, d time.Duration, most int) (round, error) {
+	clients, err := connect(ctx, s.server.addr, 64)
+	if err != nil {
+		return round{}, err
+	}
+	defer hangUp(clients)
+	on := &side{child: s.server, status: 201, request: next, clients: clients}
+	return on.load(ctx, d, most)
+}
+
+// resident reports the memory of each server after all of the above, and after an append to each of its chains.
+func (b *bench) resident(ctx context.Context, shapes []*shape) error {
+	for _, s := range shapes {
+		next := func(n int) []byte { return attestRequest(s.tenants[n]) }
+		if _, err := b.appendTo(ctx, s, next, time.Minute, s.chains); err != nil {
+			return fmt.Errorf("append to each of %s: %w", s.column, err)
+		}
+		many := s.chains == 10_000
+		bytes, known := residentBytes(s.server.pid())
+		b.report.add(lengthSection, s.column, "resident memory at the end", mebi(bytes, known), mebibytes, only(many, atMost(150)))
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Bench measures attestd from outside: it builds the binary, runs it on a temporary file, drives it over HTTP from this process,
+// and prints one table of figures beside their targets.
+//
+//	go run ./bench                  all figures, some minutes
+//	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
+//	go run ./bench --only attest    one section: attest, credentials, length or stream
+//	go run ./bench --json           the same figures for a program
+//
+// Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
+// run and in turns with attestd. A ratio survives a slow or busy machine; a figure per second does not.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bench is one run of the benchmark.
+type bench struct {
+	quick  bool
+	dir    string // temporary, removed at the end
+	schema string // for seeding in this process
+	report report
+	stderr io.Writer
+}
+
+// sections in the order of a run.
+var sections = []struct {
+	name string
+	run  func(*bench, context.Context) error
+}{
+	{"attest", (*bench).attest},
+	{"credentials", (*bench).credentials},
+	{"length", (*bench).length},
+	{"stream", (*bench).stream},
+}
+
+func main() {
+	if len(os.Args) == 4 && os.Args[1] == bareMode {
+		os.Exit(runBare(os.Args[2], os.Args[3]))
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns 0 for a run that ended, met targets or not, 1 for one that could not or for a ratio far off in a quick one, 2 for bad usage.
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "small sizes, under 30 s; fail when a ratio is far off")
+	asJSON := flags.Bool("json", false, "print JSON instead of the table")
+	only := flags.String("only", "", "run one `section`: attest, credentials, length or stream")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if flags.NArg() > 0 || *only != "" && !isSection(*only) {
+		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, credentials, length or stream")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	b := &bench{quick: *quick, stderr: stderr}
+	err := b.measure(ctx, *only)
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", b.withoutPaths(err))
+		return 1
+	}
+	if *asJSON {
+		err = b.report.writeJSON(stdout)
+	} else {
+		err = b.report.writeTable(stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	if far := b.report.farOff(); b.quick && len(far) > 0 {
+		fmt.Fprintf(stderr, "bench: far off its target: %s\n", strings.Join(far, "; "))
+		return 1
+	}
+	return 0
+}
+
+func isSection(name string) bool {
+	for _, s := range sections {
+		if s.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// measure runs one section, or all. Whatever happens, the temporary folder goes; the children of a section end with it.
+func (b *bench) measure(ctx context.Context, only string) (err error) {
+	if b.dir, err = os.MkdirTemp("", "attestd-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	b.say("building attestd")
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	if b.report.Machine, err = describeMachine(b.dir); err != nil {
+		return err
+	}
+	b.report.Quick = b.quick
+	start := time.Now()
+	for _, s := range sections {
+		if only != "" && only != s.name {
+			continue
+		}
+		b.say(s.name)
+		if err := s.run(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	b.report.Seconds = time.Since(start).Round(100 * time.Millisecond).Seconds()
+	return nil
+}
+
+// build compiles the module's binary, and reads the schema that seeding hands to the store.
+func (b *bench) build(ctx context.Context) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "attestd").Output()
+	if err != nil {
+		return fmt.Errorf("find the module: %w (run it inside the source tree: go run ./bench)", err)
+	}
+	schema, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "schema.sql"))
+	if err != nil {
+		return err
+	}
+	b.schema = string(schema)
+	build := exec.CommandContext(ctx, "go", "build", "-o", b.binary(), "attestd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build attestd: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (b *bench) binary() string { return filepath.Join(b.dir, "attestd.exe") } // the suffix harms nowhere and Windows wants it
+
+// say tells whoever waits what is going on.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.stderr, "· "+format+"\n", args...)
+}
+
+// withoutPaths keeps where this machine has its temporary files out of what may be pasted elsewhere.
+func (b *bench) withoutPaths(err error) string {
+	return strings.ReplaceAll(err.Error(), b.dir, "(temporary folder)")
+}
+
+// pick chooses by the length of the run.
+func pick[T any](quick bool, short, long T) T {
+	if quick {
+		return short
+	}
+	return long
+}

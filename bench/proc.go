@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// What Linux tells about a process stands in files. Elsewhere they are missing, and the figures that need them are n/a.
+
+// tick is the unit of times in /proc/PID/stat: USER_HZ, 100 on every Linux that Go runs on.
+const tick = time.Second / 100
+
+// cpuTime returns the processor time that a process has used, all its threads, user and system.
+func cpuTime(pid int) (time.Duration, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	return parseCPUTime(stat)
+}
+
+// parseCPUTime reads utime and stime, fields 14 and 15 of proc(5). The second field, a name in brackets, may hold anything.
+func parseCPUTime(stat []byte) (time.Duration, bool) {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 13 {
+		return 0, false
+	}
+	user, err1 := strconv.ParseInt(string(fields[11]), 10, 64)
+	system, err2 := strconv.ParseInt(string(fields[12]), 10, 64)
+	return time.Duration(user+system) * tick, err1 == nil && err2 == nil
+}
+
+// residentBytes returns how much memory of a process is in RAM now.
+func residentBytes(pid int) (int64, bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, found := bytes.Cut(status, []byte("\nVmRSS:"))
+	fields := bytes.Fields(rest)
+	if !found || len(fields) == 0 {
+		return 0, false
+	}
+	kib, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	return kib << 10, err == nil
+}
+
+// watchMemory looks at the resident memory of a process every few milliseconds. What it returns ends that and says how far memory
+// rose above where it was.
+func watchMemory(pid int) (growth func() (int64, bool)) {
+	start, ok := residentBytes(pid)
+	stop, done := make(chan struct{}), make(chan struct{})
+	peak := start
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(5 * time.Millisecond)
+		defer ticker.Stop()
+		for ok {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				if now, alive := residentBytes(pid); alive {
+					peak = max(peak, now)
+				}
+			}
+		}
+	}()
+	return func() (int64, bool) {
+		close(stop)
+		<-done
+		return peak - start, ok
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/crypto/jcs"
+	"attestd/store"
+)
+
+// appenders keep the log's batches full while a file is seeded.
+const appenders = 512
+
+// seed writes a database with so many chains of so many records each, through the log and the store of the product: over HTTP it
+// would take several times as long. What it wrote is checked over HTTP later.
+func (b *bench) seed(ctx context.Context, path string, chains, records int) (tenants []tenant, err error) {
+	s, err := store.Open(ctx, path, b.schema, cred.Domain{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	drafts := make([]chain.Draft, chains)
+	tenants = make([]tenant, chains)
+	err = each(ctx, chains, func(i int) error {
+		id := fmt.Sprintf("company-%d", i)
+		company, key, err := s.CreateCompany(ctx, id, nil, time.Now())
+		if err != nil {
+			return err
+		}
+		tenants[i] = tenant{id, key.Key}
+		drafts[i], err = draft(company)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	log := chain.NewLog(s, nil)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- log.Run(running) }()
+	// Chain by chain, so that a batch goes to few chains: each costs a head.
+	err = each(ctx, chains*records, func(i int) error {
+		_, err := log.Append(ctx, drafts[i/records])
+		return err
+	})
+	stop()
+	return tenants, errors.Join(err, <-ended)
+}
+
+// draft is the record that attestRequest makes, as the server would hand it to the log.
+func draft(c *store.Company) (chain.Draft, error) {
+	payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, callerAgent, c.ID, callerAction, callerPayload)
+	canonical, err := jcs.Append(nil, payload, 128)
+	return chain.Draft{Chain: c.Chain, Key: c.Key, Payload: payload, Canonical: canonical}, err
+}
+
+// each calls do for [0, n) from many goroutines, in order of their start, and returns the first error.
+func each(ctx context.Context, n int, do func(i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(appenders, n) {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
+}

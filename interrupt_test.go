@@ -1,0 +1,68 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Ctrl-C in the midst of a backup or a restore leaves no part of a copy behind: it would hold private keys that nobody looks after.
+func TestInterruptedCopyLeavesNothing(t *testing.T) {
+	t.Parallel()
+	program, err := binary()
+	must(t, err)
+	source := filepath.Join(t.TempDir(), "acme.db")
+	must(t, serve(t, source).interrupt())
+	grow(t, source, 64) // so that the copy is still under way when the signal comes
+
+	for _, command := range []string{"backup", "restore"} {
+		t.Run(command, func(t *testing.T) {
+			folder := t.TempDir()
+			target := filepath.Join(folder, "copy.db")
+			args := map[string][]string{"backup": {"backup", target, "--db", source}, "restore": {"restore", source, "--db", target}}
+			cmd := exec.Command(program, args[command]...)
+			var said strings.Builder
+			cmd.Stderr = &said
+			must(t, cmd.Start())
+			for late := time.Now().Add(patience); !hasFile(t, folder, "copy.db.tmp-") && time.Now().Before(late); {
+				// It is a matter of milliseconds.
+			}
+			must(t, cmd.Process.Signal(os.Interrupt))
+			var exited *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exited) || exited.ExitCode() != exitFailed || said.String() != "attestd: interrupted\n" {
+				t.Errorf("%v: %q", err, said.String())
+			}
+			if hasFile(t, folder, "copy.db.tmp-") {
+				t.Error("a part of the copy is left")
+			}
+		})
+	}
+}
+
+// grow adds ballast to a database.
+func grow(t *testing.T, path string, mebibytes int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	must(t, err)
+	_, err = db.Exec(`CREATE TABLE ballast (x);
+		WITH n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO ballast SELECT randomblob(1 << 20) FROM n`, mebibytes)
+	must(t, errors.Join(err, db.Close()))
+}
+
+// hasFile says whether folder has a file whose name starts so.
+func hasFile(t *testing.T, folder, prefix string) bool {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	must(t, err)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			return true
+		}
+	}
+	return false
+}

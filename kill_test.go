@@ -1,0 +1,262 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A server that is killed at any moment has kept all that it has acknowledged: records, byte for byte, revocations, and deletions
+// of keys. Every round kills the next server on the same file.
+func TestKilledServerLosesNothing(t *testing.T) {
+	t.Parallel()
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+
+	db := filepath.Join(t.TempDir(), "attestd.db")
+	s := serve(t, db, "--rate-limits", "off")
+	c := s.register(t, "acme")
+	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
+	known := ledger{records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{c.key: true}}
+	for round := range rounds {
+		known.fill(t, c, s, round, 1+chance.Int64N(1200))
+		verified := verifyAcme(t, db) // as the killed server left it
+		s = serve(t, db, "--rate-limits", "off")
+		c = c.at(s)
+		known.check(t, c)
+		if again := verifyAcme(t, db); again != verified {
+			t.Fatalf("round %d: the file said %+v before the restart, and says %+v after it", round, verified, again)
+		}
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	t.Logf("%d records, %d revocations, %d deleted keys", len(known.records), len(known.revoked), len(known.deleted))
+	must(t, s.interrupt())
+	verifyAcme(t, db)
+}
+
+// ledger is what the clients have been told.
+type ledger struct {
+	mu       sync.Mutex
+	records  map[int64]string // by index, as they were answered
+	revoked  map[string]bool  // by jti; false where nobody has asked for it
+	deleted  map[string]bool  // keys
+	kept     map[string]bool  // keys that nobody has asked to delete
+	newKeys  []string         // of the latest round, those of deleted
+	newState []string         // of the latest round, the jti of those of revoked
+}
+
+// fill has 16 clients append, and a few revoke passports and delete keys, all at once, and kills the server when so many calls have
+// been begun or answered.
+func (l *ledger) fill(t *testing.T, c *client, s *service, round int, moments int64) {
+	t.Helper()
+	l.newKeys, l.newState = nil, nil
+	a := &attack{t: t, c: c, ledger: l, now: make(chan struct{})}
+	a.moments.Store(moments)
+	var clients sync.WaitGroup
+	for who := range 16 {
+		clients.Go(func() {
+			for n := 0; a.attest(who, round, n); n++ {
+			}
+		})
+	}
+	for range 2 {
+		clients.Go(func() {
+			for n := 0; a.revoke(n); n++ {
+			}
+		})
+		clients.Go(func() {
+			for n := 0; a.deleteKey(n); n++ {
+			}
+		})
+	}
+	select {
+	case <-a.now:
+	case <-time.After(patience):
+		t.Error("the clients have come to a halt")
+	}
+	must(t, s.kill())
+	clients.Wait()
+}
+
+// attack is what goes on in a round until the server is gone.
+type attack struct {
+	*ledger
+	t       *testing.T
+	c       *client
+	moments atomic.Int64  // until the end
+	now     chan struct{} // closed when they are over
+}
+
+func (a *attack) pass() {
+	if a.moments.Add(-1) == 0 {
+		close(a.now)
+	}
+}
+
+// do makes one call; it is not ok when the server was killed before its answer.
+func (a *attack) do(status int, method, path, body string, dest any) (answer []byte, ok bool) {
+	a.pass()
+	code, answer, err := a.c.send(method, path, body)
+	if err != nil {
+		return nil, false
+	}
+	if code != status {
+		a.t.Errorf("%s %s answers %d: %s", method, path, code, answer)
+		return nil, false
+	}
+	if dest != nil {
+		err = json.Unmarshal(answer, dest)
+	}
+	if err != nil {
+		a.t.Error(err)
+	}
+	return answer, err == nil
+}
+
+// acknowledged notes what the server has said.
+func (a *attack) acknowledged(note func(*ledger)) {
+	a.mu.Lock()
+	note(a.ledger)
+	a.mu.Unlock()
+	a.pass()
+}
+
+// attest appends one record, and says whether the server is still there; so do the next two.
+func (a *attack) attest(who, round, n int) bool {
+	var record struct{ Index int64 }
+	answer, ok := a.do(201, "POST", "/v1/attest", fmt.Sprintf(
+		`{"agentId":"bot %d","actionType":"count","payload":{"round":%d, "n":%d.0, "pad":%q}}`, who, round, n, strings.Repeat("x", n*97%3000)), &record)
+	if !ok {
+		return false
+	}
+	a.acknowledged(func(l *ledger) {
+		text := strings.TrimSuffix(string(answer), "\n")
+		if other, used := l.records[record.Index]; used {
+			a.t.Errorf("one index for two records: %s and %s", other, text)
+		}
+		l.records[record.Index] = text
+	})
+	return true
+}
+
+// revoke issues a passport and revokes it, but every third.
+func (a *attack) revoke(n int) bool {
+	var made struct{ Passport string }
+	if _, ok := a.do(201, "POST", "/v1/agents/bot/passport", "", &made); !ok {
+		return false
+	}
+	var read struct{ Claims struct{ JTI string } }
+	if _, ok := a.do(200, "POST", "/v1/passport/verify", `{"passport":"`+made.Passport+`"}`, &read); !ok {
+		return false
+	}
+	jti, revoked := read.Claims.JTI, n%3 < 2
+	if revoked {
+		if _, ok := a.do(200, "POST", "/v1/passports/"+jti+"/revoke", "", nil); !ok {
+			return false
+		}
+	}
+	a.acknowledged(func(l *ledger) { l.revoked[jti], l.newState = revoked, append(l.newState, jti) })
+	return true
+}
+
+// deleteKey makes a key and deletes it, but every third.
+func (a *attack) deleteKey(n int) bool {
+	var made struct{ Key string }
+	if _, ok := a.do(201, "POST", "/v1/keys", "", &made); !ok {
+		return false
+	}
+	if n%3 == 2 {
+		a.acknowledged(func(l *ledger) { l.kept[made.Key] = true })
+		return true
+	}
+	if _, ok := a.do(200, "DELETE", "/v1/keys/"+made.Key, "", nil); !ok {
+		return false
+	}
+	a.acknowledged(func(l *ledger) { l.deleted[made.Key], l.newKeys = true, append(l.newKeys, made.Key) })
+	return true
+}
+
+// check finds all that the ledger knows in a service.
+func (l *ledger) check(t *testing.T, c *client) {
+	t.Helper()
+	var chain struct{ Records []json.RawMessage }
+	c.call(t, 200, "GET", "/v1/chain", "", &chain)
+	for index, text := range l.records {
+		if index >= int64(len(chain.Records)) {
+			t.Fatalf("record %d was acknowledged; the chain has %d", index, len(chain.Records))
+		}
+		if found := string(chain.Records[index]); found != text {
+			t.Fatalf("record %d was acknowledged as\n%s\nand is\n%s", index, text, found)
+		}
+	}
+
+	var list struct{ Revoked []struct{ JTI string } }
+	c.call(t, 200, "GET", "/v1/passports/revoked", "", &list)
+	revoked := map[string]bool{}
+	for _, r := range list.Revoked {
+		revoked[r.JTI] = true
+	}
+	for jti, want := range l.revoked {
+		if revoked[jti] != want {
+			t.Errorf("passport %s: revoked %v, was told %v", jti, revoked[jti], want)
+		}
+	}
+	for _, jti := range l.newState {
+		var answer struct{ Status string }
+		c.call(t, 200, "GET", "/v1/ocsp/"+jti, "", &answer)
+		if want := map[bool]string{true: "revoked", false: "valid"}[l.revoked[jti]]; answer.Status != want {
+			t.Errorf("passport %s has the status %s, want %s", jti, answer.Status, want)
+		}
+	}
+
+	var keys struct{ Keys []struct{ Key string } }
+	c.call(t, 200, "GET", "/v1/keys", "", &keys)
+	missing := map[string]bool{}
+	for key := range l.kept {
+		missing[key] = true
+	}
+	for _, k := range keys.Keys {
+		delete(missing, k.Key)
+		if l.deleted[k.Key] {
+			t.Error("a deleted key is there again")
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("%d keys of %d are lost", len(missing), len(l.kept))
+	}
+	for _, key := range l.newKeys {
+		(&client{http: c.http, url: c.url, key: key}).call(t, 401, "GET", "/v1/company", "", nil)
+	}
+}
+
+// verdict is a line of `attestd verify --json`.
+type verdict struct {
+	CompanyID  string
+	Valid      bool
+	Records    int64
+	MerkleRoot string
+}
+
+func verifyAcme(t *testing.T, db string) (v verdict) {
+	t.Helper()
+	out, err := attestd(t, "verify", "--db", db, "--json")
+	must(t, err)
+	must(t, json.Unmarshal([]byte(out), &v))
+	if v.CompanyID != "acme" || !v.Valid {
+		t.Fatalf("the file says %+v", v)
+	}
+	return v
+}

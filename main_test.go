@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// scratch is a folder that lasts as long as all tests.
+var scratch string
+
+// TestMain makes this test binary stand in for attestd in the scripts, so that -race and -cover reach it there. The other tests build
+// the real one.
+func TestMain(m *testing.M) { testscript.Main(inScratch{m}, map[string]func(){"attestd": main}) }
+
+type inScratch struct{ *testing.M }
+
+func (m inScratch) Run() int {
+	dir, err := os.MkdirTemp("", "attestd-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	scratch = dir
+	return m.M.Run()
+}
+
+// The command line, told by the scripts in testdata/script. See script_test.go for the commands that they add to testscript's.
+func TestCommandLine(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		Setup:               func(env *testscript.Env) error { env.Values[serverKey] = new(*service); return nil },
+		Cmds:                scriptCommands,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}

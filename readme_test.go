@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The terminal session of the README, as it stands there, on the history of this very project, and then both of its ways to
+// check without us.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	history := gitDir(t)
+	w := walk(t, history)
+
+	commits := gitLog(t, history)
+	t.Run("answers", func(t *testing.T) { w.checkAnswers(t, len(commits)) })
+	t.Run("records are the history", func(t *testing.T) { w.checkRecords(t, commits) })
+	w.takeStatus(t)
+	t.Run("Python", func(t *testing.T) {
+		w.checkOffline(t, pythonWithCryptography(t), "check.py", readmeBlock(t, "python"), "readme.py")
+	})
+	t.Run("JavaScript", func(t *testing.T) {
+		w.checkOffline(t, tool(t, "node"), "check.mjs", readmeBlock(t, "js"), "readme.mjs")
+	})
+}
+
+// walkthrough is what the session left.
+type walkthrough struct {
+	dir      string // holds chain.json, proof.json, key.json
+	answers  []string
+	passport string
+	client   *client
+}
+
+// walk types the README's session into bash. Only the start command and the address are other ones.
+func walk(t *testing.T, history string) *walkthrough {
+	t.Helper()
+	blocks := readmeBlocks(t, "sh")
+	const address = "http://127.0.0.1:8080"
+	if len(blocks) != 2 || blocks[0] != "go run . serve\n" || strings.Count(blocks[1], address) != 1 {
+		t.Fatalf("the README's session has changed: a start and then the rest, with one address: %q", blocks)
+	}
+	w := &walkthrough{dir: t.TempDir()}
+	s := serve(t, filepath.Join(w.dir, "attestd.db"))
+	session := strings.Replace(blocks[1], address, s.URL, 1)
+	const keep = "\nprintf %s \"$KEY\" > KEY; printf %s \"$PASSPORT\" > PASSPORT\n" // for the checks below
+
+	tool(t, "curl")
+	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-c", session+keep)
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), "GIT_DIR="+history) // as if typed in the project's folder, but without leaving files there
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil || said.Len() > 0 {
+		t.Fatalf("the session: %v\n%s\n%s", err, out, said.String())
+	}
+	w.answers = strings.Split(strings.TrimSpace(string(out)), "\n")
+	w.passport = w.read(t, "PASSPORT")
+	w.client = s.client(t, w.read(t, "KEY"))
+	return w
+}
+
+// checkAnswers checks every line that the session prints.
+func (w *walkthrough) checkAnswers(t *testing.T, commits int) {
+	want := []string{
+		`^{"agentId":"git-bot","spiffeId":"spiffe://attestd\.local/company/acme/agent/git-bot","svid":"[^"]+","registeredAt":"[^"]+"}$`,
+		`^{"valid":true,"claims":{.*},"scopeGranted":"tool:git","receipt":{.*"tool":"git".*}}$`,
+	}
+	for range commits {
+		want = append(want, `^record 201$`)
+	}
+	want = append(want, `^{"valid":true,"merkleRoot":"[0-9a-f]{64}"}$`)
+	if len(w.answers) != len(want) {
+		t.Fatalf("%d answers, want %d:\n%s", len(w.answers), len(want), strings.Join(w.answers, "\n"))
+	}
+	for i, answer := range w.answers {
+		if !regexp.MustCompile(want[i]).MatchString(answer) {
+			t.Errorf("answer %d is %s, want %s", i, answer, want[i])
+		}
+	}
+
+	var verified struct{ MerkleRoot string }
+	must(t, json.Unmarshal([]byte(w.answers[len(w.answers)-1]), &verified))
+	var proof struct{ Root string }
+	must(t, json.Unmarshal([]byte(w.read(t, "proof.json")), &proof))
+	if proof.Root != verified.MerkleRoot || proof.Root == "" {
+		t.Errorf("proof.json has the root %q, the chain %q", proof.Root, verified.MerkleRoot)
+	}
+}
+
+// checkRecords compares the chain read back with what git says.
+func (w *walkthrough) checkRecords(t *testing.T, commits []commit) {
+	var chain struct {
+		Records []struct {
+			Payload struct {
+				AgentID, CompanyID, ActionType string
+				Payload                        commit
+			}
+			Delegation struct {
+				Subject         string
+				DelegationChain []string
+			}
+		}
+	}
+	must(t, json.Unmarshal([]byte(w.read(t, "chain.json")), &chain))
+	if len(chain.Records) != len(commits) {
+		t.Fatalf("%d records of %d commits", len(chain.Records), len(commits))
+	}
+	const acme, bot = "spiffe://attestd.local/company/acme", "spiffe://attestd.local/company/acme/agent/git-bot"
+	for i, r := range chain.Records {
+		if r.Payload.Payload != commits[i] {
+			t.Errorf("record %d is of %+v, git says %+v", i, r.Payload.Payload, commits[i])
+		}
+		if r.Payload.AgentID != "git-bot" || r.Payload.CompanyID != "acme" || r.Payload.ActionType != "git.commit" {
+			t.Errorf("record %d is of %+v", i, r.Payload)
+		}
+		if d := r.Delegation; d.Subject != acme || len(d.DelegationChain) != 2 || d.DelegationChain[0] != acme || d.DelegationChain[1] != bot {
+			t.Errorf("record %d is delegated by %+v", i, d)
+		}
+	}
+}
+
+// takeStatus adds what the session does not take home: the passport, and two signed statuses of it.
+func (w *walkthrough) takeStatus(t *testing.T) {
+	var verified struct{ Claims struct{ JTI string } }
+	w.client.call(t, 200, "POST", "/v1/passport/verify", `{"passport":"`+w.passport+`"}`, &verified)
+	jti := verified.Claims.JTI
+	w.write(t, "valid.json", w.client.call(t, 200, "GET", "/v1/ocsp/"+jti, "", nil))
+	w.client.call(t, 200, "POST", "/v1/passports/"+jti+"/revoke", `{"reason":"walked through"}`, nil)
+	w.write(t, "revoked.json", w.client.call(t, 200, "GET", "/v1/ocsp/"+jti, "", nil))
+
+	w.client.call(t, 201, "POST", "/v1/companies", `{"companyId":"other"}`, nil)
+	w.write(t, "other.json", w.client.call(t, 200, "GET", "/v1/ca/public-key?companyId=other", "", nil))
+}
+
+// checkOffline runs the README's lines as the README says, and then calls each of their functions, through a script of testdata, on
+// what is genuine and on what was changed.
+func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, lines, caller string) {
+	w.write(t, name, []byte(lines))
+	if first, _, _ := strings.Cut(lines, "\n"); !strings.HasSuffix(first, " "+name+" proof.json key.json") {
+		t.Errorf("the first line does not say how to run it: %q", first)
+	}
+	out := w.run(t, interpreter, name, "proof.json", "key.json")
+	if !regexp.MustCompile(`^record 0 is genuine and in the chain with root [0-9a-f]{64}\n$`).MatchString(out) {
+		t.Errorf("it says %q", out)
+	}
+
+	script, err := os.ReadFile(filepath.Join("testdata", caller))
+	must(t, err)
+	w.write(t, caller, script)
+	out = w.run(t, interpreter, caller)
+	var checked struct{ Genuine, Refused int }
+	must(t, json.Unmarshal([]byte(out), &checked))
+	records := len(w.answers) - 3
+	if checked.Genuine != records+4 || checked.Refused < 15 {
+		t.Errorf("%d genuine things were accepted and %d changed ones refused, of %d records", checked.Genuine, checked.Refused, records)
+	}
+}
+
+func (w *walkthrough) run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = w.dir
+	out, err := cmd.Output()
+	if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
+		t.Fatalf("%s %v: %v\n%s", program, args, err, exited.Stderr)
+	}
+	must(t, err)
+	return string(out)
+}
+
+func (w *walkthrough) read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.dir, name))
+	must(t, err)
+	return string(b)
+}
+
+func (w *walkthrough) write(t *testing.T, name string, content []byte) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(w.dir, name), content, 0o600))
+}
+
+// commit is what the session says of a commit.
+type commit struct {
+	Commit, Authored, Subject string
+	Files                     int
+}
+
+// gitDir is the history of this project.
+func gitDir(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tool(t, "git"), "rev-parse", "--absolute-git-dir")
+	out, err := cmd.Output()
+	if err != nil {
+		missing(t, "this copy of the project has no git history")
+	}
+	dir := strings.TrimSpace(string(out))
+	if err := exec.CommandContext(t.Context(), "git", "--git-dir", dir, "rev-parse", "--verify", "--quiet", "HEAD").Run(); err != nil {
+		missing(t, "the git history of this copy of the project is empty")
+	}
+	return dir
+}
+
+// gitLog is the same as the session takes, got in another way: the latest 60 commits, the oldest first.
+func gitLog(t *testing.T, history string) (commits []commit) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history,
+		"log", "-60", "--cc", "--name-only", "--format=%x01%H%x00%aI%x00%f%x00", "HEAD").Output()
+	must(t, err)
+	for _, text := range strings.Split(string(out), "\x01")[1:] {
+		parts := strings.Split(text, "\x00")
+		c := commit{Commit: parts[0], Authored: parts[1], Subject: parts[2], Files: len(strings.Fields(parts[3]))}
+		commits = append([]commit{c}, commits...)
+	}
+	return commits
+}
+
+// readmeBlocks are the code blocks of the README in a language.
+func readmeBlocks(t *testing.T, language string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	must(t, err)
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+func readmeBlock(t *testing.T, language string) string {
+	t.Helper()
+	blocks := readmeBlocks(t, language)
+	if len(blocks) != 1 {
+		t.Fatalf("the README has %d blocks of %s, want one", len(blocks), language)
+	}
+	return blocks[0]
+}
+
+// tool finds a program that the tests need and the service does not.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, "there is no "+name)
+	}
+	return path
+}
+
+// pythonWithCryptography finds a Python that has Ed25519, which its standard library has not.
+func pythonWithCryptography(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(t.Context(), python, "-c", "import cryptography").Run() == nil {
+			return python
+		}
+	}
+	missing(t, "there is no python3 with the package cryptography")
+	return ""
+}

@@ -1,0 +1,138 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/server"
+)
+
+const recoverKey = "POST /v1/recover-key"
+
+func TestRecoverKey(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	them := s.anyone()
+	first := `{"key":"` + acme.credential + `","label":"bootstrap","createdAt":"<time>"}`
+	invalid := func(does, body string) row {
+		return row{does: does, as: them, call: recoverKey, body: body, status: 400, gets: `{"error":"…"}`}
+	}
+	table(t, []row{
+		{does: "the first key of a company", as: them, call: recoverKey, body: `{"companyId":"acme"}`, status: 200, gets: first, sets: []string{"Cache-Control: no-store"}},
+		{does: "a company that is not there", as: them, call: recoverKey, body: `{"companyId":"globex"}`, status: 404, gets: `{"error":"…"}`},
+		invalid("no body", ``), invalid("no companyId", `{}`), invalid("a number", `{"companyId":1}`), invalid("null", `{"companyId":null}`),
+		invalid("an empty one", `{"companyId":""}`), invalid("one that no company can have", `{"companyId":"a/b"}`),
+		invalid("a body that is not JSON", `acme`), invalid("something after the body", `{"companyId":"acme"} x`),
+	})
+	// It stays the first one that is left: a deleted key does not come back.
+	second := acme.do(t, "POST /v1/keys", `{"label":null}`).status(201)
+	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, first)
+	acme.do(t, "DELETE /v1/keys/"+acme.credential, "").status(200)
+	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, `{"key":"`+second.str("key")+`","label":null,"createdAt":"`+second.str("createdAt")+`"}`)
+}
+
+// Only a caller on this very machine, who comes straight, is answered. Whether the company exists is not told to others.
+func TestRecoverKeyRefusesStrangers(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	them := s.anyone()
+	port := strings.TrimPrefix(s.url, "http://127.0.0.1")
+	var rows []row
+	for _, header := range []string{
+		"Origin: http://127.0.0.1" + port, "Origin: null",
+		"Forwarded: for=127.0.0.1", "Via: 1.1 proxy", "X-Real-IP: 127.0.0.1",
+		"X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost", "X-Forwarded-Proto: http", "X-Forwarded-Server: x", "X-Forwarded-Port: 80", "x-forwarded-anything: x",
+		"Host: attestd.example", "Host: attestd.example" + port, "Host: 10.0.0.1", "Host: localhost.example", "Host: 127.0.0.1.example", "Host: 128.0.0.1", "Host: [::2]", "Host: 0.0.0.0",
+	} {
+		for _, company := range []string{"acme", "globex"} {
+			rows = append(rows, row{
+				does: company + " with " + header, as: them, call: recoverKey, body: `{"companyId":"` + company + `"}`, headers: []string{header},
+				status: 403, gets: `{"error":"…"}`,
+			})
+		}
+	}
+	rows = append(rows, row{does: "a key does not help", as: acme, call: recoverKey, body: `{"companyId":"acme"}`, headers: []string{"Host: attestd.example"}, status: 403, gets: `{"error":"…"}`})
+	for _, host := range []string{"localhost", "LocalHost:8080", "127.0.0.1", "127.9.9.9:1", "[::1]", "[::1]:8080", "[::ffff:127.0.0.1]"} {
+		rows = append(rows, row{
+			does: "with the Host " + host, as: them, call: recoverKey, body: `{"companyId":"acme"}`, headers: []string{"Host: " + host},
+			status: 200, gets: `{"key":"` + acme.credential + `","label":"bootstrap","createdAt":"<time>"}`,
+		})
+	}
+	table(t, rows)
+
+	for peer, status := range map[string]int{
+		"127.0.0.1:1": 200, "127.255.0.9:1": 200, "[::1]:1": 200, "[::ffff:127.0.0.1]:1": 200,
+		"192.0.2.1:1": 403, "10.0.0.1:1": 403, "[::ffff:192.0.2.1]:1": 403, "[2001:db8::1]:1": 403, "[fe80::1%eth0]:1": 403, "0.0.0.0:1": 403, "@": 403, "": 403,
+	} {
+		t.Run("from "+peer, func(t *testing.T) {
+			req := them.request(t, recoverKey, `{"companyId":"acme"}`)
+			req.RemoteAddr, req.Host = peer, "localhost"
+			them.serve(t, req).status(status)
+		})
+	}
+}
+
+// serve hands a request to the server without a socket, so that it can come from anywhere.
+func (c caller) serve(t testing.TB, req *http.Request) *reply {
+	t.Helper()
+	w := newRecorder()
+	c.handler().ServeHTTP(w, req)
+	return c.reply(t, req, w.Code, w.Header(), w.Body.Bytes())
+}
+
+// recorder is a recorder of answers that has, like every real connection, a deadline to set.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func newRecorder() recorder { return recorder{httptest.NewRecorder()} }
+
+func (recorder) SetWriteDeadline(time.Time) error { return nil }
+
+// Some proxies give themselves away by nothing but the old version of HTTP that they speak.
+func TestRecoverKeyRefusesHTTP10(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	for version, status := range map[string]int{"HTTP/1.0": 403, "HTTP/1.1": 200} {
+		const body = `{"companyId":"acme"}`
+		res, raw := s.raw(t, fmt.Sprintf("POST /v1/recover-key %s\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", version, len(body), body))
+		if res.StatusCode != status || strings.Contains(raw, acme.credential) != (status == 200) {
+			t.Errorf("%s: %d %s, want %d", version, res.StatusCode, raw, status)
+		}
+	}
+}
+
+// raw sends bytes as they stand and reads one answer.
+func (s *service) raw(t testing.TB, request string) (*http.Response, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	must(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, request)
+	must(t, err)
+	method, _, _ := strings.Cut(request, " ")
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	must(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	return res, string(body)
+}
+
+// --no-recover-endpoint
+func TestRecoverKeySwitchedOff(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.RecoverEndpoint = false })
+	s.company(t, "acme")
+	for _, company := range []string{"acme", "globex"} {
+		s.anyone().do(t, recoverKey, `{"companyId":"`+company+`"}`).gets(403, `{"error":"…"}`)
+	}
+}

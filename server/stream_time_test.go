@@ -1,0 +1,167 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// streamed runs a test in a bubble, where time stands still while anyone has something to do, with a hub behind pipes, where
+// nothing is written before it is read.
+func streamed(t *testing.T, test func(t *testing.T, h *hub, join func() *websocket.Conn)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(func(bool) {}, slog.New(slog.DiscardHandler))
+		ln := newPipes()
+		srv := &http.Server{Handler: streamHandler(h)}
+		go func() { _ = srv.Serve(ln) }()
+		dialer := websocket.Dialer{NetDialContext: ln.dial}
+		test(t, h, func() *websocket.Conn {
+			conn, _, err := dialer.Dial("ws://attestd/v1/ws", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn
+		})
+		h.close()
+		_ = srv.Close()
+	})
+}
+
+// clientCount is the number of those that are still sent records.
+func (h *hub) clientCount() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients)
+}
+
+func TestSilentClientIsCut(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		conn := join()
+		joined := time.Now()
+		_, _ = io.Copy(io.Discard, conn.NetConn()) // takes the ping, answers nothing
+		if after := time.Since(joined); after != 2*pingEvery {
+			t.Errorf("cut after %v, want two pings (%v)", after, 2*pingEvery)
+		}
+		synctest.Wait()
+		if h.clientCount() != 0 {
+			t.Error("the hub still knows the client")
+		}
+	})
+}
+
+func TestAnsweringClientStays(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		conn := join()
+		time.AfterFunc(24*time.Hour, func() { h.broadcast(event(1, 3, 0)) })
+		_, m, err := conn.ReadMessage() // answers pings meanwhile
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := event(1, 3, 0)
+		if string(m) != string(appendEvent(nil, &e)) {
+			t.Errorf("got %s", m)
+		}
+	})
+}
+
+// A client may be as far behind as its queue is long, and no further; then it is told so.
+func TestQueueIsBounded(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		conn := join()
+		for i := range int64(maxQueued + 1) { // one is being written
+			h.broadcast(event(1, i, 0))
+			synctest.Wait()
+		}
+		if h.clientCount() != 1 {
+			t.Fatal("dropped too early")
+		}
+		h.broadcast(event(1, maxQueued+1, 0))
+		if h.clientCount() != 0 {
+			t.Fatal("not dropped")
+		}
+		if i := next(t, conn); i != 0 {
+			t.Errorf("record %d came first", i)
+		}
+		_, err := read(conn)
+		wantClose(t, err, websocket.CloseTryAgainLater)
+	})
+}
+
+// Large messages are bounded by what they hold, though one alone may be of any size.
+func TestQueueIsBoundedInBytes(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		join()
+		h.broadcast(event(1, 0, maxQueuedBytes))
+		synctest.Wait()
+		h.broadcast(event(1, 1, maxQueuedBytes))
+		if h.clientCount() != 1 {
+			t.Fatal("a message was refused because it is large")
+		}
+		h.broadcast(event(1, 2, 0))
+		if h.clientCount() != 0 {
+			t.Error("not dropped")
+		}
+	})
+}
+
+func TestStuckWriteIsCut(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		join()
+		h.broadcast(event(1, 0, 0))
+		time.Sleep(writeWait - 1)
+		synctest.Wait()
+		if h.clientCount() != 1 {
+			t.Fatal("cut too early")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if h.clientCount() != 0 {
+			t.Error("still there")
+		}
+	})
+}
+
+// The answer to a ping must not shorten the time that a write under way has.
+func TestPingLeavesWriteAlone(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		conn := join()
+		for i := range int64(3) { // the first is written alone, the others together
+			h.broadcast(event(1, i, 0))
+		}
+		if i := next(t, conn); i != 0 {
+			t.Fatalf("record %d came first", i)
+		}
+		synctest.Wait()
+		if err := conn.WriteControl(websocket.PingMessage, nil, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(writeWait - 1)
+		for want := int64(1); want < 3; want++ {
+			if i := next(t, conn); i != want {
+				t.Errorf("record %d, want %d", i, want)
+			}
+		}
+	})
+}
+
+// Whatever clients do or do not do, a shutdown waits for them no longer than closeGrace.
+func TestShutdownDoesNotWaitForClients(t *testing.T) {
+	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+		join() // never reads
+		join()
+		h.broadcast(event(1, 0, 0))
+		begun := time.Now()
+		h.close()
+		if took := time.Since(begun); took != closeGrace {
+			t.Errorf("took %v, want %v", took, closeGrace)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+// Calls the functions of the README's check.mjs on what is genuine and on what was changed. Prints how many it accepted and refused.
+import { readFileSync } from "node:fs";
+import { checkPassport, checkProof, checkRecord, checkStatus } from "./check.mjs";
+
+const text = (name) => readFileSync(name, "utf8");
+const load = (name) => JSON.parse(text(name));
+const [key, other] = [load("key.json"), load("other.json")];
+let genuine = 0;
+let refused = 0;
+
+function accept(check, ...args) {
+  genuine++;
+  return check(...args);
+}
+
+function refuse(check, ...args) {
+  try {
+    check(...args);
+  } catch {
+    refused++;
+    return;
+  }
+  throw new Error(`${check.name} accepts ${JSON.stringify(args)}`);
+}
+
+function equal(is, want) {
+  if (JSON.stringify(is) !== JSON.stringify(want)) throw new Error(`${JSON.stringify(is)}, want ${JSON.stringify(want)}`);
+}
+
+function changed(value, path, to) {
+  const copy = structuredClone(value);
+  const at = path.slice(0, -1).reduce((object, name) => object[name], copy);
+  if (at[path.at(-1)] === to) throw new Error(`${path} is ${to} already`);
+  at[path.at(-1)] = to;
+  return copy;
+}
+
+// Another character of base64url or hex.
+const flipped = (s, at) => s.slice(0, at) + (s[at] === "A" ? "B" : "A") + s.slice(at + 1);
+
+const { records } = load("chain.json");
+for (const record of records) accept(checkRecord, record, key);
+const [r] = records;
+refuse(checkRecord, r, other);
+refuse(checkRecord, changed(r, ["index"], 1), key);
+refuse(checkRecord, changed(r, ["timestamp"], "2026-01-01T00:00:00.000Z"), key);
+refuse(checkRecord, changed(r, ["payload", "agentId"], "other-bot"), key);
+refuse(checkRecord, changed(r, ["payload", "payload", "files"], -1), key);
+refuse(checkRecord, changed(r, ["delegation", "subject"], "spiffe://attestd.local/company/other"), key);
+refuse(checkRecord, changed(r, ["delegation"], undefined), key);
+refuse(checkRecord, changed(r, ["signature"], flipped(r.signature, 5)), key);
+
+const evidence = load("proof.json");
+accept(checkProof, evidence);
+refuse(checkProof, changed(evidence, ["root"], "0".repeat(64)));
+refuse(checkProof, changed(evidence, ["record", "hash"], "0".repeat(64)));
+evidence.proof.forEach((_, step) => refuse(checkProof, changed(evidence, ["proof", step, "sibling"], "0".repeat(64))));
+
+const passport = text("PASSPORT");
+const claims = accept(checkPassport, passport, key);
+equal([claims.service.agentId, claims.service.scopes], ["git-bot", ["tool:git"]]);
+refuse(checkPassport, passport, other);
+refuse(checkPassport, passport, key, "other:passport:v1");
+for (const part of [0, 1, 2]) {
+  refuse(checkPassport, passport.split(".").map((s, i) => (i === part ? flipped(s, 10) : s)).join("."), key);
+}
+const { now } = Date;
+Date.now = () => claims.exp * 1000;
+refuse(checkPassport, passport, key);
+Date.now = now;
+
+for (const name of ["valid", "revoked"]) {
+  const answer = load(`${name}.json`);
+  equal(accept(checkStatus, answer, key), name);
+  refuse(checkStatus, answer, other);
+  refuse(checkStatus, changed(answer, ["status"], "unknown"), key);
+  refuse(checkStatus, changed(answer, ["signature"], flipped(answer.signature, 5)), key);
+}
+
+console.log(JSON.stringify({ genuine, refused }));
