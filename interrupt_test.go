@@ -3,10 +3,14 @@ package main
 import (
 	"database/sql"
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -42,6 +46,53 @@ func TestInterruptedCopyLeavesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A stop waits for a request that is under way, up to a while; whoever does not want to wait signals again.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "acme.db"))
+	c := s.register(t, "acme")
+	body, unfinished := io.Pipe()
+	request, err := http.NewRequest("POST", s.URL+"/v1/keys", body)
+	must(t, err)
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	ended := make(chan error, 1)
+	go func() { _, err := c.http.Do(request); ended <- err }()
+	_, err = unfinished.Write([]byte(`{"label":`)) // returns when it is on its way, and the request with it
+	must(t, err)
+
+	began := time.Now()
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	for listening := true; listening; { // until the stop has begun
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+		if listening = err == nil; listening {
+			conn.Close()
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("the request was cut off by the first signal: %v", err)
+	default:
+	}
+	for again := time.NewTicker(10 * time.Millisecond); ; {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case err = <-s.end:
+			s.end <- err
+		case <-again.C:
+			continue
+		}
+		break
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if exited := (*exec.ExitError)(nil); !errors.As(err, &exited) || exited.Exited() {
+		t.Errorf("it ended with %v, not by the signal", err)
+	}
+	must(t, unfinished.Close())
+	<-ended
 }
 
 // grow adds ballast to a database.

@@ -25,7 +25,8 @@ func progress() (report func(stage string, done, total int64), finish func()) {
 			finish()
 			shown = stage
 			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(stage),
-				progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
+				progressbar.OptionShowCount(), progressbar.OptionShowBytes(stage == "copy" || stage == "check"),
+				progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 		}
 		bar.ChangeMax64(total)
 		_ = bar.Set64(done)

@@ -114,6 +114,15 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
 		}
 	},
+	// empty FOLDER: there must be no file in it.
+	"empty": func(ts *testscript.TestScript, neg bool, args []string) {
+		arguments(ts, neg, len(args) == 1, "empty FOLDER")
+		entries, err := os.ReadDir(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(entries) > 0 {
+			ts.Fatalf("there is %v", entries)
+		}
+	},
 }
 
 func arguments(ts *testscript.TestScript, neg, ok bool, usage string) {

@@ -181,7 +181,7 @@ func (r *report) writeJSON(w io.Writer) error {
 	}
 	rows := make([]row, 0, len(r.figures))
 	for _, f := range r.figures {
-		line := row{Section: f.section, Case: f.column, Figure: f.name, Unit: f.unit}
+		line := row{Section: f.section, Case: f.column, Figure: strings.TrimSpace(f.name), Unit: f.unit}
 		if !math.IsNaN(f.value) {
 			line.Value = &f.value
 			if f.target != nil {

@@ -34,6 +34,9 @@ func TestRegisterCompany(t *testing.T) {
 			{does: "metadata is no number", as: them, call: register, body: `{"companyId":"m3","metadata":0}`, status: 400, gets: `{"error":"…metadata…"}`},
 			{does: "metadata is not false", as: them, call: register, body: `{"companyId":"m4","metadata":false}`, status: 400, gets: `{"error":"…metadata…"}`},
 
+			{does: "metadata 128 deep", as: them, call: register, body: `{"companyId":"deep","metadata":{"a":` + nested(127) + `}}`, status: 201, gets: `"<anything>"`},
+			{does: "metadata 129 deep", as: them, call: register, body: `{"companyId":"deeper","metadata":{"a":` + nested(128) + `}}`, status: 400, gets: `{"error":"…128…"}`},
+
 			{does: "companyId is missing", as: them, call: register, body: `{}`, status: 400, gets: `{"error":"…companyId…"}`},
 			{does: "the whole body is missing", as: them, call: register, status: 400, gets: `{"error":"…companyId…"}`},
 			{does: "companyId is null", as: them, call: register, body: `{"companyId":null}`, status: 400, gets: `{"error":"…companyId…"}`},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,11 +48,15 @@ func (c *call) read() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(bytes.NewReader(nil)) }}
+
 func parseObject(raw []byte) (object, error) {
 	if depth(raw) > maxDepth+1 {
 		return nil, fail(http.StatusBadRequest, fmt.Sprintf("Malformed JSON: nested deeper than %d", maxDepth))
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw)) // a Buffer is decoded in place
+	dec := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(dec)
+	dec.Reset(bytes.NewBuffer(raw)) // a Buffer is decoded in place
 	if dec.PeekKind() != '{' {
 		if _, err := dec.ReadValue(); err != nil {
 			return nil, malformed(err)

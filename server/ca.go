@@ -106,5 +106,5 @@ func (c *call) baseURL() string {
 	}
 	// An inferred address differs from one Host to the next: a shared cache must not hand one caller's to another.
 	c.w.Header().Add("Vary", "Host, X-Forwarded-Proto")
-	return forwardedProto(c.Request, c.s.TrustedProxies) + "://" + c.Host
+	return forwardedProto(c.Request) + "://" + c.Host
 }

@@ -68,7 +68,7 @@ func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
 	buf := bytes.NewBuffer(make([]byte, 0, rangeBytes+rangeBytes/4))
 	buf.WriteString(form.before)
 	write := func() error {
-		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
 		_, err := buf.WriteTo(c.w)

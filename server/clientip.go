@@ -75,7 +75,7 @@ func limitKey(ip netip.Addr) string {
 // forwardedProto is the scheme of the address that a client uses for us: X-Forwarded-Proto when it is exactly http or
 // https, else what the connection says. Unlike X-Forwarded-For it counts from any peer: it only chooses the
 // scheme of the URL in a discovery document, whose Host the client chooses as well.
-func forwardedProto(r *http.Request, _ []netip.Prefix) string {
+func forwardedProto(r *http.Request) string {
 	if v := r.Header["X-Forwarded-Proto"]; len(v) == 1 && (v[0] == "http" || v[0] == "https") {
 		return v[0]
 	}

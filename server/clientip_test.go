@@ -83,7 +83,7 @@ func TestForwardedProto(t *testing.T) {
 		if tt.tls {
 			r.TLS = &tls.ConnectionState{}
 		}
-		if got := forwardedProto(r, nil); got != tt.want {
+		if got := forwardedProto(r); got != tt.want {
 			t.Errorf("%q, TLS %v: %s, want %s", tt.header, tt.tls, got, tt.want)
 		}
 	}

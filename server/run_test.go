@@ -120,7 +120,7 @@ func TestStopCutsOffSlowRequests(t *testing.T) {
 		s.stop()
 		time.Sleep(drainTimeout - 1)
 		s.want(t, "streams closed")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		s.want(t, "streams closed", "request failed")
 		time.Sleep(time.Second)
 		s.want(t, "streams closed", "request failed", "worker stopped", "ended")

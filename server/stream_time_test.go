@@ -121,7 +121,7 @@ func TestStuckWriteIsCut(t *testing.T) {
 		if h.clientCount() != 1 {
 			t.Fatal("cut too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if h.clientCount() != 0 {
 			t.Error("still there")
@@ -133,8 +133,10 @@ func TestStuckWriteIsCut(t *testing.T) {
 func TestPingLeavesWriteAlone(t *testing.T) {
 	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
 		conn := join()
-		for i := range int64(3) { // the first is written alone, the others together
-			h.broadcast(event(1, i, 0))
+		h.broadcast(event(1, 0, 0)) // is written alone, and waited with
+		synctest.Wait()
+		for i := range int64(2) { // are written together, and are more than a read takes
+			h.broadcast(event(1, 1+i, 6000))
 		}
 		if i := next(t, conn); i != 0 {
 			t.Fatalf("record %d came first", i)

@@ -60,7 +60,7 @@ func ownOrigin(r *http.Request) bool {
 	if err != nil || len(origins) > 1 || u.User != nil || u.Path != "" {
 		return false
 	}
-	scheme := forwardedProto(r, nil)
+	scheme := forwardedProto(r)
 	if u.Scheme != "https" && (u.Scheme != "http" || scheme == "https") {
 		return false
 	}
@@ -133,7 +133,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		h.err = err
 		return nil, nil, err
 	}
-	h.client.net = &wire{Conn: conn}
+	h.client.net = newWire(conn)
 	h.join(h.client)
 	return h.client.net, rw, nil
 }

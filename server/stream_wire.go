@@ -13,9 +13,14 @@ const writeWait = 10 * time.Second
 // messages behind gets them in one system call: with a thousand clients and records coming fast, that more than halves what the stream costs.
 type wire struct {
 	net.Conn
-	mu     sync.Mutex // the reader writes too: it answers pings and close frames
-	corked *[]byte    // from corks; nil when not corked
+	writing chan struct{} // a lock, for the reader writes too: it answers pings and close frames. It may be held for writeWait
+	corked  *[]byte       // from corks; nil when not corked
 }
+
+func newWire(conn net.Conn) *wire { return &wire{Conn: conn, writing: make(chan struct{}, 1)} }
+
+func (w *wire) lock()   { w.writing <- struct{}{} }
+func (w *wire) unlock() { <-w.writing }
 
 // corks lends buffers, so that only clients that are being written to hold one.
 var corks = sync.Pool{New: func() any { b := make([]byte, 0, corkSize); return &b }}
@@ -23,15 +28,15 @@ var corks = sync.Pool{New: func() any { b := make([]byte, 0, corkSize); return &
 const corkSize = 16 << 10
 
 func (w *wire) cork() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	w.corked = corks.Get().(*[]byte)
 }
 
 // uncork writes what was collected.
 func (w *wire) uncork() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	_, err := w.write(*w.corked)
 	*w.corked = (*w.corked)[:0]
 	corks.Put(w.corked)
@@ -40,8 +45,8 @@ func (w *wire) uncork() error {
 }
 
 func (w *wire) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	if w.corked == nil {
 		return w.write(p)
 	}

@@ -52,29 +52,55 @@ func (s *Store) OAuthClients(ctx context.Context, c *Company) ([]OAuthClient, er
 	return all, nil
 }
 
-// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix oauth_), kept as its hash. Expired ones are purged.
+// oauthSecret is what a client's secret is compared with.
+type oauthSecret struct {
+	company int64
+	hash    []byte
+}
+
+// oauthSecret finds the secret of a client, which never changes: the hash of one that is unknown is empty.
+func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (o oauthSecret, err error) {
+	if o, ok := recent(&s.clients, clientID, now); ok {
+		return o, nil
+	}
+	generation := s.clients.now()
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&o.company, &o.hash}, `SELECT company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
+	})
+	if errors.Is(err, ErrNotFound) {
+		return oauthSecret{}, nil
+	}
+	if err == nil {
+		s.clients.put(generation, clientID, dated[oauthSecret]{o, now})
+	}
+	return o, err
+}
+
+// purgeEvery is how often expired access tokens are taken out of the file; they are refused from the moment they expire.
+const purgeEvery = time.Minute
+
+// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix oauth_), kept as its hash.
 // ErrBadClient.
 func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, err error) {
-	var company int64
-	var stored []byte
-	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&company, &stored}, `SELECT company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
-	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	client, err := s.oauthSecret(ctx, clientID, now)
+	if err != nil {
 		return "", fmt.Errorf("issue access token: %w", err)
 	}
 	given := keys.HashSecret(secret)
-	if subtle.ConstantTimeCompare(stored, given[:]) != 1 { // nothing is stored for an unknown client
+	if subtle.ConstantTimeCompare(client.hash, given[:]) != 1 {
 		return "", ErrBadClient
 	}
 	token = keys.NewSecret("oauth")
 	hash := keys.HashSecret(token)
 	err = s.write(ctx, func(w *conn) error {
-		if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.UnixMilli()); err != nil {
-			return err
+		if now.Sub(s.purged) >= purgeEvery { // the writer runs one job at a time
+			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.UnixMilli()); err != nil {
+				return err
+			}
+			s.purged = now
 		}
 		_, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at) VALUES (?, ?, ?)`,
-			hash[:], company, now.Add(lifetime).UnixMilli())
+			hash[:], client.company, now.Add(lifetime).UnixMilli())
 		return err
 	})
 	if err != nil {

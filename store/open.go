@@ -12,12 +12,16 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gofrs/flock"
 	"modernc.org/sqlite"
 
 	"attestd/crypto/cred"
 )
+
+// maxCached bounds each cache, in entries.
+const maxCached = 16384
 
 // readers is the number of connections that read.
 const readers = 8
@@ -38,6 +42,9 @@ type Store struct {
 	credentials cache[[sha256.Size]byte, dated[credential]]
 	passports   cache[owned, dated[Passport]]
 	agents      cache[owned, dated[Agent]]
+	clients     cache[string, dated[oauthSecret]]
+
+	purged time.Time // when expired access tokens were last taken out; owned by the writer
 }
 
 // owned is the name of something that belongs to a company.
@@ -119,7 +126,9 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 
 func newStore() *Store {
 	s := &Store{idle: make(chan *conn, readers)}
-	s.companies.max, s.chains.max, s.credentials.max, s.passports.max, s.agents.max = 16384, 16384, 16384, 16384, 16384
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
+		*limit = maxCached
+	}
 	return s
 }
 
@@ -187,4 +196,5 @@ func (s *Store) forget() {
 	s.credentials.forget()
 	s.passports.forget()
 	s.agents.forget()
+	s.clients.forget()
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 // all: takes the files whose names begin with an underscore too; one vendored library has such.
@@ -91,7 +92,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // loadConsole reads the embedded files by URL path. They are fixed at compile time, so an error is a broken build.
-func loadConsole() map[string]*asset {
+var loadConsole = sync.OnceValue(func() map[string]*asset {
 	assets := make(map[string]*asset)
 	err := fs.WalkDir(consoleFiles, "console", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -113,7 +114,7 @@ func loadConsole() map[string]*asset {
 		panic(err)
 	}
 	return assets
-}
+})
 
 func newAsset(ext string, content []byte) *asset {
 	contentType, ok := contentTypes[ext]

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// quota is what take answers.
+type quota struct {
+	limit, remaining int       // a limit of 0 is none
+	reset            time.Time // when the oldest call in the window expires
+	ok               bool
+}
+
+// header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now is the time given to take.
+func (q quota) header(h http.Header, now time.Time) {
+	if q.limit == 0 {
+		return
+	}
+	// One string and one slice carry all three values: this runs on every response.
+	var space [48]byte
+	b := strconv.AppendInt(space[:0], int64(q.limit), 10)
+	i := len(b)
+	b = strconv.AppendInt(b, int64(q.remaining), 10)
+	j := len(b)
+	b = strconv.AppendInt(b, unixCeil(q.reset), 10)
+	s := string(b)
+	v := []string{s[:i], s[i:j], s[j:]}
+	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = v[0:1:1], v[1:2:2], v[2:3:3]
+	if !q.ok {
+		wait := (q.reset.Sub(now) + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(max(1, int64(wait)), 10))
+	}
+}
+
+// unixCeil is t in whole Unix seconds, rounded up, so that a client that waits until then has waited long enough.
+func unixCeil(t time.Time) int64 {
+	s := t.Unix()
+	if t.Nanosecond() > 0 {
+		s++
+	}
+	return s
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a terminal, long work shows how far it is, and leaves no trace of that: the last thing on the line is its clearing, and standard
+// output has the results alone.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	program, err := binary()
+	must(t, err)
+	folder := t.TempDir()
+	db := filepath.Join(folder, "acme.db")
+	s := serve(t, db)
+	c := s.register(t, "acme")
+	for range 10 {
+		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"open","payload":"door"}`, nil)
+	}
+	must(t, s.interrupt())
+
+	for _, test := range []struct {
+		args               []string
+		out, shown, atLast string
+	}{
+		{[]string{"verify", "--db", db}, `^acme: valid, 10 records, root [0-9a-f]{64}\n$`, `records .*/10\)`, ``},
+		{[]string{"backup", filepath.Join(folder, "copy.db"), "--db", db}, `^$`, `copy .*B`, `backed up .* and checked it`},
+		{[]string{"restore", filepath.Join(folder, "copy.db"), "--db", db, "--force"}, `^$`, `verify .*/10\)`, `restored .*`},
+	} {
+		t.Run(test.args[0], func(t *testing.T) {
+			terminal, stderr := openTerminal(t)
+			cmd := exec.Command(program, test.args...)
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, stderr
+			must(t, cmd.Start())
+			must(t, stderr.Close()) // ours; with the child's the last goes, and then reading ends with an error
+			shown, _ := io.ReadAll(terminal)
+			must(t, cmd.Wait())
+			if !regexp.MustCompile(test.out).MatchString(out.String()) {
+				t.Errorf("standard output has %q", out.String())
+			}
+			if !regexp.MustCompile(test.shown).Match(shown) {
+				t.Errorf("no progress in %q", shown)
+			}
+			lines := strings.Split(strings.TrimRight(string(shown), "\r\n"), "\r")
+			if last := lines[len(lines)-1]; !regexp.MustCompile(`^ *` + test.atLast + `$`).MatchString(last) {
+				t.Errorf("the terminal is left with %q", last)
+			}
+		})
+	}
+}
+
+// openTerminal returns both ends of a pseudo-terminal.
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		missing(t, "no pseudo-terminal: "+err.Error())
+	}
+	t.Cleanup(func() { master.Close() })
+	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	must(t, err)
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	return master, slave
+}
