@@ -51,11 +51,11 @@ func checkedCopy(ctx context.Context, from, to string, progress func(stage strin
 	if tmp, err = tempFile(to); err != nil {
 		return "", err
 	}
-	defer func() {
+	defer func(name string) { // tmp is "" by the time of an error
 		if err != nil {
-			os.Remove(tmp)
+			os.Remove(name)
 		}
-	}()
+	}(tmp)
 	var size int64
 	err = source.read(ctx, func(r *conn) error {
 		if err := r.one([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"); err != nil {
