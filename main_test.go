@@ -29,8 +29,12 @@ func (m inScratch) Run() int {
 // The command line, told by the scripts in testdata/script. See script_test.go for the commands that they add to testscript's.
 func TestCommandLine(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		Setup:               func(env *testscript.Env) error { env.Values[serverKey] = new(*service); return nil },
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Values[serverKey] = new(*service)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // with -race, every process would else take a second to end
+			return nil
+		},
 		Cmds:                scriptCommands,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

@@ -146,7 +146,7 @@ func environment(ts *testscript.TestScript) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SystemRoot", "GOCOVERDIR", "TESTSCRIPT_COVER_DIR"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SystemRoot", "GOCOVERDIR", "GORACE"} {
 		add(name)
 	}
 	serveCommand().Flags().VisitAll(func(f *pflag.Flag) {

@@ -107,7 +107,8 @@ func TestMonitorReadBackFails(t *testing.T) {
 		d := newDisk(1)
 		w := watch(t, d)
 		slow := make(chan struct{})
-		tips, reads := 0, 0
+		tips := 0
+		var reads atomic.Int64 // also counted while this test looks
 		d.setFault(func(s string, _ int64) error {
 			switch s {
 			case "tip":
@@ -115,7 +116,7 @@ func TestMonitorReadBackFails(t *testing.T) {
 					<-slow
 				}
 			case "records":
-				if reads++; reads == 9 { // the verification has taken 7, the first read-back is the 8th
+				if reads.Add(1) == 9 { // the verification has taken 7, the first read-back is the 8th
 					return errDisk
 				}
 			}
@@ -125,8 +126,8 @@ func TestMonitorReadBackFails(t *testing.T) {
 		synctest.Wait()
 		close(slow)
 		synctest.Wait()
-		if reads < 9 {
-			t.Fatalf("only %d reads", reads)
+		if reads.Load() < 9 {
+			t.Fatalf("only %d reads", reads.Load())
 		}
 		time.Sleep(5 * time.Second)
 		w.want(t, w.events(), 1, 0, 800, valid)
