@@ -21,6 +21,24 @@ type shape struct {
 	server          *child
 }
 
+// start starts the server of a shape anew.
+func (s *shape) start(ctx context.Context, b *bench) (err error) {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	s.server, err = b.serve(ctx, s.db)
+	return err
+}
+
+func (s *shape) stop() error {
+	if s.server == nil {
+		return nil
+	}
+	err := s.server.stop()
+	s.server = nil
+	return err
+}
+
 func (s *shape) total() int { return s.visit * s.records }
 
 // only returns t for the shape that is meant, else nil.
@@ -54,9 +72,7 @@ func (b *bench) length(ctx context.Context) (err error) {
 	shapes := b.shapes(rounds)
 	defer func() {
 		for _, s := range shapes {
-			if s.server != nil {
-				err = errors.Join(err, s.server.stop())
-			}
+			err = errors.Join(err, s.stop())
 		}
 	}()
 	for i, s := range shapes {
@@ -65,7 +81,7 @@ func (b *bench) length(ctx context.Context) (err error) {
 		if s.tenants, err = b.seed(ctx, s.db, s.chains, s.records); err != nil {
 			return fmt.Errorf("seed %s: %w", s.column, err)
 		}
-		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.verify} {
+		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.verify, b.background} {
 			if err := measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s.column, err)
 			}
@@ -82,18 +98,14 @@ func (b *bench) restart(ctx context.Context, s *shape) error {
 	b.say("%s: restart", s.column)
 	var took []float64
 	for range 5 {
-		if s.server != nil {
-			if err := s.server.stop(); err != nil {
-				return err
-			}
-		}
-		start := time.Now()
-		server, err := b.serve(ctx, s.db)
-		if err != nil {
+		if err := s.stop(); err != nil {
 			return err
 		}
-		s.server = server
-		if _, err := ask(ctx, server.addr, request("GET", "/v1/health", "", "", ""), 200, nil); err != nil {
+		start := time.Now()
+		if err := s.start(ctx, b); err != nil {
+			return err
+		}
+		if _, err := ask(ctx, s.server.addr, request("GET", "/v1/health", "", "", ""), 200, nil); err != nil {
 			return err
 		}
 		took = append(took, millis(time.Since(start)))
