@@ -107,12 +107,11 @@ func TestMonitorReadBackFails(t *testing.T) {
 		d := newDisk(1)
 		w := watch(t, d)
 		slow := make(chan struct{})
-		tips := 0
-		var reads atomic.Int64 // also counted while this test looks
+		var tips, reads atomic.Int64 // also counted while this test looks
 		d.setFault(func(s string, _ int64) error {
 			switch s {
 			case "tip":
-				if tips++; tips == 1 {
+				if tips.Add(1) == 1 {
 					<-slow
 				}
 			case "records":

@@ -34,7 +34,7 @@ func ParseLimits(s string) (Limits, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if !ok {
-			return Limits{}, fmt.Errorf("rate limits: want tier=number or off, not %q", part)
+			return Limits{}, fmt.Errorf("want tier=number or off, not %q", part)
 		}
 		var limit *int
 		switch name {
@@ -45,15 +45,15 @@ func ParseLimits(s string) (Limits, error) {
 		case "standard":
 			limit = &l.Standard
 		default:
-			return Limits{}, fmt.Errorf("rate limits: unknown tier %q; the tiers are sensitive, attest and standard", name)
+			return Limits{}, fmt.Errorf("unknown tier %q; the tiers are sensitive, attest and standard", name)
 		}
 		if seen[name] {
-			return Limits{}, fmt.Errorf("rate limits: tier %s is given twice", name)
+			return Limits{}, fmt.Errorf("tier %s is given twice", name)
 		}
 		seen[name] = true
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > maxLimit {
-			return Limits{}, fmt.Errorf("rate limits: %s must be a number from 1 to %d, not %q", name, maxLimit, value)
+			return Limits{}, fmt.Errorf("%s must be a number from 1 to %d, not %q", name, maxLimit, value)
 		}
 		*limit = n
 	}

@@ -33,7 +33,7 @@ func ParseStreamMode(s string) (StreamMode, error) {
 	case "off":
 		return StreamOff, nil
 	}
-	return 0, fmt.Errorf("stream: want open, authenticated or off, not %q", s)
+	return 0, fmt.Errorf("want open, authenticated or off, not %q", s)
 }
 
 // maxClients bounds what connections, which need no credential, can take: 30 KB each, measured.

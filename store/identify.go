@@ -150,6 +150,9 @@ func absolute(path string) (string, error) {
 		return real, nil
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // the file is not there yet
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("folder of %s: %w", path, ErrNotFound)
+	}
 	if err != nil {
 		return "", err
 	}

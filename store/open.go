@@ -106,7 +106,8 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	return s, s.openReaders(ctx, path, modeReader)
 }
 
-// OpenReadOnly opens an existing database beside a running server, or without one. It never writes, creates or migrates.
+// OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or migrates
+// it; SQLite may leave an empty write-ahead log and its index beside one at rest.
 // ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt.
 func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	useOFDLocks()
