@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,8 @@ type Monitor struct {
 	reader   Reader
 	verifier *Verifier
 	key      func(ctx context.Context, chain int64) (ed25519.PublicKey, error)
+
+	appends atomic.Int64 // records published so far
 
 	mu        sync.Mutex
 	listening bool
@@ -87,6 +90,7 @@ func (m *Monitor) Publish(batch []Extension, foreign bool) {
 		m.epoch++
 	}
 	for i := range batch {
+		m.appends.Add(int64(len(batch[i].Records)))
 		if m.listening {
 			m.note(&batch[i])
 		} else {

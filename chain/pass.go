@@ -26,7 +26,8 @@ type effort struct {
 	blocks      int   // that go round at once
 	checkedRows int64 // in a block to be checked
 	trustedRows int64 // in a block that is only read
-	giveWay     bool  // to everybody else, between blocks
+
+	appends func() int64 // so far; a pass that has it gives way to them between blocks
 }
 
 // foreground keeps all workers busy: a block is some 5 ms of work, so that short chains are shared out too.
@@ -35,8 +36,8 @@ func foreground(workers int) effort {
 }
 
 // background takes no more than one core: there is one block, so reader, worker and fold take turns. It is about 1 ms of work.
-func background() effort {
-	return effort{workers: 1, blocks: 1, checkedRows: 24, trustedRows: 256, giveWay: true}
+func background(appends func() int64) effort {
+	return effort{workers: 1, blocks: 1, checkedRows: 24, trustedRows: 256, appends: appends}
 }
 
 // pass reads a chain once, in order:
@@ -110,7 +111,7 @@ func (p *pass) readTo(ctx context.Context, length int64, check bool) error {
 		})
 	}
 
-	pace := pacer{resumed: time.Now()}
+	pace := pacer{appends: p.appends, resumed: time.Now()}
 	for b := range filled {
 		if check {
 			<-b.checked
@@ -124,7 +125,7 @@ func (p *pass) readTo(ctx context.Context, length int64, check bool) error {
 		if p.progress != nil {
 			p.progress(p.tree.length, p.total)
 		}
-		if p.giveWay {
+		if p.appends != nil {
 			pace.rest()
 		}
 		free <- b
@@ -201,15 +202,21 @@ func (p *pass) compareNode(ctx context.Context, n Node) error {
 	return nil
 }
 
-// pacer makes room for others. How long it takes to get a processor back after giving it up tells whether anybody wants it; then it
-// rests for twice the time it worked, which leaves it a third of a core.
-type pacer struct{ resumed time.Time }
+// restShare is how many times as long as it worked a pass in the background rests while there are appends: it keeps a fifth of a core.
+const restShare = 4
+
+// pacer makes room for appends, and for whoever else wants a processor: that shows in how long it takes to get one back after giving it up.
+type pacer struct {
+	appends func() int64 // records appended so far
+	seen    int64
+	resumed time.Time
+}
 
 func (p *pacer) rest() {
-	stopped := time.Now()
+	stopped, appends := time.Now(), p.appends()
 	runtime.Gosched()
-	if waited := time.Since(stopped); waited > 20*time.Microsecond {
-		time.Sleep(2 * stopped.Sub(p.resumed))
+	if appends != p.seen || time.Since(stopped) > 20*time.Microsecond {
+		time.Sleep(restShare * stopped.Sub(p.resumed))
 	}
-	p.resumed = time.Now()
+	p.seen, p.resumed = appends, time.Now()
 }

@@ -58,10 +58,10 @@ func (v *Verifier) Verify(ctx context.Context, chain int64, key ed25519.PublicKe
 	return v.verify(ctx, chain, key, &p)
 }
 
-// verifyInBackground is Verify on no more than one core, giving way to everybody else. It also returns the tree of the records before
+// verifyInBackground is Verify on no more than one core, giving way to appends, of which it asks the number so far. It also returns the tree of the records before
 // mark, when the chain is valid and has as many.
-func (v *Verifier) verifyInBackground(ctx context.Context, chain int64, key ed25519.PublicKey, mark int64) (Verdict, tree, error) {
-	p := pass{effort: background(), mark: mark}
+func (v *Verifier) verifyInBackground(ctx context.Context, chain int64, key ed25519.PublicKey, mark int64, appends func() int64) (Verdict, tree, error) {
+	p := pass{effort: background(appends), mark: mark}
 	verdict, err := v.verify(ctx, chain, key, &p)
 	return verdict, p.marked, err
 }
