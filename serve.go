@@ -111,7 +111,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", f.listen, err)
+		return fmt.Errorf("cannot listen on %s (--listen chooses another address): %w", f.listen, err)
 	}
 	defer listener.Close()
 	_, statErr := os.Stat(f.db)

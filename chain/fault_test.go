@@ -3,7 +3,9 @@ package chain_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"attestd/chain"
 )
@@ -124,4 +126,41 @@ func TestStaleForEver(t *testing.T) {
 		t.Errorf("append after it stopped: index %d, %v", r.Index, err)
 	}
 	stop()
+}
+
+// What is wrong with one chain on disk is no reason to refuse the records of others that wait beside it.
+func TestBadChainFailsAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1, 2)
+		syncing := make(chan struct{})
+		tries := 0
+		d.setFault(func(step string, _ int64) error {
+			if step != "extend" {
+				return nil
+			}
+			<-syncing
+			if tries++; tries == 2 { // the batch that holds both chains
+				return &chain.ChainError{Chain: 1, Err: errDisk}
+			}
+			return nil
+		})
+		l := chain.NewLog(d, nil)
+		stop := run(t, l)
+		appendLater(l, draft(2, 0)) // stuck in its sync while the others gather
+		bad, good, alsoBad := appendLater(l, draft(1, 1)), appendLater(l, draft(2, 2)), appendLater(l, draft(1, 3))
+		close(syncing)
+		for _, answer := range []func() (chain.Record, error){bad, alsoBad} {
+			if _, err := answer(); !errors.Is(err, errDisk) {
+				t.Errorf("the bad chain: %v", err)
+			}
+		}
+		if r, err := good(); err != nil || r.Index != 1 {
+			t.Errorf("the chain beside it: index %d, %v", r.Index, err)
+		}
+		stop()
+		if !slices.Equal(d.batches, []int{1, 1}) {
+			t.Errorf("batches of %v records, want 1 and 1", d.batches)
+		}
+	})
 }

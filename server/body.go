@@ -107,6 +107,9 @@ func badJSON(pointer, reason string) error {
 	if len(pointer) > most {
 		pointer = strings.ToValidUTF8(pointer[:most], "") + "…"
 	}
+	if pointer == "" {
+		return fail(http.StatusBadRequest, "Malformed JSON: "+reason)
+	}
 	return fail(http.StatusBadRequest, fmt.Sprintf("Malformed JSON at %q: %s", pointer, reason))
 }
 
