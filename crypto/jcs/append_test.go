@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"attestd/crypto/jcs"
 )
@@ -138,7 +137,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Inputs of a megabyte that have made other implementations slow.
+// Inputs of a megabyte that have made other implementations slow: one that were slow here would run into the tests' time limit.
 func TestHostileSize(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -164,11 +163,7 @@ func TestHostileSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
 			_, err := jcs.Append(nil, []byte(in), maxDepth)
-			if took := time.Since(start); took > 5*time.Second { // tens of milliseconds, when all is well
-				t.Errorf("took %v", took)
-			}
 			var refused *jcs.Error
 			if errors.As(err, &refused) && len(refused.Reason) > 300 {
 				t.Errorf("the reason is %d bytes long", len(refused.Reason))
