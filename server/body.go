@@ -78,7 +78,7 @@ func parseObject(raw []byte) (object, error) {
 			return nil, malformed(err)
 		}
 		end := dec.InputOffset() // value is only lent, but raw, where it stands, is ours
-		o[key] = raw[end-int64(len(value)) : end]
+		o[key] = raw[end-int64(len(value)) : end : end]
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, malformed(err)

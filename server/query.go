@@ -4,19 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 )
 
 // query returns a parameter of the URL. The token endpoint reads none: secrets do not belong there.
 func (c *call) query(name string) string {
-	values, _ := url.ParseQuery(c.URL.RawQuery) // what is malformed counts as absent
-	return values.Get(name)
+	return c.URL.Query().Get(name) // what is malformed counts as absent
 }
 
 // number returns a parameter that is a whole number from least to most, or fallback when it is absent.
 func (c *call) number(name string, fallback, least, most int64) (int64, error) {
-	values, _ := url.ParseQuery(c.URL.RawQuery)
+	values := c.URL.Query()
 	if !values.Has(name) {
 		return fallback, nil
 	}

@@ -35,22 +35,19 @@ func (s *Store) RegisterAgent(ctx context.Context, c *Company, id string, metada
 
 // Agent finds an agent of c; ErrNotFound. Answers are cached; a registration takes effect before RegisterAgent returns.
 func (s *Store) Agent(ctx context.Context, c *Company, id string, now time.Time) (Agent, error) {
-	name := owned{c.Chain, id}
-	if a, ok := recent(&s.agents, name, now); ok {
-		return a, nil
-	}
-	generation := s.agents.now()
-	a := Agent{ID: id}
-	var metadata sql.NullString
-	err := s.read(ctx, func(r *conn) error {
-		return r.one([]any{&a.RegisteredAt, &metadata},
-			`SELECT registered_at, metadata FROM agent WHERE company = ? AND agent_id = ?`, c.Chain, id)
+	a, err := lookup(&s.agents, owned{c.Chain, id}, now, func() (Agent, error) {
+		a := Agent{ID: id}
+		var metadata sql.NullString
+		err := s.read(ctx, func(r *conn) error {
+			return r.one([]any{&a.RegisteredAt, &metadata},
+				`SELECT registered_at, metadata FROM agent WHERE company = ? AND agent_id = ?`, c.Chain, id)
+		})
+		a.Metadata = rawOrNil(metadata)
+		return a, err
 	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("agent %q: %w", id, err)
 	}
-	a.Metadata = rawOrNil(metadata)
-	s.agents.put(generation, name, dated[Agent]{a, now})
 	return a, nil
 }
 

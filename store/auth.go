@@ -23,12 +23,9 @@ type credential struct {
 // which no way leads to 256 random bits.
 func (s *Store) Authenticate(ctx context.Context, secret string, now time.Time) (*Company, error) {
 	hash := keys.HashSecret(secret)
-	found, ok := recent(&s.credentials, hash, now)
-	if !ok {
-		var err error
-		if found, err = s.findCredential(ctx, hash, now); err != nil {
-			return nil, fmt.Errorf("credential: %w", err)
-		}
+	found, err := lookup(&s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash) })
+	if err != nil {
+		return nil, fmt.Errorf("credential: %w", err)
 	}
 	if now.UnixMilli() >= found.expires {
 		return nil, fmt.Errorf("access token has expired: %w", ErrNotFound)
@@ -36,24 +33,20 @@ func (s *Store) Authenticate(ctx context.Context, secret string, now time.Time) 
 	return found.company, nil
 }
 
-func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (credential, error) {
-	generation := s.credentials.now()
-	found := credential{expires: math.MaxInt64}
+func (s *Store) findCredential(ctx context.Context, hash [32]byte) (found credential, err error) {
 	var number int64
 	var expires sql.NullInt64
-	err := s.read(ctx, func(r *conn) error {
+	err = s.read(ctx, func(r *conn) error {
 		return r.one([]any{&number, &expires}, `SELECT company, NULL FROM api_key WHERE hash = ?1
 			UNION ALL SELECT company, expires_at FROM oauth_token WHERE hash = ?1`, hash[:])
 	})
 	if err != nil {
 		return credential{}, err
 	}
+	found.expires = math.MaxInt64
 	if expires.Valid {
 		found.expires = expires.Int64
 	}
-	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
-		return credential{}, err
-	}
-	s.credentials.put(generation, hash, dated[credential]{found, now})
-	return found, nil
+	found.company, err = s.CompanyOfChain(ctx, number)
+	return found, err
 }

@@ -15,11 +15,18 @@ type dated[V any] struct {
 	read  time.Time
 }
 
-// recent returns what was remembered of k, unless that is too long ago.
-func recent[K comparable, V any](c *cache[K, dated[V]], k K, now time.Time) (v V, ok bool) {
-	d, ok := c.get(k)
-	age := now.Sub(d.read)
-	return d.value, ok && age >= 0 && age < remembered
+// lookup returns what was read of k not too long ago, or else reads it. An error is not remembered.
+func lookup[K comparable, V any](c *cache[K, dated[V]], k K, now time.Time, read func() (V, error)) (V, error) {
+	known, ok := c.get(k)
+	if age := now.Sub(known.read); ok && age >= 0 && age < remembered {
+		return known.value, nil
+	}
+	generation := c.now()
+	v, err := read()
+	if err == nil {
+		c.put(generation, k, dated[V]{v, now})
+	}
+	return v, err
 }
 
 // cache is a bounded map of what was read from the file. Who fills it takes the generation before reading; put does nothing when

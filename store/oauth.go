@@ -59,19 +59,15 @@ type oauthSecret struct {
 }
 
 // oauthSecret finds the secret of a client, which never changes: the hash of one that is unknown is empty.
-func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (o oauthSecret, err error) {
-	if o, ok := recent(&s.clients, clientID, now); ok {
-		return o, nil
-	}
-	generation := s.clients.now()
-	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&o.company, &o.hash}, `SELECT company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
+func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
+	o, err := lookup(&s.clients, clientID, now, func() (o oauthSecret, err error) {
+		err = s.read(ctx, func(r *conn) error {
+			return r.one([]any{&o.company, &o.hash}, `SELECT company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
+		})
+		return o, err
 	})
 	if errors.Is(err, ErrNotFound) {
 		return oauthSecret{}, nil
-	}
-	if err == nil {
-		s.clients.put(generation, clientID, dated[oauthSecret]{o, now})
 	}
 	return o, err
 }

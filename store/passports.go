@@ -86,20 +86,17 @@ func (s *Store) RecordPassport(ctx context.Context, c *Company, p Passport) erro
 
 // Passport: ErrNotFound when this company never issued it. Answers are cached; a revocation takes effect before RevokePassport or
 // RotatePassport returns.
-func (s *Store) Passport(ctx context.Context, c *Company, jti string, now time.Time) (p Passport, err error) {
-	name := owned{c.Chain, jti}
-	if p, ok := recent(&s.passports, name, now); ok {
-		return p, nil
-	}
-	generation := s.passports.now()
-	err = s.read(ctx, func(r *conn) error {
-		p, err = findPassport(r, c.Chain, jti)
-		return err
+func (s *Store) Passport(ctx context.Context, c *Company, jti string, now time.Time) (Passport, error) {
+	p, err := lookup(&s.passports, owned{c.Chain, jti}, now, func() (p Passport, err error) {
+		err = s.read(ctx, func(r *conn) error {
+			p, err = findPassport(r, c.Chain, jti)
+			return err
+		})
+		return p, err
 	})
 	if err != nil {
 		return Passport{}, fmt.Errorf("passport %q: %w", jti, err)
 	}
-	s.passports.put(generation, name, dated[Passport]{p, now})
 	return p, nil
 }
 
