@@ -2,17 +2,10 @@
 package main
 
 import (
-	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"attestd/store"
+	"attestd/cmd"
 )
 
 // version is the release; `-ldflags "-X main.version=…"` names another build.
@@ -21,98 +14,4 @@ var version = "1.0.0"
 //go:embed schema.sql
 var schema string
 
-// Exit statuses. They are part of the interface: scripts branch on them.
-const (
-	exitFailed   = 1
-	exitUsage    = 2
-	exitNotFound = 3
-	exitInvalid  = 4 // verification failed
-	exitRefused  = 5
-	exitInUse    = 6
-	exitDatabase = 8 // not ours, corrupt, or of a newer version
-)
-
-// usageError is a mistake in how the command was typed.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-func main() { os.Exit(run()) }
-
-func run() int {
-	// The first signal asks a command to end and leave nothing half done; a second finds the default handler and ends at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
-
-	root := rootCommand()
-	running := false // errors before a command runs are mistakes of typing
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		running = true
-		return fromEnvironment(cmd)
-	}
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return 0
-	}
-	switch {
-	case !running:
-		err = usageError{err}
-	case errors.Is(err, context.Canceled):
-		err = errors.New("interrupted")
-	}
-	fmt.Fprintln(os.Stderr, "attestd:", err)
-	status := exitStatus(err)
-	if status == exitUsage {
-		fmt.Fprintf(os.Stderr, "Run '%s --help' for how to use it.\n", cmd.CommandPath())
-	}
-	return status
-}
-
-func exitStatus(err error) int {
-	var usage usageError
-	var invalid *store.VerifyError
-	switch {
-	case errors.As(err, &usage):
-		return exitUsage
-	case errors.As(err, &invalid):
-		return exitInvalid
-	case errors.Is(err, store.ErrNotFound):
-		return exitNotFound
-	case errors.Is(err, store.ErrRefused):
-		return exitRefused
-	case errors.Is(err, store.ErrInUse):
-		return exitInUse
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer), errors.Is(err, store.ErrCorrupt):
-		return exitDatabase
-	default:
-		return exitFailed
-	}
-}
-
-func rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "attestd",
-		Short: "Identity for AI agents, and proof of what they did",
-		Long: `attestd gives AI agents an identity and their actions a proof.
-
-It keeps everything in one SQLite file. Start with:  attestd serve
-
-Every flag can also be set in the environment: --base-url is ATTESTD_BASE_URL.
-Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused, 6 database in use, 8 not our database, corrupt, or of a newer version.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	root.AddCommand(serveCommand(), recoverKeyCommand(), backupCommand(), restoreCommand(), verifyCommand(), versionCommand())
-	return root
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "attestd", version) },
-	}
-}
+func main() { os.Exit(cmd.Run(version, schema)) }

@@ -1,4 +1,4 @@
-package main
+package test
 
 import (
 	"bufio"
@@ -122,7 +122,7 @@ func (s *service) wait() error {
 // binary builds attestd as the README says, once.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "attestd-built")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", path, "..").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -1,4 +1,4 @@
-package main
+package cmd
 
 import (
 	"context"
@@ -21,13 +21,14 @@ import (
 
 // serveFlags are the flags of `attestd serve` as typed.
 type serveFlags struct {
+	version, schema                                                                       string // of the program
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
 	trustedProxies                                                                        []string
 	noRecoverEndpoint                                                                     bool
 }
 
-func serveCommand() *cobra.Command {
-	var f serveFlags
+func serveCommand(version, schema string) *cobra.Command {
+	f := serveFlags{version: version, schema: schema}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API and the console from one database file",
@@ -64,7 +65,7 @@ func serveCommand() *cobra.Command {
 
 // config turns flags into what the server needs, all but the open store.
 func (f serveFlags) config(logs io.Writer) (cfg server.Config, err error) {
-	cfg = server.Config{Version: version, RecoverEndpoint: !f.noRecoverEndpoint}
+	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
 	}
@@ -115,7 +116,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	defer listener.Close()
 	_, statErr := os.Stat(f.db)
-	if cfg.Store, err = store.Open(ctx, f.db, schema, domain); err != nil {
+	if cfg.Store, err = store.Open(ctx, f.db, f.schema, domain); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
@@ -133,7 +134,7 @@ func (f serveFlags) announce(stderr io.Writer, log *slog.Logger, addr net.Addr, 
 	if f.logFormat == "json" {
 		log.Info("listening", "url", url, "db", path)
 	} else {
-		fmt.Fprintf(stderr, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", version, url, path)
+		fmt.Fprintf(stderr, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", f.version, url, path)
 		if isNew {
 			fmt.Fprintf(stderr, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'\n", url)
 		}

@@ -1,4 +1,4 @@
-package main
+package test
 
 import (
 	"bytes"
@@ -227,7 +227,7 @@ func gitLog(t *testing.T, history string) (commits []commit) {
 // readmeBlocks are the code blocks of the README in a language.
 func readmeBlocks(t *testing.T, language string) (blocks []string) {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../README.md")
 	must(t, err)
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, m[1])

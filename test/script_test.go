@@ -1,4 +1,4 @@
-package main
+package test
 
 import (
 	"database/sql"
@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/spf13/pflag"
 )
 
 // scriptCommands are what the scripts say beyond testscript's own commands.
@@ -149,13 +149,16 @@ func environment(ts *testscript.TestScript) []string {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SystemRoot", "GOCOVERDIR", "GORACE"} {
 		add(name)
 	}
-	serveCommand().Flags().VisitAll(func(f *pflag.Flag) {
-		for _, name := range environmentNames(f.Name) {
-			add(name)
-		}
-	})
+	add("SERVICE_BASE_URL")
+	help, err := exec.Command("attestd", "serve", "--help").Output()
+	ts.Check(err)
+	for _, flag := range flagName.FindAllStringSubmatch(string(help), -1) {
+		add("ATTESTD_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")))
+	}
 	return env
 }
+
+var flagName = regexp.MustCompile(`--([a-z-]+)`)
 
 // headerTo prints the header of each answer to the script's stderr.
 type headerTo struct{ ts *testscript.TestScript }

@@ -1,10 +1,15 @@
-package main
+// Package test holds the end-to-end tests: the built binary, its command line, and the README as it is typed.
+package test
 
 import (
 	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"attestd/cmd"
 )
 
 // scratch is a folder that lasts as long as all tests.
@@ -12,7 +17,17 @@ var scratch string
 
 // TestMain makes this test binary stand in for attestd in the scripts, so that -race and -cover reach it there. The other tests build
 // the real one.
-func TestMain(m *testing.M) { testscript.Main(inScratch{m}, map[string]func(){"attestd": main}) }
+func TestMain(m *testing.M) { testscript.Main(inScratch{m}, map[string]func(){"attestd": program}) }
+
+// program is what the top level's main is. A script runs it in a folder of its own, so that it finds the schema by the place of this file.
+func program() {
+	_, here, _, _ := runtime.Caller(0)
+	schema, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "schema.sql"))
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(cmd.Run("1.0.0", string(schema)))
+}
 
 type inScratch struct{ *testing.M }
 

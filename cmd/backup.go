@@ -1,0 +1,31 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"attestd/store"
+)
+
+func backupCommand() *cobra.Command {
+	var db string
+	cmd := &cobra.Command{
+		Use:   "backup OUT",
+		Short: "Copy the database into a new file, of a running server or without one",
+		Long: `Copy the database into a new file that only its owner can read. The copy is checked, every chain of it,
+before it gets its name; an existing file is never overwritten. It holds every private key: keep it as you keep the database.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, finish := progress()
+			err := store.Backup(cmd.Context(), db, args[0], report)
+			finish()
+			if err == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s and checked it\n", db, args[0])
+			}
+			return err
+		},
+	}
+	databaseFlag(cmd, &db)
+	return cmd
+}
