@@ -16,6 +16,8 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/server"
+	"attestd/server/limit"
+	"attestd/server/stream"
 	"attestd/store"
 )
 
@@ -72,13 +74,13 @@ func (f serveFlags) config(logs io.Writer) (cfg server.Config, err error) {
 	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
 		return cfg, err
 	}
-	if cfg.Limits, err = server.ParseLimits(f.rateLimits); err != nil {
+	if cfg.Limits, err = limit.Parse(f.rateLimits); err != nil {
 		return cfg, usagef("--rate-limits: %v", err)
 	}
 	if cfg.TrustedProxies, err = parseProxies(f.trustedProxies); err != nil {
 		return cfg, err
 	}
-	if cfg.Stream, err = server.ParseStreamMode(f.stream); err != nil {
+	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
 		return cfg, usagef("--stream: %v", err)
 	}
 	size, err := humanize.ParseBytes(f.maxBody)

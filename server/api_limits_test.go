@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"attestd/server"
+	"attestd/server/limit"
 )
 
-func limits(l server.Limits, proxies ...string) func(*server.Config) {
+func limits(l limit.Limits, proxies ...string) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Limits = l
 		for _, p := range proxies {
@@ -43,7 +44,7 @@ func (r *reply) tooMany(limit int) {
 // Each tier has its own count; the answer after the last allowed one is 429.
 func TestLimitOfEachTier(t *testing.T) {
 	t.Parallel()
-	s := start(t, limits(server.Limits{Sensitive: 2, Attest: 3, Standard: 6}))
+	s := start(t, limits(limit.Limits{Sensitive: 2, Attest: 3, Standard: 6}))
 	them := s.anyone()
 	acme := s.company(t, "acme") // 1 of the standard 6 of this address
 	record := `{"agentId":"a","actionType":"b","payload":1}`
@@ -74,7 +75,7 @@ func TestLimitOfEachTier(t *testing.T) {
 // A valid credential has a count of its own; whoever makes one up counts as the address that it comes from.
 func TestLimitIsCountedByCredential(t *testing.T) {
 	t.Parallel()
-	s := start(t, limits(server.Limits{Sensitive: 100, Attest: 100, Standard: 4}))
+	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 4}))
 	acme := s.company(t, "acme") // address: 1
 	second := acme.do(t, "POST /v1/keys", "").status(201).limited(4, 3).str("key")
 	acme.with(second).do(t, "GET /v1/company", "").status(200).limited(4, 3)
@@ -92,7 +93,7 @@ func TestLimitIsCountedByCredential(t *testing.T) {
 // The limit is exact when all come at once.
 func TestLimitAtOnce(t *testing.T) {
 	t.Parallel()
-	s := start(t, limits(server.Limits{Sensitive: 5, Attest: 7, Standard: 100}))
+	s := start(t, limits(limit.Limits{Sensitive: 5, Attest: 7, Standard: 100}))
 	acme := s.company(t, "acme")
 	replies := make([]*reply, 30)
 	var wg sync.WaitGroup
@@ -131,7 +132,7 @@ func TestLimitBehindProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, limits(server.Limits{Sensitive: 1, Attest: 1, Standard: 1}, c.proxies...))
+			s := start(t, limits(limit.Limits{Sensitive: 1, Attest: 1, Standard: 1}, c.proxies...))
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.1").status(200)
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.2").status(c.status)
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.1").tooMany(1)

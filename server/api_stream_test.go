@@ -10,6 +10,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/server"
+	"attestd/server/stream"
 )
 
 // A message carries the record as it was answered, and the root of the whole chain after it.
@@ -100,7 +101,7 @@ func TestStreamRefused(t *testing.T) {
 	})
 	s.anyone().listen(t, "Origin: "+s.url) // a page of our own
 
-	closed := start(t, func(c *server.Config) { c.Stream = server.StreamAuthenticated })
+	closed := start(t, func(c *server.Config) { c.Stream = stream.Authenticated })
 	acme = closed.company(t, "acme")
 	table(t, []row{unauthorized("nobody, when all must say who they are", closed.anyone()), unauthorized("a made-up one there", closed.anyone().with(made))})
 	l := acme.listen(t)
@@ -108,7 +109,7 @@ func TestStreamRefused(t *testing.T) {
 	acme.attestMany(t, 1)
 	l.valid("acme", 0)
 
-	off := start(t, func(c *server.Config) { c.Stream = server.StreamOff })
+	off := start(t, func(c *server.Config) { c.Stream = stream.Off })
 	acme = off.company(t, "acme")
 	table(t, []row{
 		{does: "anybody, when it is off", as: off.anyone(), call: listen, headers: handshake, status: 404, gets: `{"error":"…"}`},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"attestd/chain"
+	"attestd/server/stream"
 	"attestd/store"
 )
 
@@ -51,9 +52,12 @@ type errorBody struct {
 func classify(err error) *apiError {
 	var known *apiError
 	var tooLarge *http.MaxBytesError
+	var notStreamed *stream.Refusal
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &notStreamed):
+		return &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, chain.ErrClosed), errors.Is(err, context.DeadlineExceeded):

@@ -61,10 +61,10 @@ func (s *Server) serve(rt route, c *call) error {
 	if c.company == nil { // made-up tokens count against their sender's address, so they buy nothing
 		key = limitKey(clientIP(c.Request, s.TrustedProxies))
 	}
-	q := s.limiter.take(rt.tier, key, c.now)
-	q.header(c.w.Header(), c.now)
+	q := s.limiter.Take(rt.tier, key, c.now)
+	q.Header(c.w.Header(), c.now)
 	switch {
-	case !q.ok:
+	case !q.OK:
 		return fail(http.StatusTooManyRequests, "Too Many Requests")
 	case rt.auth && c.authErr != nil:
 		return c.authErr

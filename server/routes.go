@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"attestd/server/limit"
 	"attestd/web"
 )
 
@@ -12,7 +13,7 @@ import (
 type route struct {
 	method, path string
 	auth         bool
-	tier         tier
+	tier         limit.Tier
 	handler      handler
 }
 
@@ -20,45 +21,45 @@ const public, key = false, true
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
-	{"POST", "/v1/companies", public, standard, (*Server).createCompany},
-	{"POST", "/v1/setup", public, sensitive, (*Server).createCompany},
-	{"GET", "/v1/company", key, standard, (*Server).getCompany},
-	{"POST", "/v1/companies/svid", key, standard, (*Server).companySVID},
-	{"POST", "/v1/recover-key", public, standard, (*Server).recoverKey},
+	{"POST", "/v1/companies", public, limit.Standard, (*Server).createCompany},
+	{"POST", "/v1/setup", public, limit.Sensitive, (*Server).createCompany},
+	{"GET", "/v1/company", key, limit.Standard, (*Server).getCompany},
+	{"POST", "/v1/companies/svid", key, limit.Standard, (*Server).companySVID},
+	{"POST", "/v1/recover-key", public, limit.Standard, (*Server).recoverKey},
 
-	{"POST", "/v1/agents/register", key, standard, (*Server).registerAgent},
-	{"GET", "/v1/agents", key, standard, (*Server).listAgents},
-	{"GET", "/v1/agents/{agentId}", key, standard, (*Server).getAgent},
-	{"GET", "/v1/agents/{agentId}/svid", key, standard, (*Server).agentSVID},
+	{"POST", "/v1/agents/register", key, limit.Standard, (*Server).registerAgent},
+	{"GET", "/v1/agents", key, limit.Standard, (*Server).listAgents},
+	{"GET", "/v1/agents/{agentId}", key, limit.Standard, (*Server).getAgent},
+	{"GET", "/v1/agents/{agentId}/svid", key, limit.Standard, (*Server).agentSVID},
 
-	{"POST", "/v1/keys", key, standard, (*Server).createKey},
-	{"GET", "/v1/keys", key, standard, (*Server).listKeys},
-	{"DELETE", "/v1/keys/{key}", key, standard, (*Server).deleteKey},
-	{"POST", "/v1/oauth/clients", key, standard, (*Server).createOAuthClient},
-	{"GET", "/v1/oauth/clients", key, standard, (*Server).listOAuthClients},
-	{"POST", "/v1/oauth/token", public, sensitive, (*Server).oauthToken},
+	{"POST", "/v1/keys", key, limit.Standard, (*Server).createKey},
+	{"GET", "/v1/keys", key, limit.Standard, (*Server).listKeys},
+	{"DELETE", "/v1/keys/{key}", key, limit.Standard, (*Server).deleteKey},
+	{"POST", "/v1/oauth/clients", key, limit.Standard, (*Server).createOAuthClient},
+	{"GET", "/v1/oauth/clients", key, limit.Standard, (*Server).listOAuthClients},
+	{"POST", "/v1/oauth/token", public, limit.Sensitive, (*Server).oauthToken},
 
-	{"POST", "/v1/attest", key, attestTier, (*Server).attest},
-	{"GET", "/v1/chain", key, standard, (*Server).readChain},
-	{"GET", "/v1/verify", key, standard, (*Server).verifyChain},
-	{"GET", "/v1/proof/{index}", key, standard, (*Server).prove},
+	{"POST", "/v1/attest", key, limit.Attest, (*Server).attest},
+	{"GET", "/v1/chain", key, limit.Standard, (*Server).readChain},
+	{"GET", "/v1/verify", key, limit.Standard, (*Server).verifyChain},
+	{"GET", "/v1/proof/{index}", key, limit.Standard, (*Server).prove},
 
-	{"POST", "/v1/token-exchange", key, standard, (*Server).delegate},
-	{"POST", "/v1/token/exchange", key, standard, (*Server).exchangeTokens},
+	{"POST", "/v1/token-exchange", key, limit.Standard, (*Server).delegate},
+	{"POST", "/v1/token/exchange", key, limit.Standard, (*Server).exchangeTokens},
 
-	{"POST", "/v1/agents/{agentId}/passport", key, standard, (*Server).issuePassport},
-	{"POST", "/v1/agents/{agentId}/passport/rotate", key, standard, (*Server).rotatePassport},
-	{"POST", "/v1/passport/verify", key, standard, (*Server).verifyPassport},
-	{"GET", "/v1/passports", key, standard, (*Server).listPassports},
-	{"POST", "/v1/passports/{jti}/revoke", key, standard, (*Server).revokePassport},
-	{"GET", "/v1/passports/revoked", key, standard, (*Server).revokedPassports},
-	{"GET", "/v1/ocsp/{jti}", key, standard, (*Server).ocsp},
+	{"POST", "/v1/agents/{agentId}/passport", key, limit.Standard, (*Server).issuePassport},
+	{"POST", "/v1/agents/{agentId}/passport/rotate", key, limit.Standard, (*Server).rotatePassport},
+	{"POST", "/v1/passport/verify", key, limit.Standard, (*Server).verifyPassport},
+	{"GET", "/v1/passports", key, limit.Standard, (*Server).listPassports},
+	{"POST", "/v1/passports/{jti}/revoke", key, limit.Standard, (*Server).revokePassport},
+	{"GET", "/v1/passports/revoked", key, limit.Standard, (*Server).revokedPassports},
+	{"GET", "/v1/ocsp/{jti}", key, limit.Standard, (*Server).ocsp},
 
-	{"GET", "/v1/ca/public-key", public, standard, (*Server).publicKey},
-	{"GET", "/v1/ca/well-known", public, standard, (*Server).wellKnown},
-	{"GET", "/v1/openapi.json", public, standard, (*Server).openAPI},
-	{"GET", "/v1/health", public, standard, (*Server).health},
-	{"GET", "/v1/ws", public, standard, (*Server).stream},
+	{"GET", "/v1/ca/public-key", public, limit.Standard, (*Server).publicKey},
+	{"GET", "/v1/ca/well-known", public, limit.Standard, (*Server).wellKnown},
+	{"GET", "/v1/openapi.json", public, limit.Standard, (*Server).openAPI},
+	{"GET", "/v1/health", public, limit.Standard, (*Server).health},
+	{"GET", "/v1/ws", public, limit.Standard, (*Server).stream},
 }
 
 // Handler is the whole service: the API below /v1/, the console elsewhere.

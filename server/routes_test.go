@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"attestd/server/limit"
 )
 
 // The document and the route table name the same operations, with the same need of a credential and the same limit.
@@ -18,7 +20,7 @@ func TestRoutesAreTheDocument(t *testing.T) {
 		auth bool
 		tier any
 	}
-	tiers := map[tier]string{standard: "standard", sensitive: "sensitive", attestTier: "attest"}
+	tiers := map[limit.Tier]string{limit.Standard: "standard", limit.Sensitive: "sensitive", limit.Attest: "attest"}
 	served := map[string]policy{}
 	for _, rt := range routes {
 		served[rt.method+" "+rt.path] = policy{rt.auth, tiers[rt.tier]}

@@ -32,11 +32,11 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	m := machine{
 		handler: s.Handler(),
-		streams: s.hub.close,
+		streams: s.hub.Close,
 		log:     s.Log,
 		workers: []worker{
 			s.chains.Run,
-			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.broadcast) },
+			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 		},
 	}
 	return m.run(ctx, ln)

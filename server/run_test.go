@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"attestd/server/internal/pipes"
 )
 
 // diary notes what happens in which order.
@@ -38,7 +40,7 @@ func (d *diary) want(t *testing.T, lines ...string) {
 // started is a machine that runs in a bubble.
 type started struct {
 	diary
-	ln     *pipes
+	ln     *pipes.Network
 	client http.Client
 	stop   context.CancelFunc
 	ended  chan error
@@ -46,8 +48,8 @@ type started struct {
 
 // runMachine starts a machine with handler and a worker that does nothing until it is stopped, beside any others.
 func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *started {
-	s := &started{ln: newPipes(), ended: make(chan error, 1)}
-	s.client.Transport = &http.Transport{DialContext: s.ln.dial}
+	s := &started{ln: pipes.New(), ended: make(chan error, 1)}
+	s.client.Transport = &http.Transport{DialContext: s.ln.Dial}
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
 	m := machine{

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"attestd/chain"
+	"attestd/server/limit"
+	"attestd/server/stream"
 	"attestd/store"
 )
 
@@ -15,9 +17,9 @@ type Config struct {
 	Store           *store.Store
 	Version         string         // shown in receipts and discovery
 	BaseURL         string         // public address without a trailing slash; "" infers it from each request
-	Limits          Limits         // requests a minute
+	Limits          limit.Limits   // requests a minute
 	TrustedProxies  []netip.Prefix // peers whose forwarding headers count
-	Stream          StreamMode
+	Stream          stream.Mode
 	MaxBody         int64 // bytes
 	RecoverEndpoint bool  // whether POST /v1/recover-key exists for loopback callers
 	Log             *slog.Logger
@@ -29,8 +31,8 @@ type Server struct {
 	chains   *chain.Log
 	monitor  *chain.Monitor
 	verifier *chain.Verifier
-	limiter  *limiter
-	hub      *hub
+	limiter  *limit.Limiter
+	hub      *stream.Hub
 	verifies chan struct{} // a token for each GET /v1/verify under way: each takes all cores
 }
 
@@ -39,11 +41,11 @@ const maxVerifies = 2
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	s := &Server{Config: cfg, limiter: newLimiter(cfg.Limits)}
+	s := &Server{Config: cfg, limiter: limit.New(cfg.Limits)}
 	s.verifier = chain.NewVerifier(cfg.Store, verifyWorkers())
 	s.monitor = chain.NewMonitor(cfg.Store, s.verifier, s.companyKey)
 	s.chains = chain.NewLog(cfg.Store, s.monitor.Publish)
 	s.verifies = make(chan struct{}, maxVerifies)
-	s.hub = newHub(s.monitor.Listen, cfg.Log)
+	s.hub = stream.NewHub(s.monitor.Listen, cfg.Log)
 	return s
 }

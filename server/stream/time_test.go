@@ -1,4 +1,4 @@
-package server
+package stream
 
 import (
 	"io"
@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"attestd/server/internal/pipes"
 )
 
 // streamed runs a test in a bubble, where time stands still while anyone has something to do, with a hub behind pipes, where
 // nothing is written before it is read.
-func streamed(t *testing.T, test func(t *testing.T, h *hub, join func() *websocket.Conn)) {
+func streamed(t *testing.T, test func(t *testing.T, h *Hub, join func() *websocket.Conn)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(func(bool) {}, slog.New(slog.DiscardHandler))
-		ln := newPipes()
+		h := NewHub(func(bool) {}, slog.New(slog.DiscardHandler))
+		ln := pipes.New()
 		srv := &http.Server{Handler: streamHandler(h)}
 		go func() { _ = srv.Serve(ln) }()
-		dialer := websocket.Dialer{NetDialContext: ln.dial}
+		dialer := websocket.Dialer{NetDialContext: ln.Dial}
 		test(t, h, func() *websocket.Conn {
 			conn, _, err := dialer.Dial("ws://attestd/v1/ws", nil)
 			if err != nil {
@@ -30,20 +32,20 @@ func streamed(t *testing.T, test func(t *testing.T, h *hub, join func() *websock
 			t.Cleanup(func() { _ = conn.Close() })
 			return conn
 		})
-		h.close()
+		h.Close()
 		_ = srv.Close()
 	})
 }
 
 // clientCount is the number of those that are still sent records.
-func (h *hub) clientCount() int {
+func (h *Hub) clientCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients)
 }
 
 func TestSilentClientIsCut(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		conn := join()
 		joined := time.Now()
 		_, _ = io.Copy(io.Discard, conn.NetConn()) // takes the ping, answers nothing
@@ -58,9 +60,9 @@ func TestSilentClientIsCut(t *testing.T) {
 }
 
 func TestAnsweringClientStays(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		conn := join()
-		time.AfterFunc(24*time.Hour, func() { h.broadcast(event(1, 3, 0)) })
+		time.AfterFunc(24*time.Hour, func() { h.Broadcast(event(1, 3, 0)) })
 		_, m, err := conn.ReadMessage() // answers pings meanwhile
 		if err != nil {
 			t.Fatal(err)
@@ -74,16 +76,16 @@ func TestAnsweringClientStays(t *testing.T) {
 
 // A client may be as far behind as its queue is long, and no further; then it is told so.
 func TestQueueIsBounded(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		conn := join()
 		for i := range int64(maxQueued + 1) { // one is being written
-			h.broadcast(event(1, i, 0))
+			h.Broadcast(event(1, i, 0))
 			synctest.Wait()
 		}
 		if h.clientCount() != 1 {
 			t.Fatal("dropped too early")
 		}
-		h.broadcast(event(1, maxQueued+1, 0))
+		h.Broadcast(event(1, maxQueued+1, 0))
 		if h.clientCount() != 0 {
 			t.Fatal("not dropped")
 		}
@@ -97,15 +99,15 @@ func TestQueueIsBounded(t *testing.T) {
 
 // Large messages are bounded by what they hold, though one alone may be of any size.
 func TestQueueIsBoundedInBytes(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		join()
-		h.broadcast(event(1, 0, maxQueuedBytes))
+		h.Broadcast(event(1, 0, maxQueuedBytes))
 		synctest.Wait()
-		h.broadcast(event(1, 1, maxQueuedBytes))
+		h.Broadcast(event(1, 1, maxQueuedBytes))
 		if h.clientCount() != 1 {
 			t.Fatal("a message was refused because it is large")
 		}
-		h.broadcast(event(1, 2, 0))
+		h.Broadcast(event(1, 2, 0))
 		if h.clientCount() != 0 {
 			t.Error("not dropped")
 		}
@@ -113,9 +115,9 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 }
 
 func TestStuckWriteIsCut(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		join()
-		h.broadcast(event(1, 0, 0))
+		h.Broadcast(event(1, 0, 0))
 		time.Sleep(writeWait - 1)
 		synctest.Wait()
 		if h.clientCount() != 1 {
@@ -131,12 +133,12 @@ func TestStuckWriteIsCut(t *testing.T) {
 
 // The answer to a ping must not shorten the time that a write under way has.
 func TestPingLeavesWriteAlone(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		conn := join()
-		h.broadcast(event(1, 0, 0)) // is written alone, and waited with
+		h.Broadcast(event(1, 0, 0)) // is written alone, and waited with
 		synctest.Wait()
 		for i := range int64(2) { // are written together, and are more than a read takes
-			h.broadcast(event(1, 1+i, 6000))
+			h.Broadcast(event(1, 1+i, 6000))
 		}
 		if i := next(t, conn); i != 0 {
 			t.Fatalf("record %d came first", i)
@@ -156,12 +158,12 @@ func TestPingLeavesWriteAlone(t *testing.T) {
 
 // Whatever clients do or do not do, a shutdown waits for them no longer than closeGrace.
 func TestShutdownDoesNotWaitForClients(t *testing.T) {
-	streamed(t, func(t *testing.T, h *hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
 		join() // never reads
 		join()
-		h.broadcast(event(1, 0, 0))
+		h.Broadcast(event(1, 0, 0))
 		begun := time.Now()
-		h.close()
+		h.Close()
 		if took := time.Since(begun); took != closeGrace {
 			t.Errorf("took %v, want %v", took, closeGrace)
 		}

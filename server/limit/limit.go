@@ -1,4 +1,5 @@
-package server
+// Package limit counts requests in sliding windows.
+package limit
 
 import (
 	"fmt"
@@ -8,13 +9,13 @@ import (
 	"time"
 )
 
-// tier names the limit that a route falls under.
-type tier int
+// Tier names the limit that a route falls under.
+type Tier int
 
 const (
-	standard tier = iota
-	sensitive
-	attestTier
+	Standard Tier = iota
+	Sensitive
+	Attest
 )
 
 // Limits are the requests that one key may make in any 60 seconds, by tier. A tier of zero is not limited.
@@ -23,9 +24,9 @@ type Limits struct{ Sensitive, Attest, Standard int }
 // maxLimit keeps one counter's log within 8 MB.
 const maxLimit = 1_000_000
 
-// ParseLimits reads "sensitive=10,attest=100,standard=1000" in any order, where a tier left out keeps the figure shown here,
+// Parse reads "sensitive=10,attest=100,standard=1000" in any order, where a tier left out keeps the figure shown here,
 // or "off". Each number is from 1 to 1,000,000.
-func ParseLimits(s string) (Limits, error) {
+func Parse(s string) (Limits, error) {
 	if s == "off" {
 		return Limits{}, nil
 	}
@@ -69,9 +70,9 @@ const (
 	maxSlots    = 4 << 20 // logged calls, of 8 bytes
 )
 
-// limiter keeps, for each tier and key, the times of the calls admitted in the last 60 seconds. One lock covers everything:
+// Limiter keeps, for each tier and key, the times of the calls admitted in the last 60 seconds. One lock covers everything:
 // a call holds it for about a tenth of a microsecond, so that shards would buy nothing.
-type limiter struct {
+type Limiter struct {
 	limits [3]int // by tier
 
 	mu       sync.Mutex
@@ -82,25 +83,26 @@ type limiter struct {
 }
 
 type counterKey struct {
-	tier tier
+	tier Tier
 	key  string
 }
 
-func newLimiter(l Limits) *limiter {
-	lim := &limiter{counters: make(map[counterKey]*counter)}
-	lim.limits[standard], lim.limits[sensitive], lim.limits[attestTier] = l.Standard, l.Sensitive, l.Attest
+// New returns a limiter without any counter.
+func New(l Limits) *Limiter {
+	lim := &Limiter{counters: make(map[counterKey]*counter)}
+	lim.limits[Standard], lim.limits[Sensitive], lim.limits[Attest] = l.Standard, l.Sensitive, l.Attest
 	lim.recent.next, lim.recent.prev = &lim.recent, &lim.recent
 	return lim
 }
 
-// take counts a call of key and says whether it may go on. Calls that may not are not logged, so that they never extend the window.
+// Take counts a call of key and says whether it may go on. Calls that may not are not logged, so that they never extend the window.
 //
 // When there are too many counters, the one whose last call (admitted or not) lies furthest back is forgotten, and its key
 // starts with an empty window. Nothing can be gained by causing that: it takes 20,000 other keys, each with a window of its own.
-func (l *limiter) take(t tier, key string, now time.Time) quota {
+func (l *Limiter) Take(t Tier, key string, now time.Time) Quota {
 	limit := l.limits[t]
 	if limit == 0 {
-		return quota{ok: true}
+		return Quota{OK: true}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,11 +119,11 @@ func (l *limiter) take(t tier, key string, now time.Time) quota {
 		l.slots += c.push(at, limit)
 	}
 	l.tidy(at, c)
-	return quota{limit: limit, remaining: limit - c.used, reset: now.Add(c.oldest() + window - at), ok: ok}
+	return Quota{limit: limit, remaining: limit - c.used, reset: now.Add(c.oldest() + window - at), OK: ok}
 }
 
 // counter finds or makes the counter of k and puts it first.
-func (l *limiter) counter(k counterKey) *counter {
+func (l *Limiter) counter(k counterKey) *counter {
 	c := l.counters[k]
 	if c == nil {
 		k.key = strings.Clone(k.key) // it outlives the request that it is a part of
@@ -136,7 +138,7 @@ func (l *limiter) counter(k counterKey) *counter {
 }
 
 // tidy drops idle counters, a few a call, and whatever is over the bounds, but never the one just used.
-func (l *limiter) tidy(at time.Duration, used *counter) {
+func (l *Limiter) tidy(at time.Duration, used *counter) {
 	for dropped := 0; ; dropped++ {
 		c := l.recent.prev
 		idle := at-c.last >= window && dropped < 4

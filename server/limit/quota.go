@@ -1,4 +1,4 @@
-package server
+package limit
 
 import (
 	"net/http"
@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// quota is what take answers.
-type quota struct {
+// Quota is the answer of Limiter.Take.
+type Quota struct {
 	limit, remaining int       // a limit of 0 is none
 	reset            time.Time // when the oldest call in the window expires
-	ok               bool
+	OK               bool
 }
 
-// header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now is the time given to take.
-func (q quota) header(h http.Header, now time.Time) {
+// Header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now is the time given to Take.
+func (q Quota) Header(h http.Header, now time.Time) {
 	if q.limit == 0 {
 		return
 	}
@@ -28,7 +28,7 @@ func (q quota) header(h http.Header, now time.Time) {
 	s := string(b)
 	v := []string{s[:i], s[i:j], s[j:]}
 	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = v[0:1:1], v[1:2:2], v[2:3:3]
-	if !q.ok {
+	if !q.OK {
 		wait := (q.reset.Sub(now) + time.Second - 1) / time.Second
 		h.Set("Retry-After", strconv.FormatInt(max(1, int64(wait)), 10))
 	}

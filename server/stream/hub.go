@@ -1,4 +1,5 @@
-package server
+// Package stream sends each committed record to the clients of the WebSocket stream.
+package stream
 
 import (
 	"errors"
@@ -11,39 +12,47 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
-	"attestd/store"
 )
 
-// StreamMode says who may listen to the stream.
-type StreamMode int
+// Mode says who may listen to the stream.
+type Mode int
 
 const (
-	StreamOpen          StreamMode = iota // anyone; without a credential, to every company
-	StreamAuthenticated                   // whoever has a credential, to its company
-	StreamOff
+	Open          Mode = iota // anyone; without a credential, to every company
+	Authenticated             // whoever has a credential, to its company
+	Off
 )
 
-// ParseStreamMode reads open, authenticated or off.
-func ParseStreamMode(s string) (StreamMode, error) {
+// ParseMode reads open, authenticated or off.
+func ParseMode(s string) (Mode, error) {
 	switch s {
 	case "open":
-		return StreamOpen, nil
+		return Open, nil
 	case "authenticated":
-		return StreamAuthenticated, nil
+		return Authenticated, nil
 	case "off":
-		return StreamOff, nil
+		return Off, nil
 	}
 	return 0, fmt.Errorf("want open, authenticated or off, not %q", s)
 }
 
+// Refusal is an answer to a request that does not become a client.
+type Refusal struct {
+	Status  int
+	Message string
+	Header  http.Header
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
 // maxClients bounds what connections, which need no credential, can take: 30 KB each, measured.
 const maxClients = 4000
 
-// hub hands each record to every client of the stream. Each client has a bounded queue and one goroutine that empties it; nobody
+// Hub hands each record to every client of the stream. Each client has a bounded queue and one goroutine that empties it; nobody
 // waits for a client, and one whose queue is full is sent away.
-type hub struct {
+type Hub struct {
 	log    *slog.Logger
-	listen func(bool) // told when the first client comes and when the last one goes
+	listen func(bool) // see NewHub
 
 	mu      sync.Mutex
 	clients map[*client]struct{} // those that are sent records
@@ -52,18 +61,19 @@ type hub struct {
 	scratch []byte // of broadcast
 	gone    sync.WaitGroup
 
-	telling sync.Mutex // orders the calls of listen; never taken by broadcast, which runs inside whoever is told
-	told    bool
+	notifying sync.Mutex // orders the calls of listen; never taken by Broadcast, which runs inside whoever is notified
+	listening bool       // the last word to listen
 }
 
-func newHub(listen func(bool), log *slog.Logger) *hub {
-	return &hub{log: log, listen: listen, clients: make(map[*client]struct{})}
+// NewHub returns a hub without clients. listen is called, never twice with the same word, when the first client comes and when the last one goes.
+func NewHub(listen func(bool), log *slog.Logger) *Hub {
+	return &Hub{log: log, listen: listen, clients: make(map[*client]struct{})}
 }
 
-// serve turns a request into a client of the stream, of one company's records or, with only nil, of everybody's, and
+// Serve turns a request into a client of the stream, of one company's records or, with a chain of 0, of everybody's, and
 // returns when the client is gone. The client gets every record committed after its handshake was answered. header goes
 // into the answer. An error means that the connection is still HTTP and nothing has been answered.
-func (h *hub) serve(w http.ResponseWriter, r *http.Request, only *store.Company, header http.Header) error {
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, chain int64, header http.Header) error {
 	if err := checkHandshake(r); err != nil {
 		return err
 	}
@@ -71,7 +81,7 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request, only *store.Company,
 		return err
 	}
 	defer h.leave()
-	c := newClient(only)
+	c := newClient(chain)
 	if err := c.upgrade(w, r, header, h.add); err != nil || c.conn == nil {
 		h.remove(c)
 		return err
@@ -95,28 +105,28 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request, only *store.Company,
 }
 
 // enter reserves the place of a client that is about to come.
-func (h *hub) enter() error {
+func (h *Hub) enter() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return fail(http.StatusServiceUnavailable, "The server is stopping")
+		return &Refusal{Status: http.StatusServiceUnavailable, Message: "The server is stopping"}
 	}
 	if h.serving == maxClients {
-		return fail(http.StatusServiceUnavailable, "Too many clients on the stream")
+		return &Refusal{Status: http.StatusServiceUnavailable, Message: "Too many clients on the stream"}
 	}
 	h.serving++
 	h.gone.Add(1)
 	return nil
 }
 
-func (h *hub) leave() {
+func (h *Hub) leave() {
 	h.mu.Lock()
 	h.serving--
 	h.mu.Unlock()
 	h.gone.Done()
 }
 
-func (h *hub) add(c *client) {
+func (h *Hub) add(c *client) {
 	h.mu.Lock()
 	if h.closed {
 		c.end(websocket.CloseGoingAway, goingAway)
@@ -124,36 +134,36 @@ func (h *hub) add(c *client) {
 		h.clients[c] = struct{}{}
 	}
 	h.mu.Unlock()
-	h.tell()
+	h.notify()
 }
 
-func (h *hub) remove(c *client) {
+func (h *Hub) remove(c *client) {
 	h.mu.Lock()
 	delete(h.clients, c)
 	h.mu.Unlock()
-	h.tell()
+	h.notify()
 }
 
-// tell passes on whether there are clients now. Whoever comes last speaks of the state after all changes.
-func (h *hub) tell() {
-	h.telling.Lock()
-	defer h.telling.Unlock()
+// notify says to listen whether there are clients now. Whoever comes last speaks of the state after all changes.
+func (h *Hub) notify() {
+	h.notifying.Lock()
+	defer h.notifying.Unlock()
 	h.mu.Lock()
 	on := len(h.clients) > 0
 	h.mu.Unlock()
-	if on != h.told {
-		h.told = on
+	if on != h.listening {
+		h.listening = on
 		h.listen(on)
 	}
 }
 
-// broadcast puts an event into the queue of every client that wants it, written once for all of them. It never blocks.
-func (h *hub) broadcast(e chain.Event) {
+// Broadcast puts an event into the queue of every client that wants it, written once for all of them. It never blocks.
+func (h *Hub) Broadcast(e chain.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var m message
 	for c := range h.clients {
-		if c.only != nil && c.only.Chain != e.Chain {
+		if c.chain != 0 && c.chain != e.Chain {
 			continue
 		}
 		if m.frame == nil {
@@ -169,7 +179,7 @@ func (h *hub) broadcast(e chain.Event) {
 			}
 		}
 		if !c.offer(m) {
-			delete(h.clients, c) // its serve tells
+			delete(h.clients, c) // its Serve notifies
 			c.end(websocket.CloseTryAgainLater, "too slow: records were left out")
 		}
 	}
@@ -180,9 +190,9 @@ const (
 	maxScratch = 64 << 10 // kept from one message to the next
 )
 
-// close says 1001 to all clients, lets no more in, and returns when every serve has ended or is about to, after little more than
+// Close says 1001 to all clients, lets no more in, and returns when every serve has ended or is about to, after little more than
 // closeGrace.
-func (h *hub) close() {
+func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
 	for c := range h.clients {

@@ -1,4 +1,4 @@
-package server
+package limit
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ func TestParseLimits(t *testing.T) {
 		"standard=1, sensitive=1000000":         {Sensitive: 1_000_000, Attest: 100, Standard: 1},
 	}
 	for in, want := range good {
-		got, err := ParseLimits(in)
+		got, err := Parse(in)
 		if err != nil || got != want {
-			t.Errorf("ParseLimits(%q) = %+v, %v; want %+v", in, got, err, want)
+			t.Errorf("Parse(%q) = %+v, %v; want %+v", in, got, err, want)
 		}
 	}
 	bad := map[string]string{ // to what the error must speak of
@@ -41,8 +41,8 @@ func TestParseLimits(t *testing.T) {
 		"attest=99999999999999": "from 1 to 1000000",
 	}
 	for in, want := range bad {
-		if _, err := ParseLimits(in); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseLimits(%q): error %v, want one that says %q", in, err, want)
+		if _, err := Parse(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q): error %v, want one that says %q", in, err, want)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestParseLimits(t *testing.T) {
 // model is the limiter of the specification in its slowest and most obvious form.
 type model map[counterKey][]time.Time
 
-func (m model) take(limit int, k counterKey, now time.Time) quota {
+func (m model) Take(limit int, k counterKey, now time.Time) Quota {
 	var live []time.Time
 	for _, at := range m[k] {
 		if now.Sub(at) < time.Minute {
@@ -62,15 +62,15 @@ func (m model) take(limit int, k counterKey, now time.Time) quota {
 		live = append(live, now)
 	}
 	m[k] = live
-	return quota{limit: limit, remaining: limit - len(live), reset: live[0].Add(time.Minute), ok: ok}
+	return Quota{limit: limit, remaining: limit - len(live), reset: live[0].Add(time.Minute), OK: ok}
 }
 
 func TestLimiterAgreesWithModel(t *testing.T) {
 	t.Parallel()
-	limits := []int{standard: 9, sensitive: 1, attestTier: 4}
+	limits := []int{Standard: 9, Sensitive: 1, Attest: 4}
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		l := newLimiter(Limits{Standard: 9, Sensitive: 1, Attest: 4})
+		l := New(Limits{Standard: 9, Sensitive: 1, Attest: 4})
 		m := model{}
 		now := noon
 		for step := range 2000 {
@@ -79,8 +79,8 @@ func TestLimiterAgreesWithModel(t *testing.T) {
 			} else {
 				now = now.Add(time.Duration(rnd.ExpFloat64() * float64(3*time.Second)))
 			}
-			k := counterKey{tier(rnd.IntN(3)), string(rune('a' + rnd.IntN(3)))}
-			got, want := l.take(k.tier, k.key, now), m.take(limits[k.tier], k, now)
+			k := counterKey{Tier(rnd.IntN(3)), string(rune('a' + rnd.IntN(3)))}
+			got, want := l.Take(k.tier, k.key, now), m.Take(limits[k.tier], k, now)
 			if got != want {
 				t.Fatalf("seed %d step %d %v: got %+v, want %+v", seed, step, k, got, want)
 			}
@@ -91,7 +91,7 @@ func TestLimiterAgreesWithModel(t *testing.T) {
 func TestLimiterExactWhenConcurrent(t *testing.T) {
 	t.Parallel()
 	const limit, callers, calls = 100, 16, 50
-	l := newLimiter(Limits{Attest: limit})
+	l := New(Limits{Attest: limit})
 	var mu sync.Mutex
 	seen := make(map[int]int) // remaining → times it was told to an admitted call
 	refused := 0
@@ -99,9 +99,9 @@ func TestLimiterExactWhenConcurrent(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for range calls {
-				q := l.take(attestTier, "key", noon)
+				q := l.Take(Attest, "key", noon)
 				mu.Lock()
-				if q.ok {
+				if q.OK {
 					seen[q.remaining]++
 				} else {
 					refused++
@@ -124,26 +124,26 @@ func TestLimiterExactWhenConcurrent(t *testing.T) {
 // A caller reads the clock before it waits for the lock, so that times may come in the wrong order.
 func TestLimiterTakesLateTimes(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(Limits{Attest: 2})
-	l.take(attestTier, "key", noon.Add(time.Second))
-	if q := l.take(attestTier, "key", noon); !q.ok || q.remaining != 0 {
+	l := New(Limits{Attest: 2})
+	l.Take(Attest, "key", noon.Add(time.Second))
+	if q := l.Take(Attest, "key", noon); !q.OK || q.remaining != 0 {
 		t.Fatalf("second call: %+v", q)
 	}
-	if q := l.take(attestTier, "key", noon.Add(time.Minute)); q.ok {
+	if q := l.Take(Attest, "key", noon.Add(time.Minute)); q.OK {
 		t.Error("admitted before the window of the first call had passed")
 	}
-	if q := l.take(attestTier, "key", noon.Add(time.Minute+time.Second)); !q.ok {
+	if q := l.Take(Attest, "key", noon.Add(time.Minute+time.Second)); !q.OK {
 		t.Error("refused after the window had passed")
 	}
 }
 
 func TestLimiterOff(t *testing.T) {
 	t.Parallel()
-	for _, l := range []*limiter{newLimiter(Limits{}), newLimiter(Limits{Sensitive: 1})} {
+	for _, l := range []*Limiter{New(Limits{}), New(Limits{Sensitive: 1})} {
 		h := http.Header{}
 		for range 5000 {
-			q := l.take(standard, "key", noon)
-			if q.header(h, noon); !q.ok {
+			q := l.Take(Standard, "key", noon)
+			if q.Header(h, noon); !q.OK {
 				t.Fatal("refused without a limit")
 			}
 		}
@@ -156,7 +156,7 @@ func TestLimiterOff(t *testing.T) {
 func TestRateHeaders(t *testing.T) {
 	t.Parallel()
 	const unix = "1767355260" // noon and a minute
-	l := newLimiter(Limits{Sensitive: 2})
+	l := New(Limits{Sensitive: 2})
 	for _, step := range []struct {
 		at                time.Duration
 		remaining, resets string
@@ -180,9 +180,9 @@ func TestRateHeaders(t *testing.T) {
 		{10*time.Minute + 1100*time.Millisecond, "0", "1767355861", "59"}, // 59.0
 	} {
 		now := noon.Add(step.at)
-		q := l.take(sensitive, "ip", now)
+		q := l.Take(Sensitive, "ip", now)
 		got := http.Header{}
-		q.header(got, now)
+		q.Header(got, now)
 		want := http.Header{}
 		want.Set("X-RateLimit-Limit", "2")
 		want.Set("X-RateLimit-Remaining", step.remaining)
@@ -198,13 +198,13 @@ func TestRateHeaders(t *testing.T) {
 
 func TestLimiterForgetsIdleCounters(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(Limits{Standard: 1000})
+	l := New(Limits{Standard: 1000})
 	for i := range 1000 {
-		l.take(standard, fmt.Sprint("idle ", i), noon)
+		l.Take(Standard, fmt.Sprint("idle ", i), noon)
 	}
 	later := noon.Add(time.Minute)
 	for range 500 { // a few go with each call
-		l.take(standard, "busy", later)
+		l.Take(Standard, "busy", later)
 	}
 	if len(l.counters) != 1 || l.slots != len(l.recent.next.log) {
 		t.Errorf("%d counters with %d slots remain, want the busy one alone", len(l.counters), l.slots)
@@ -215,30 +215,30 @@ func TestLimiterMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	t.Run("many keys", func(t *testing.T) {
 		t.Parallel()
-		l := newLimiter(Limits{Standard: 3})
-		l.take(standard, "faithful", noon)
+		l := New(Limits{Standard: 3})
+		l.Take(Standard, "faithful", noon)
 		for i := range 3 * maxCounters {
-			l.take(standard, fmt.Sprint(i), noon)
+			l.Take(Standard, fmt.Sprint(i), noon)
 			if i%(maxCounters/2) == 0 {
-				l.take(standard, "faithful", noon)
+				l.Take(Standard, "faithful", noon)
 			}
 			if len(l.counters) > maxCounters {
 				t.Fatalf("%d counters", len(l.counters))
 			}
 		}
-		if q := l.take(standard, "faithful", noon); q.ok {
+		if q := l.Take(Standard, "faithful", noon); q.OK {
 			t.Error("a key in use was forgotten")
 		}
-		if q := l.take(standard, "0", noon); q.remaining != 2 {
+		if q := l.Take(Standard, "0", noon); q.remaining != 2 {
 			t.Errorf("the key used least recently has %d calls left, want a new window", q.remaining)
 		}
 	})
 	t.Run("long logs", func(t *testing.T) {
 		t.Parallel()
-		l := newLimiter(Limits{Standard: maxLimit})
+		l := New(Limits{Standard: maxLimit})
 		for i := range maxSlots/maxLimit + 2 {
 			for range maxLimit/2 + 1 { // the last doubling takes the ring to its full size
-				l.take(standard, fmt.Sprint(i), noon)
+				l.Take(Standard, fmt.Sprint(i), noon)
 			}
 			if l.slots > maxSlots {
 				t.Fatalf("%d slots", l.slots)
@@ -252,14 +252,14 @@ func TestLimiterMemoryIsBounded(t *testing.T) {
 
 // What goes on every response must not allocate more than the values of the headers.
 func TestTakeDoesNotAllocate(t *testing.T) {
-	l := newLimiter(Limits{Standard: 10})
+	l := New(Limits{Standard: 10})
 	for range 20 {
-		l.take(standard, "key", noon)
+		l.Take(Standard, "key", noon)
 	}
 	now := noon
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(3 * time.Second)
-		l.take(standard, "key", now)
+		l.Take(Standard, "key", now)
 	}); n != 0 {
 		t.Errorf("%v allocations a call", n)
 	}
@@ -270,22 +270,22 @@ func BenchmarkTake(b *testing.B) {
 	for i := range keys {
 		keys[i] = fmt.Sprintf("svc_%043d", i)
 	}
-	l := newLimiter(Limits{Standard: 1000})
+	l := New(Limits{Standard: 1000})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		now := time.Now()
 		for i := 0; pb.Next(); i++ {
 			now = now.Add(time.Millisecond)
-			l.take(standard, keys[i%len(keys)], now)
+			l.Take(Standard, keys[i%len(keys)], now)
 		}
 	})
 }
 
 func BenchmarkRateHeaders(b *testing.B) {
-	q := quota{limit: 1000, remaining: 987, reset: noon, ok: true}
+	q := Quota{limit: 1000, remaining: 987, reset: noon, OK: true}
 	h := http.Header{}
 	b.ReportAllocs()
 	for b.Loop() {
-		q.header(h, noon)
+		q.Header(h, noon)
 	}
 }

@@ -1,9 +1,10 @@
-package server
+package stream
 
 import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -15,34 +16,30 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
-	"attestd/store"
 )
 
 // streamHandler serves a hub; ?chain=N narrows a client to one company.
-func streamHandler(h *hub) http.Handler {
+func streamHandler(h *Hub) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var only *store.Company
-		if n, err := strconv.ParseInt(r.FormValue("chain"), 10, 64); err == nil {
-			only = &store.Company{Chain: n}
-		}
-		if err := h.serve(w, r, only, http.Header{"X-Request-Id": {"a"}}); err != nil {
-			e := classify(err)
-			for name := range e.Header {
-				w.Header().Set(name, e.Header.Get(name))
-			}
-			w.WriteHeader(e.Status)
-			_ = json.NewEncoder(w).Encode(errorBody{Error: e.Message})
+		company, _ := strconv.ParseInt(r.FormValue("chain"), 10, 64)
+		err := h.Serve(w, r, company, http.Header{"X-Request-Id": {"a"}})
+		if refused := (*Refusal)(nil); errors.As(err, &refused) {
+			maps.Copy(w.Header(), refused.Header)
+			w.WriteHeader(refused.Status)
+			_ = json.NewEncoder(w).Encode(map[string]string{"error": refused.Message})
+		} else if err != nil {
+			panic(err)
 		}
 	})
 }
 
 // startHub runs a hub behind a listener on loopback, and returns its address.
-func startHub(t *testing.T, listen func(bool)) (h *hub, url string) {
+func startHub(t *testing.T, listen func(bool)) (h *Hub, url string) {
 	t.Helper()
-	h = newHub(listen, slog.New(slog.DiscardHandler))
+	h = NewHub(listen, slog.New(slog.DiscardHandler))
 	srv := httptest.NewServer(streamHandler(h))
 	t.Cleanup(func() {
-		h.close()
+		h.Close()
 		srv.Close()
 	})
 	return h, "ws" + strings.TrimPrefix(srv.URL, "http")
@@ -96,16 +93,16 @@ func wantClose(t *testing.T, err error, code int) {
 	}
 }
 
-func TestParseStreamMode(t *testing.T) {
+func TestParseMode(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]StreamMode{"open": StreamOpen, "authenticated": StreamAuthenticated, "off": StreamOff} {
-		if got, err := ParseStreamMode(in); err != nil || got != want {
-			t.Errorf("ParseStreamMode(%q) = %v, %v", in, got, err)
+	for in, want := range map[string]Mode{"open": Open, "authenticated": Authenticated, "off": Off} {
+		if got, err := ParseMode(in); err != nil || got != want {
+			t.Errorf("ParseMode(%q) = %v, %v", in, got, err)
 		}
 	}
 	for _, in := range []string{"", "Open", "on"} {
-		if _, err := ParseStreamMode(in); err == nil {
-			t.Errorf("ParseStreamMode(%q) gave no error", in)
+		if _, err := ParseMode(in); err == nil {
+			t.Errorf("ParseMode(%q) gave no error", in)
 		}
 	}
 }
@@ -139,7 +136,7 @@ func TestStreamOrder(t *testing.T) {
 		clients = append(clients, join(t, url))
 	}
 	for i := range int64(maxQueued) {
-		h.broadcast(event(1, i, int(i)*100)) // some fit into one write together, some are larger than that
+		h.Broadcast(event(1, i, int(i)*100)) // some fit into one write together, some are larger than that
 	}
 	for _, conn := range clients {
 		for want := range int64(maxQueued) {
@@ -155,7 +152,7 @@ func TestStreamFilter(t *testing.T) {
 	h, url := startHub(t, func(bool) {})
 	all, one, two := join(t, url), join(t, url+"?chain=1"), join(t, url+"?chain=2")
 	for i := range int64(10) {
-		h.broadcast(event(1+i%2, i, 0))
+		h.Broadcast(event(1+i%2, i, 0))
 	}
 	for i := range int64(10) {
 		if got := next(t, all); got != i {
@@ -177,7 +174,7 @@ func TestSlowClient(t *testing.T) {
 		if sent == 10_000 {
 			t.Fatal("the slow client was never dropped")
 		}
-		h.broadcast(event(1, sent, 64<<10))
+		h.Broadcast(event(1, sent, 64<<10))
 		if i := next(t, quick); i != sent {
 			t.Fatalf("the quick client got record %d, want %d", i, sent)
 		}
@@ -192,7 +189,7 @@ func TestSlowClient(t *testing.T) {
 			t.Fatalf("the slow client got record %d, want %d", i, want)
 		}
 	}
-	h.broadcast(event(1, sent, 0))
+	h.Broadcast(event(1, sent, 0))
 	if i := next(t, quick); i != sent {
 		t.Errorf("afterwards the quick client got record %d, want %d", i, sent)
 	}
@@ -205,14 +202,14 @@ func TestStreamShutdown(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		h.close()
+		h.Close()
 	}()
 	for _, conn := range clients {
 		_, err := read(conn)
 		wantClose(t, err, websocket.CloseGoingAway)
 	}
 	<-closed
-	h.broadcast(event(1, 0, 0)) // reaches nobody and harms nothing
+	h.Broadcast(event(1, 0, 0)) // reaches nobody and harms nothing
 	_, res, err := websocket.DefaultDialer.DialContext(t.Context(), url, nil)
 	if err == nil || res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a client after the shutdown: %v", err)
@@ -229,7 +226,7 @@ func TestStreamIgnoresMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.broadcast(event(1, 5, 0))
+	h.Broadcast(event(1, 5, 0))
 	if i := next(t, conn); i != 5 {
 		t.Errorf("record %d", i)
 	}
@@ -264,9 +261,9 @@ func TestListenFollowsClients(t *testing.T) {
 func TestListenIsSerialised(t *testing.T) {
 	t.Parallel()
 	on, calls := false, 0 // guarded by the hub's own order; the race detector checks it
-	h := newHub(func(now bool) {
+	h := NewHub(func(now bool) {
 		if now == on {
-			t.Errorf("told %v twice", now)
+			t.Errorf("said %v twice", now)
 		}
 		on = now
 		calls++
@@ -275,9 +272,9 @@ func TestListenIsSerialised(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 500 {
-				c := newClient(&store.Company{Chain: 2})
+				c := newClient(2)
 				h.add(c)
-				h.broadcast(event(1, 0, 0)) // runs beside both
+				h.Broadcast(event(1, 0, 0)) // runs beside both
 				h.remove(c)
 			}
 		})

@@ -1,4 +1,4 @@
-package server
+package stream
 
 import (
 	"io"
@@ -18,17 +18,17 @@ import (
 
 // BenchmarkBroadcast is what one message to 1,000 clients costs the monitor, all queues being empty.
 func BenchmarkBroadcast(b *testing.B) {
-	h := newHub(func(bool) {}, slog.New(slog.DiscardHandler))
+	h := NewHub(func(bool) {}, slog.New(slog.DiscardHandler))
 	clients := make([]*client, 1000)
 	for i := range clients {
-		clients[i] = newClient(nil)
+		clients[i] = newClient(0)
 		h.clients[clients[i]] = struct{}{}
 	}
 	e := benchEvent()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		h.broadcast(e)
+		h.Broadcast(e)
 		if i%maxQueued == maxQueued-1 {
 			b.StopTimer()
 			for _, c := range clients {
@@ -44,8 +44,8 @@ func BenchmarkBroadcast(b *testing.B) {
 // BenchmarkFanOut is one message to 1,000 sockets, from broadcast to the last reader, as fast as they all take it.
 func BenchmarkFanOut(b *testing.B) {
 	const clients = 1000
-	h := newHub(func(bool) {}, slog.New(slog.DiscardHandler))
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = h.serve(w, r, nil, nil) }))
+	h := NewHub(func(bool) {}, slog.New(slog.DiscardHandler))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = h.Serve(w, r, 0, nil) }))
 	defer srv.Close()
 	e := benchEvent()
 	size := int64(len(appendEvent(nil, &e))) + 4 // a frame's header
@@ -64,7 +64,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 	b.ResetTimer()
 	for i := range b.N {
-		h.broadcast(e)
+		h.Broadcast(e)
 		for i%64 == 63 && received.Load() < int64(i+1)*clients*size { // so that nobody falls behind for good
 			<-arrived
 		}
@@ -74,7 +74,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)*clients/b.Elapsed().Seconds(), "messages/s")
-	h.close()
+	h.Close()
 	readers.Wait()
 }
 

@@ -1,4 +1,4 @@
-package server
+package stream
 
 import (
 	"bufio"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/gorilla/websocket"
@@ -16,9 +15,9 @@ import (
 // credential: it offers this name and then the credential.
 const bearerScheme = "attestd.bearer"
 
-// bearerProtocol returns the credential that is offered as a subprotocol. ok says that the request offers one at all; the
+// BearerProtocol returns the credential that is offered as a subprotocol. ok says that the request offers one at all; the
 // credential is "", which is never valid, when nothing follows the name.
-func bearerProtocol(r *http.Request) (credential string, ok bool) {
+func BearerProtocol(r *http.Request) (credential string, ok bool) {
 	for _, line := range r.Header["Sec-Websocket-Protocol"] {
 		for p := range strings.SplitSeq(line, ",") {
 			p = strings.TrimSpace(p)
@@ -31,45 +30,25 @@ func bearerProtocol(r *http.Request) (credential string, ok bool) {
 	return "", ok
 }
 
-// checkHandshake refuses what is not a WebSocket handshake (RFC 6455 §4.2.1), and pages of other origins.
+// checkHandshake refuses what is not a WebSocket handshake (RFC 6455 §4.2.1).
 func checkHandshake(r *http.Request) error {
+	refusal := &Refusal{
+		Status:  http.StatusUpgradeRequired,
+		Message: "Not a WebSocket handshake: this address takes WebSocket connections only",
+		Header:  http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}},
+	}
 	if !websocket.IsWebSocketUpgrade(r) {
-		return fail(http.StatusUpgradeRequired, "Not a WebSocket handshake: this address takes WebSocket connections only").
-			with("Connection", "Upgrade").with("Upgrade", "websocket")
+		return refusal
 	}
 	if r.Header.Get("Sec-Websocket-Version") != "13" {
-		return fail(http.StatusUpgradeRequired, "Not a WebSocket handshake: Sec-WebSocket-Version must be 13").
-			with("Connection", "Upgrade").with("Upgrade", "websocket").with("Sec-Websocket-Version", "13")
-	}
-	if !ownOrigin(r) {
-		return fail(http.StatusForbidden, "Origin not allowed: the stream is only for pages of this server")
+		refusal.Message = "Not a WebSocket handshake: Sec-WebSocket-Version must be 13"
+		refusal.Header.Set("Sec-Websocket-Version", "13")
+		return refusal
 	}
 	return nil
 }
 
-// ownOrigin says whether a request comes from a page of ours, or from no page at all. Any page may open a WebSocket
-// to anywhere, and a browser only names the page; whether it may is for us to say (RFC 6455 §10.2). The host must be the one that the
-// request is for. A page read over https may use a connection that came to us as http, from a proxy that does not tell,
-// but never the reverse.
-func ownOrigin(r *http.Request) bool {
-	origins := r.Header["Origin"]
-	if len(origins) == 0 {
-		return true
-	}
-	u, err := url.Parse(origins[0])
-	if err != nil || len(origins) > 1 || u.User != nil || u.Path != "" {
-		return false
-	}
-	scheme := forwardedProto(r)
-	if u.Scheme != "https" && (u.Scheme != "http" || scheme == "https") {
-		return false
-	}
-	// A port that is the scheme's own may be written or not.
-	port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
-	return u.Host != "" && strings.EqualFold(strings.TrimSuffix(u.Host, port), strings.TrimSuffix(r.Host, port))
-}
-
-// upgrader has no limits of its own: checkHandshake has looked at the origin, and serve answers its errors.
+// upgrader has no limits of its own: the server has looked at the origin, and serve answers its errors.
 var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 	Error:       func(http.ResponseWriter, *http.Request, int, error) {},
@@ -87,7 +66,7 @@ func (noBuffers) Put(any)  {}
 // stays nil and the error too.
 func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Header, join func(*client)) error {
 	header = header.Clone()
-	if _, ok := bearerProtocol(r); ok {
+	if _, ok := BearerProtocol(r); ok {
 		if header == nil {
 			header = http.Header{}
 		}
@@ -107,7 +86,7 @@ func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Hea
 	case hijack.err != nil:
 		return fmt.Errorf("take over the connection: %w", hijack.err)
 	case errors.As(err, &handshake):
-		return fail(http.StatusBadRequest, "Not a WebSocket handshake: "+reason(handshake))
+		return &Refusal{Status: http.StatusBadRequest, Message: "Not a WebSocket handshake: " + reason(handshake)}
 	default:
 		return err
 	}

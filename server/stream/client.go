@@ -1,4 +1,4 @@
-package server
+package stream
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"attestd/store"
 )
 
 const (
@@ -28,7 +26,7 @@ type message struct {
 
 // client is one connection. Its serve reads, and one goroutine writes; both end with the connection.
 type client struct {
-	only  *store.Company // nil: records of all companies
+	chain int64 // whose records it gets; 0: those of all companies
 	conn  *websocket.Conn
 	net   *wire // below conn; set before the hub knows the client
 	queue chan message
@@ -41,8 +39,8 @@ type client struct {
 	cut    *time.Timer   // likewise
 }
 
-func newClient(only *store.Company) *client {
-	c := &client{only: only, queue: make(chan message, maxQueued), ended: make(chan struct{})}
+func newClient(chain int64) *client {
+	c := &client{chain: chain, queue: make(chan message, maxQueued), ended: make(chan struct{})}
 	c.alive.Store(true)
 	return c
 }
