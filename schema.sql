@@ -1,4 +1,5 @@
--- The database of attestd, version 1.
+-- The database of attestd, schema 2. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
 -- It holds private keys and API keys in clear: protect the file as you would protect them.
@@ -57,41 +58,65 @@ CREATE TABLE head (
 ) STRICT;
 
 -- API keys. The API lists full keys, so they are kept; they are looked up by SHA-256 only.
+-- made_by is the fingerprint of the credential that made this one: the first 16 hex digits of the SHA-256 of its text. It is NULL for a
+-- bootstrap key and for what was made under schema 1. last_used_at is to the hour, written some time after the use; NULL when never used.
 CREATE TABLE api_key (
-  id         INTEGER PRIMARY KEY,
-  company    INTEGER NOT NULL REFERENCES company (id),
-  hash       BLOB NOT NULL UNIQUE,
-  key        TEXT NOT NULL,
-  label      TEXT,
-  created_at TEXT NOT NULL
+  id           INTEGER PRIMARY KEY,
+  company      INTEGER NOT NULL REFERENCES company (id),
+  hash         BLOB NOT NULL UNIQUE,
+  key          TEXT NOT NULL,
+  label        TEXT,
+  created_at   TEXT NOT NULL,
+  made_by      TEXT,
+  last_used_at TEXT
 ) STRICT;
 CREATE INDEX api_key_company ON api_key (company);
 
 -- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is only their SHA-256.
+-- made_by and last_used_at are as in api_key.
 CREATE TABLE oauth_client (
-  id          INTEGER PRIMARY KEY,
-  company     INTEGER NOT NULL REFERENCES company (id),
-  client_id   TEXT NOT NULL UNIQUE,
-  secret_hash BLOB NOT NULL CHECK (length(secret_hash) = 32),
-  created_at  TEXT NOT NULL
+  id           INTEGER PRIMARY KEY,
+  company      INTEGER NOT NULL REFERENCES company (id),
+  client_id    TEXT NOT NULL UNIQUE,
+  secret_hash  BLOB NOT NULL CHECK (length(secret_hash) = 32),
+  created_at   TEXT NOT NULL,
+  made_by      TEXT,
+  last_used_at TEXT
 ) STRICT;
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
+-- A token goes with the client that it was issued to. Tokens of schema 1 do not know theirs: client is NULL.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
-  expires_at INTEGER NOT NULL -- Unix milliseconds
+  expires_at INTEGER NOT NULL, -- Unix milliseconds
+  client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
+CREATE INDEX oauth_token_client ON oauth_token (client);
 
--- Registered agents.
+-- Registered agents. disabled_at is NULL while the agent is enabled.
 CREATE TABLE agent (
   company       INTEGER NOT NULL REFERENCES company (id),
   agent_id      TEXT NOT NULL,
   registered_at TEXT NOT NULL,
   metadata      TEXT,
+  disabled_at   TEXT,
   PRIMARY KEY (company, agent_id)
 ) STRICT, WITHOUT ROWID;
+
+-- How much of what is bounded a company has, so that a bound of a million is kept without counting a million rows. A company without a
+-- row has none. Only the triggers write here, so that no writer of agents can forget to count.
+CREATE TABLE company_usage (
+  company INTEGER PRIMARY KEY REFERENCES company (id),
+  agents  INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER company_usage_agent_added AFTER INSERT ON agent BEGIN
+  INSERT INTO company_usage (company, agents) VALUES (NEW.company, 1) ON CONFLICT (company) DO UPDATE SET agents = agents + 1;
+END;
+CREATE TRIGGER company_usage_agent_removed AFTER DELETE ON agent BEGIN
+  UPDATE company_usage SET agents = agents - 1 WHERE company = OLD.company;
+END;
 
 -- Every passport issued, and its revocation. scopes is a JSON array; issued_at and expires_at are Unix seconds.
 CREATE TABLE passport (
@@ -107,6 +132,7 @@ CREATE TABLE passport (
 ) STRICT;
 CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
+CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
 
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to cheat can drop a trigger;
 -- against them stand the hashes, the signatures and `attestd verify`.
@@ -123,4 +149,4 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABO
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;

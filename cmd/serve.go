@@ -123,6 +123,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
 	f.announce(stderr, cfg.Log, listener.Addr(), os.IsNotExist(statErr))
+	for _, notice := range cfg.Store.Notices() {
+		cfg.Log.Warn(notice)
+	}
 	return server.New(cfg).Run(ctx, listener)
 }
 

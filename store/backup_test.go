@@ -163,7 +163,7 @@ func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
 	unguardedOnly, _ := sample(t)
 	must(t, other(t, unguardedOnly, "DROP TRIGGER record_no_update", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	orphan, _ := sample(t)
-	must(t, other(t, orphan, "PRAGMA foreign_keys = 0", "INSERT INTO agent VALUES (77, 'a', '', NULL)", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	must(t, other(t, orphan, "PRAGMA foreign_keys = 0", "INSERT INTO agent (company, agent_id, registered_at) VALUES (77, 'a', '')", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	old, acme := sample(t)
 	before := got(os.ReadFile(old))(t)
 

@@ -16,12 +16,8 @@ import (
 	"attestd/crypto/cred"
 )
 
-// applicationID and schemaVersion are what schema.sql sets at its end. schemaVersion 1 is the first, so that nothing is ever migrated
-// yet; the second brings, in Open, a step from 1 to 2 in one transaction.
-const (
-	applicationID = 0x61747374 // "atst"
-	schemaVersion = 1
-)
+// applicationID is what schema.sql sets at its end, beside schemaVersion.
+const applicationID = 0x61747374 // "atst"
 
 // The header of a database file (https://www.sqlite.org/fileformat2.html#the_database_header).
 const (
@@ -103,7 +99,7 @@ func checkVersion(path string, v int64) error {
 	switch {
 	case v > schemaVersion:
 		return fmt.Errorf("%s: %w: schema %d, this one knows %d", path, ErrNewer, v, schemaVersion)
-	case v < schemaVersion:
+	case v < oldestSchema:
 		return fmt.Errorf("%s: %w: schema %d", path, ErrCorrupt, v)
 	}
 	return nil
@@ -138,6 +134,7 @@ func readSettings(c *conn, path string) (cred.Domain, error) {
 	return d, nil
 }
 
+// tables are those of the oldest schema, which every later one has as well.
 var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent", "passport"}
 
 // absolute resolves path to one name for one file, so that a link to a database meets the lock of that database.

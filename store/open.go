@@ -36,6 +36,7 @@ type Store struct {
 	told   atomic.Int64
 
 	verified cred.Verified // shared by all companies
+	notices  []string      // see Notices
 
 	companies   cache[string, *Company] // by companyId
 	chains      cache[int64, *Company]  // by number
@@ -58,7 +59,7 @@ type owned struct {
 var useOFDLocks = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
 
 // Open opens the database at path for serving, as its only server: it takes the lock beside the file, creates the file (0600) with
-// schema when there is none, and migrates an older one. The service name and trust domain of d are fixed at creation; an empty field
+// schema when there is none, and upgrades one of an older schema, which Notices then says. The service name and trust domain of d are fixed at creation; an empty field
 // of d means "what the file says, or the default for a new one". ErrInUse, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, err error) {
 	useOFDLocks()
@@ -103,11 +104,21 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	from, err := migrate(ctx, s.writer.conn)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if from != schemaVersion {
+		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, schemaVersion))
+	}
 	return s, s.openReaders(ctx, path, modeReader)
 }
 
-// OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or migrates
-// it; SQLite may leave an empty write-ahead log and its index beside one at rest.
+// Notices are what the operator should know about how the database was found, a sentence each.
+func (s *Store) Notices() []string { return s.notices }
+
+// OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or upgrades
+// it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest.
 // ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt.
 func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	useOFDLocks()

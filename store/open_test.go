@@ -142,7 +142,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"long text":                 {bytes.Repeat([]byte("dear diary\n"), 1000), store.ErrForeign},
 		"another's database":        {foreign(t, "DELETE"), store.ErrForeign},
 		"another's in WAL mode":     {foreign(t, "WAL"), store.ErrForeign},
-		"newer":                     {ours(t, "PRAGMA user_version = 2"), store.ErrNewer},
+		"newer":                     {ours(t, "PRAGMA user_version = 3"), store.ErrNewer},
 		"older than the first":      {ours(t, "PRAGMA user_version = 0"), store.ErrCorrupt},
 		"a table gone":              {ours(t, "DROP TABLE agent"), store.ErrCorrupt},
 		"settings gone":             {ours(t, "DELETE FROM setting"), store.ErrCorrupt},
@@ -266,7 +266,7 @@ func TestOpenAfterAKill(t *testing.T) {
 	attest(t, s, c, 1)
 
 	// The header of the file is old; only the log knows that it is newer.
-	other(t, path, "PRAGMA user_version = 2")
+	other(t, path, "PRAGMA user_version = 3")
 	newer := asKilled(t, path)
 	before = got(os.ReadFile(newer))(t)
 	if _, err := store.Open(ctx, newer, schema(t), cred.Domain{}); !errors.Is(err, store.ErrNewer) {
