@@ -73,6 +73,17 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
+// parseOrigins checks addresses of pages: scheme, host and perhaps a port, as a browser's Origin has them.
+func parseOrigins(list []string) ([]string, error) {
+	for _, text := range list {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			return nil, usagef("--allowed-origins must list addresses such as https://console.example.com, got %q", text)
+		}
+	}
+	return list, nil
+}
+
 // parseProxies reads addresses and CIDR blocks.
 func parseProxies(list []string) ([]netip.Prefix, error) {
 	var proxies []netip.Prefix

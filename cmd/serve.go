@@ -25,8 +25,9 @@ import (
 type serveFlags struct {
 	version, schema                                                                       string // of the program
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
-	trustedProxies                                                                        []string
+	trustedProxies, allowedOrigins                                                        []string
 	noRecoverEndpoint                                                                     bool
+	bounds                                                                                server.Bounds
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -58,6 +59,10 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
 	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000", "requests a minute in each `tier`, or off")
 	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers count")
+	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "`URL`,… of web pages elsewhere that may use the API")
+	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "`number` of API keys that a company may have")
+	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients, "`number` of OAuth clients that a company may have")
+	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "`number` of agents that a company may have")
 	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
 	flags.StringVar(&f.maxBody, "max-body", "1MiB", "largest request body, a `size` such as 512KiB")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
@@ -67,7 +72,7 @@ func serveCommand(version, schema string) *cobra.Command {
 
 // config turns flags into what the server needs, all but the open store.
 func (f serveFlags) config(logs io.Writer) (cfg server.Config, err error) {
-	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint}
+	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, Bounds: f.bounds}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
 	}
@@ -79,6 +84,12 @@ func (f serveFlags) config(logs io.Writer) (cfg server.Config, err error) {
 	}
 	if cfg.TrustedProxies, err = parseProxies(f.trustedProxies); err != nil {
 		return cfg, err
+	}
+	if cfg.AllowedOrigins, err = parseOrigins(f.allowedOrigins); err != nil {
+		return cfg, err
+	}
+	if min(f.bounds.Keys, f.bounds.Clients, f.bounds.Agents) < 1 {
+		return cfg, usagef("--max-keys, --max-clients and --max-agents must be at least 1")
 	}
 	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
 		return cfg, usagef("--stream: %v", err)

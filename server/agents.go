@@ -1,48 +1,65 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"attestd/store"
 )
 
-func (s *Server) registerAgent(c *call) error {
-	o, err := c.object()
-	if err != nil {
-		return err
-	}
-	id, err := o.segment("agentId")
-	if err != nil {
-		return err
-	}
-	metadata, err := o.metadata()
-	if err != nil {
-		return err
-	}
-	agent, err := s.Store.RegisterAgent(c.Context(), c.company, id, metadata, c.now)
-	if err != nil {
-		return err
-	}
-	spiffeID := c.company.Issuer.AgentID(id)
-	return c.secret(http.StatusCreated, struct {
-		AgentID      string `json:"agentId"`
-		SPIFFEID     string `json:"spiffeId"`
-		SVID         string `json:"svid"`
-		RegisteredAt string `json:"registeredAt"`
-	}{id, spiffeID, c.company.Issuer.SVID(spiffeID, c.now), agent.RegisteredAt})
+type registerAgentRequest struct {
+	AgentID     string          `json:"agentId" must:"segment"`
+	Metadata    json.RawMessage `json:"metadata" must:"object"`
+	IfNoneMatch string          `header:"If-None-Match"`
 }
 
-// agent finds the agent of the path.
-func (c *call) agent() (store.Agent, error) { return c.agentNamed(c.PathValue("agentId")) }
+type agentRegistered struct {
+	AgentID      string `json:"agentId"`
+	SPIFFEID     string `json:"spiffeId"`
+	SVID         string `json:"svid"`
+	RegisteredAt string `json:"registeredAt"`
+}
 
-func (c *call) agentNamed(id string) (store.Agent, error) {
-	agent, err := c.s.Store.Agent(c.Context(), c.company, id, c.now)
-	if errors.Is(err, store.ErrNotFound) {
-		return agent, fail(http.StatusNotFound, "Agent not found: "+id)
+func (s *Server) registerAgent(ctx context.Context, by store.Caller, r registerAgentRequest) (agentRegistered, error) {
+	if r.IfNoneMatch != "" && r.IfNoneMatch != "*" {
+		return agentRegistered{}, fail(http.StatusBadRequest, "Invalid header: If-None-Match must be *, which demands that the agent is new")
 	}
-	return agent, err
+	bounds := store.AgentBounds{New: r.IfNoneMatch == "*", Most: s.Bounds.Agents}
+	agent, err := s.Store.RegisterAgent(ctx, by, r.AgentID, r.Metadata, bounds)
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return agentRegistered{}, fail(http.StatusPreconditionFailed, "Agent is registered already: "+r.AgentID)
+	case errors.Is(err, store.ErrTooMany):
+		return agentRegistered{}, tooMany("agents", s.Bounds.Agents)
+	case err != nil:
+		return agentRegistered{}, agentError(r.AgentID, err)
+	}
+	spiffeID := by.Company.Issuer.AgentID(agent.ID)
+	return agentRegistered{agent.ID, spiffeID, by.Company.Issuer.SVID(spiffeID, by.At), agent.RegisteredAt}, nil
+}
+
+// agentError is the answer to what is asked of an agent that is not registered, or disabled.
+func agentError(id string, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return fail(http.StatusNotFound, "Agent not found: "+id)
+	case errors.Is(err, store.ErrDisabled):
+		return &apiError{Status: http.StatusForbidden, Code: "AGENT_DISABLED", Message: "Agent is disabled: " + id}
+	}
+	return err
+}
+
+// tooMany is the answer where a company has as many of something as it may.
+func tooMany(what string, most int) error {
+	return &apiError{Status: http.StatusConflict, Code: "TOO_MANY", Message: fmt.Sprintf("The company has %d %s, the most that this server allows", most, what)}
+}
+
+// agentRequest asks for the agent of the path.
+type agentRequest struct {
+	AgentID string `path:"agentId"`
 }
 
 type agentBody struct {
@@ -50,54 +67,71 @@ type agentBody struct {
 	SPIFFEID     string          `json:"spiffeId"`
 	CompanyID    string          `json:"companyId"`
 	RegisteredAt string          `json:"registeredAt"`
+	DisabledAt   string          `json:"disabledAt,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 
-func (c *call) agentBody(a store.Agent) agentBody {
-	return agentBody{a.ID, c.company.Issuer.AgentID(a.ID), c.company.ID, a.RegisteredAt, a.Metadata}
+func newAgentBody(company *store.Company, a store.Agent) agentBody {
+	return agentBody{a.ID, company.Issuer.AgentID(a.ID), company.ID, a.RegisteredAt, a.DisabledAt, a.Metadata}
 }
 
-func (s *Server) getAgent(c *call) error {
-	agent, err := c.agent()
+func (s *Server) getAgent(ctx context.Context, by store.Caller, r agentRequest) (agentBody, error) {
+	agent, err := s.Store.Agent(ctx, by, r.AgentID)
 	if err != nil {
-		return err
+		return agentBody{}, agentError(r.AgentID, err)
 	}
-	return c.json(http.StatusOK, c.agentBody(agent))
+	return newAgentBody(by.Company, agent), nil
 }
 
-func (s *Server) agentSVID(c *call) error {
-	agent, err := c.agent()
-	if err != nil {
-		return err
+type agentSVIDBody struct {
+	AgentID  string `json:"agentId"`
+	SPIFFEID string `json:"spiffeId"`
+	SVID     string `json:"svid"`
+}
+
+func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentRequest) (agentSVIDBody, error) {
+	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
+		return agentSVIDBody{}, agentError(r.AgentID, err)
 	}
-	id := c.company.Issuer.AgentID(agent.ID)
-	return c.secret(http.StatusOK, struct {
-		AgentID  string `json:"agentId"`
-		SPIFFEID string `json:"spiffeId"`
-		SVID     string `json:"svid"`
-	}{agent.ID, id, c.company.Issuer.SVID(id, c.now)})
+	id := by.Company.Issuer.AgentID(r.AgentID)
+	return agentSVIDBody{r.AgentID, id, by.Company.Issuer.SVID(id, by.At)}, nil
+}
+
+type agentDisabled struct {
+	AgentID          string `json:"agentId"`
+	DisabledAt       string `json:"disabledAt"`
+	RevokedPassports int64  `json:"revokedPassports"`
+}
+
+// disableAgent is an addition to the specification. From its answer on, nothing is issued to the agent and nothing recorded in its name.
+func (s *Server) disableAgent(ctx context.Context, by store.Caller, r agentRequest) (agentDisabled, error) {
+	agent, revoked, err := s.Store.DisableAgent(ctx, by, r.AgentID)
+	if err != nil {
+		return agentDisabled{}, agentError(r.AgentID, err)
+	}
+	return agentDisabled{agent.ID, agent.DisabledAt, revoked}, nil
+}
+
+// enableAgent is an addition to the specification.
+func (s *Server) enableAgent(ctx context.Context, by store.Caller, r agentRequest) (agentBody, error) {
+	agent, err := s.Store.EnableAgent(ctx, by, r.AgentID)
+	if err != nil {
+		return agentBody{}, agentError(r.AgentID, err)
+	}
+	return newAgentBody(by.Company, agent), nil
+}
+
+// pageRequest asks for a page of a list.
+type pageRequest struct {
+	Limit  int    `query:"limit" must:"number 1..1000" default:"100"`
+	Cursor string `query:"cursor"`
 }
 
 // listAgents is an addition to the specification: a page of agents ordered by ID. Its cursor is the last agentId.
-func (s *Server) listAgents(c *call) error {
-	limit, err := c.number("limit", 100, 1, 1000)
-	if err != nil {
-		return err
-	}
-	found, err := s.Store.Agents(c.Context(), c.company, c.query("cursor"), int(limit)+1)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Agents []agentBody `json:"agents"`
-		Next   string      `json:"next,omitempty"`
-	}{Agents: []agentBody{}}
-	for i, a := range found {
-		if i == int(limit) { // one more was asked for than is shown, to know whether there is a next page
-			page.Next = found[i-1].ID
-			break
-		}
-		page.Agents = append(page.Agents, c.agentBody(a))
-	}
-	return c.json(http.StatusOK, page)
+func (s *Server) listAgents(ctx context.Context, by store.Caller, r pageRequest) (list[agentBody], error) {
+	show := func(a store.Agent) agentBody { return newAgentBody(by.Company, a) }
+	return list[agentBody]{
+		name: "agents", items: mapped(s.Store.Agents(ctx, by, r.Cursor), show),
+		most: r.Limit, next: func(a agentBody) string { return a.AgentID },
+	}, nil
 }

@@ -44,7 +44,7 @@ func TestPublicKey(t *testing.T) {
 		},
 		{
 			does: "the discovery document", as: them, call: "GET /v1/ca/well-known?companyId=acme", status: 200, sets: []string{hour},
-			gets: `{"issuer":"spiffe://attestd.local/ca","jwks_uri":"` + s.url + `/v1/ca/public-key?companyId=acme",
+			gets: `{"issuer":"spiffe://attestd.local/ca","jwks_uri":"` + s.url + `/v1/ca/public-key?companyId=acme","token_endpoint":"` + s.url + `/v1/oauth/token",
 				"id_token_signing_alg_values_supported":["EdDSA"],"response_types_supported":["token"],
 				"token_endpoint_auth_methods_supported":["client_secret_post","client_secret_basic"],
 				"company_id":"acme","company_spiffe_id":"` + orgID + `","trust_domain":"attestd.local","algorithms_supported":["EdDSA"],"key_type":"OKP","curve":"Ed25519",

@@ -125,7 +125,7 @@ func (c caller) expiredPassport(t testing.TB) string {
 	must(t, err)
 	then := time.Now().Add(-24 * time.Hour).Unix()
 	p := store.Passport{JTI: uuid.NewString(), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: then, ExpiresAt: then + 3600}
-	must(t, c.store.RecordPassport(t.Context(), company, p))
+	must(t, c.store.RecordPassport(t.Context(), store.Caller{Company: company, At: time.Now()}, p))
 	return p.JTI
 }
 

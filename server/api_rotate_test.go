@@ -36,6 +36,9 @@ func TestRotatePassport(t *testing.T) {
 	key, header := acme.privateKey(t), object{"alg": "EdDSA", "kid": acme.kid(t), "typ": "CAP+JWT"}
 	_, claims := open(t, passport, acme.publicKey(t))
 	with := func(changes object) string { return mint(t, key, header, but(claims, changes)) }
+	own := claims["service"].(map[string]any)
+	nobody := strings.TrimSuffix(claims["sub"].(string), "bot") + "nobody"
+	ofNobody := with(object{"sub": nobody, "service": but(own, object{"agentId": "nobody", "delegationChain": []string{nobody}})})
 	now := time.Now().Unix()
 	part := strings.Split(passport, ".")
 
@@ -61,7 +64,10 @@ func TestRotatePassport(t *testing.T) {
 		invalid("an expired one of another company", mint(t, globex.privateKey(t), but(header, object{"kid": globex.kid(t)}), but(claims, object{"exp": now})), "SIGNATURE_INVALID"),
 		refused("another agent's", of("other"), 403, `{"error":"Passport does not belong to the specified agent"}`),
 		refused("another company's", foreign, 403, `{"error":"Passport was not issued by the authenticated company"}`),
-		{does: "an unknown agent", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + passport}, status: 404, gets: `{"error":"Agent not found: nobody"}`},
+		// The passport is judged before the agent is looked up: only one of the agent's own learns that the agent is not registered.
+		{does: "an unknown agent with no passport", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + "x"}, status: 401, gets: `{"error":"…","code":"MALFORMED_TOKEN"}`},
+		{does: "an unknown agent with another's", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + passport}, status: 403, gets: `{"error":"Passport does not belong to the specified agent"}`},
+		{does: "an unknown agent with one of its own", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + ofNobody}, status: 404, gets: `{"error":"Agent not found: nobody"}`},
 		refused("a revoked one", revoked, 409, `{"error":"Passport has already been revoked","code":"PASSPORT_REVOKED"}`),
 		refused("after all this, the good one", passport, 200, passportShape(`["tool:*","attest:write"]`, 3600, `,"rotatedFrom":"`+jti(t, acme, passport)+`"`)),
 		refused("and the good one once more", passport, 409, `{"error":"Passport has already been revoked","code":"PASSPORT_REVOKED"}`),

@@ -1,42 +1,51 @@
 package server
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
+	"attestd/store"
 )
 
+type attestRequest struct {
+	_          struct{}        `missing:"Missing or invalid fields: agentId, actionType, payload are required"`
+	AgentID    string          `json:"agentId" must:"name"`
+	ActionType string          `json:"actionType" must:"name"`
+	Payload    json.RawMessage `json:"payload" must:"present"`
+	Delegation string          `json:"delegation" must:"delegation"`
+}
+
 // attest appends a record. All that can be the caller's fault is refused here, before the log sees it.
-func (s *Server) attest(c *call) error {
-	o, err := c.object()
+func (s *Server) attest(ctx context.Context, by store.Caller, r attestRequest) (verbatim, error) {
+	if err := s.mayAct(ctx, by, r.AgentID); err != nil {
+		return nil, err
+	}
+	delegation, err := s.delegation(ctx, by, r.Delegation)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	agent, hasAgent := o.text("agentId")
-	action, hasAction := o.text("actionType")
-	payload, hasPayload := o["payload"]
-	if !hasAgent || !hasAction || !hasPayload {
-		return fail(http.StatusBadRequest, "Missing or invalid fields: agentId, actionType, payload are required")
+	draft := chain.Draft{Chain: by.Company.Chain, Key: by.Company.Key, Delegation: delegation}
+	if draft.Payload, draft.Canonical, err = recordPayload(r.AgentID, by.Company.ID, r.ActionType, r.Payload); err != nil {
+		return nil, err
 	}
-	if err := errors.Join(checkText("agentId", agent), checkText("actionType", action)); err != nil {
-		return err
-	}
-	delegation, err := c.delegation(o)
+	record, err := s.chains.Append(ctx, draft)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	draft := chain.Draft{Chain: c.company.Chain, Key: c.company.Key, Delegation: delegation}
-	if draft.Payload, draft.Canonical, err = recordPayload(agent, c.company.ID, action, payload); err != nil {
-		return err
+	return append(record.AppendJSON(make([]byte, 0, len(record.Payload)+512)), '\n'), nil
+}
+
+// mayAct refuses what is done in the name of an agent that is disabled. The agent need not be registered.
+func (s *Server) mayAct(ctx context.Context, by store.Caller, agentID string) error {
+	if err := s.Store.CheckAgent(ctx, by, agentID); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return agentError(agentID, err)
 	}
-	record, err := s.chains.Append(c.Context(), draft)
-	if err != nil {
-		return err
-	}
-	return c.bytes(http.StatusCreated, append(record.AppendJSON(make([]byte, 0, len(record.Payload)+512)), '\n'))
+	return nil
 }
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value byte for byte, and canonical.
@@ -60,22 +69,24 @@ func recordPayload(agent, company, action string, payload []byte) (stored, canon
 	return stored, append(canonical, '}'), err
 }
 
-// delegation checks the delegation token of a request and returns its canonical DelegationInfo, or nil when there is none.
-func (c *call) delegation(o object) ([]byte, error) {
-	if !o.has("delegation") {
+// delegation checks a delegation token and returns its canonical DelegationInfo, or nil when there is none. Whoever holds the token acts:
+// the last of its chain must not be disabled either.
+func (s *Server) delegation(ctx context.Context, by store.Caller, token string) ([]byte, error) {
+	if token == "" {
 		return nil, nil
 	}
-	token, ok := o.text("delegation")
-	if !ok {
-		return nil, fail(http.StatusBadRequest, "Invalid delegation: it must be a token, a non-empty string")
-	}
-	d, err := c.company.Issuer.CheckDelegation(token, c.now)
+	d, err := by.Company.Issuer.CheckDelegation(token, by.At)
 	var refused *cred.Error
 	if errors.As(err, &refused) {
 		return nil, fail(http.StatusBadRequest, "Invalid delegation: "+refused.Message)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if actor, ok := by.Company.Issuer.OwnAgent(d.Chain[len(d.Chain)-1]); ok {
+		if err := s.mayAct(ctx, by, actor); err != nil {
+			return nil, err
+		}
 	}
 	return d.Canonical(), nil
 }

@@ -2,14 +2,12 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,19 +17,6 @@ const maxDepth = 128
 
 // object is a JSON object as a caller sent it: each member's value, verbatim.
 type object map[string]jsontext.Value
-
-// object reads the body, which must be one JSON object or nothing. Duplicate members anywhere, invalid UTF-8,
-// lone surrogates and trailing data are refused with the place where they stand.
-func (c *call) object() (object, error) {
-	raw, err := c.read()
-	if err != nil {
-		return nil, err
-	}
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return object{}, nil
-	}
-	return parseObject(raw)
-}
 
 func (c *call) read() ([]byte, error) {
 	var buf bytes.Buffer
@@ -50,7 +35,12 @@ func (c *call) read() ([]byte, error) {
 
 var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(bytes.NewReader(nil)) }}
 
-func parseObject(raw []byte) (object, error) {
+// parseBody reads a body, which must be one JSON object or nothing. Duplicate members anywhere, invalid UTF-8,
+// lone surrogates and trailing data are refused with the place where they stand.
+func parseBody(raw []byte) (object, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return object{}, nil
+	}
 	if depth(raw) > maxDepth+1 {
 		return nil, fail(http.StatusBadRequest, fmt.Sprintf("Malformed JSON: nested deeper than %d", maxDepth))
 	}
@@ -131,65 +121,4 @@ func depth(src []byte) int {
 		}
 	}
 	return deepest
-}
-
-// has says whether a member is there and not null.
-func (o object) has(name string) bool {
-	v, ok := o[name]
-	return ok && v.Kind() != 'n'
-}
-
-// text returns a member that is a non-empty string.
-func (o object) text(name string) (string, bool) {
-	v, ok := o[name]
-	if !ok || v.Kind() != '"' {
-		return "", false
-	}
-	var s string
-	if json.Unmarshal(v, &s) != nil {
-		return "", false
-	}
-	return s, s != ""
-}
-
-// need returns a member that must be a non-empty string.
-func (o object) need(name string) (string, error) {
-	s, ok := o.text(name)
-	if !ok {
-		return "", fail(http.StatusBadRequest, "Missing or invalid field: "+name+" is required")
-	}
-	return s, nil
-}
-
-// optional returns a member that may be absent or null but else must be a string.
-func (o object) optional(name string) (*string, error) {
-	if !o.has(name) {
-		return nil, nil
-	}
-	if o[name].Kind() != '"' {
-		return nil, fail(http.StatusBadRequest, "Invalid field: "+name+" must be a string")
-	}
-	s, _ := o.text(name)
-	return &s, nil
-}
-
-// metadata returns the member of that name, which must be an object when it is there.
-func (o object) metadata() (json.RawMessage, error) {
-	if !o.has("metadata") {
-		return nil, nil
-	}
-	if o["metadata"].Kind() != '{' {
-		return nil, fail(http.StatusBadRequest, "Invalid field: metadata must be an object")
-	}
-	return json.RawMessage(o["metadata"]), nil
-}
-
-// maxText is the length of free text that is stored with a record, in characters.
-const maxText = 256
-
-func checkText(name, value string) error {
-	if utf8.RuneCountInString(value) > maxText {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: %s must have 1 to %d characters", name, maxText))
-	}
-	return nil
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -11,35 +13,45 @@ import (
 
 const cacheHour = "public, max-age=3600"
 
-// companyOfQuery finds the company that a discovery request asks about.
-func (c *call) companyOfQuery() (*store.Company, error) {
-	id := c.query("companyId")
-	if id == "" {
+// companyQuery asks about the company that the query names.
+type companyQuery struct {
+	CompanyID string `query:"companyId"`
+	*http.Request
+}
+
+// companyOf finds the company that a discovery request asks about.
+func (s *Server) companyOf(ctx context.Context, r companyQuery) (*store.Company, error) {
+	if r.CompanyID == "" {
 		return nil, fail(http.StatusBadRequest, "Missing required query parameter: companyId")
 	}
-	company, err := c.s.Store.Company(c.Context(), id)
+	company, err := s.Store.Company(ctx, r.CompanyID)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fail(http.StatusNotFound, "Company not found: "+id)
+		return nil, fail(http.StatusNotFound, "Company not found: "+r.CompanyID)
 	}
 	return company, err
 }
 
-func (s *Server) publicKey(c *call) error {
-	company, err := c.companyOfQuery()
+type publicKeyBody struct {
+	CompanyID   string     `json:"companyId"`
+	SPIFFEID    string     `json:"spiffeId"`
+	KID         string     `json:"kid"`
+	PEM         string     `json:"pem"`
+	JWK         keys.JWK   `json:"jwk"`
+	Fingerprint string     `json:"fingerprint"`
+	Keys        []keys.JWK `json:"keys"` // makes the whole answer a JWK set
+}
+
+func (publicKeyBody) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
+
+func (s *Server) publicKey(ctx context.Context, _ store.Caller, r companyQuery) (publicKeyBody, error) {
+	company, err := s.companyOf(ctx, r)
 	if err != nil {
-		return err
+		return publicKeyBody{}, err
 	}
 	public := company.Issuer.Public
-	c.w.Header().Set("Cache-Control", cacheHour)
-	return c.json(http.StatusOK, struct {
-		CompanyID   string     `json:"companyId"`
-		SPIFFEID    string     `json:"spiffeId"`
-		KID         string     `json:"kid"`
-		PEM         string     `json:"pem"`
-		JWK         keys.JWK   `json:"jwk"`
-		Fingerprint string     `json:"fingerprint"`
-		Keys        []keys.JWK `json:"keys"` // makes the whole answer a JWK set
-	}{company.ID, company.Issuer.CompanyID(), public.KID, public.PEM, public.JWK, public.Fingerprint, []keys.JWK{public.JWK}})
+	return publicKeyBody{
+		company.ID, company.Issuer.CompanyID(), public.KID, public.PEM, public.JWK, public.Fingerprint, []keys.JWK{public.JWK},
+	}, nil
 }
 
 // passportFormat is part of the discovery document.
@@ -52,33 +64,48 @@ type passportFormat struct {
 	ScopeWildcardsSupported bool   `json:"scope_wildcards_supported"`
 }
 
-func (s *Server) wellKnown(c *call) error {
-	company, err := c.companyOfQuery()
+// discovery is the discovery document of a company.
+type discovery struct {
+	Issuer                            string         `json:"issuer"`
+	JWKSURI                           string         `json:"jwks_uri"`
+	TokenEndpoint                     string         `json:"token_endpoint"`
+	IDTokenSigningAlgValuesSupported  []string       `json:"id_token_signing_alg_values_supported"`
+	ResponseTypesSupported            []string       `json:"response_types_supported"`
+	TokenEndpointAuthMethodsSupported []string       `json:"token_endpoint_auth_methods_supported"`
+	CompanyID                         string         `json:"company_id"`
+	CompanySPIFFEID                   string         `json:"company_spiffe_id"`
+	TrustDomain                       string         `json:"trust_domain"`
+	AlgorithmsSupported               []string       `json:"algorithms_supported"`
+	KeyType                           string         `json:"key_type"`
+	Curve                             string         `json:"curve"`
+	KID                               string         `json:"kid"`
+	Fingerprint                       string         `json:"fingerprint"`
+	Keys                              []keys.JWK     `json:"keys"`
+	PassportFormat                    passportFormat `json:"passport_format"`
+	ServiceVersion                    string         `json:"service_version"`
+
+	inferred bool // whether the addresses in it are those of the request
+}
+
+// setHeader keeps a shared cache from handing one caller's address to another: an inferred one differs from one Host to the next.
+func (d discovery) setHeader(h http.Header) {
+	h.Set("Cache-Control", cacheHour)
+	if d.inferred {
+		h.Set("Vary", "Host, X-Forwarded-Proto")
+	}
+}
+
+func (s *Server) wellKnown(ctx context.Context, _ store.Caller, r companyQuery) (discovery, error) {
+	company, err := s.companyOf(ctx, r)
 	if err != nil {
-		return err
+		return discovery{}, err
 	}
 	issuer, public := company.Issuer, company.Issuer.Public
-	c.w.Header().Set("Cache-Control", cacheHour)
-	return c.json(http.StatusOK, struct {
-		Issuer                            string         `json:"issuer"`
-		JWKSURI                           string         `json:"jwks_uri"`
-		IDTokenSigningAlgValuesSupported  []string       `json:"id_token_signing_alg_values_supported"`
-		ResponseTypesSupported            []string       `json:"response_types_supported"`
-		TokenEndpointAuthMethodsSupported []string       `json:"token_endpoint_auth_methods_supported"`
-		CompanyID                         string         `json:"company_id"`
-		CompanySPIFFEID                   string         `json:"company_spiffe_id"`
-		TrustDomain                       string         `json:"trust_domain"`
-		AlgorithmsSupported               []string       `json:"algorithms_supported"`
-		KeyType                           string         `json:"key_type"`
-		Curve                             string         `json:"curve"`
-		KID                               string         `json:"kid"`
-		Fingerprint                       string         `json:"fingerprint"`
-		Keys                              []keys.JWK     `json:"keys"`
-		PassportFormat                    passportFormat `json:"passport_format"`
-		ServiceVersion                    string         `json:"service_version"`
-	}{
+	base := cmp.Or(s.BaseURL, forwardedProto(r.Request)+"://"+r.Host)
+	return discovery{
 		Issuer:                            issuer.Domain.Issuer(),
-		JWKSURI:                           c.baseURL() + "/v1/ca/public-key?companyId=" + url.QueryEscape(company.ID),
+		JWKSURI:                           base + "/v1/ca/public-key?companyId=" + url.QueryEscape(company.ID),
+		TokenEndpoint:                     base + "/v1/oauth/token",
 		IDTokenSigningAlgValuesSupported:  []string{"EdDSA"},
 		ResponseTypesSupported:            []string{"token"},
 		TokenEndpointAuthMethodsSupported: []string{"client_secret_post", "client_secret_basic"},
@@ -96,15 +123,6 @@ func (s *Server) wellKnown(c *call) error {
 			ClaimsNamespace: issuer.Domain.Service, ScopeFormat: "category:name", ScopeWildcardsSupported: true,
 		},
 		ServiceVersion: s.Version,
-	})
-}
-
-// baseURL is the configured public address, or what the request says of it.
-func (c *call) baseURL() string {
-	if c.s.BaseURL != "" {
-		return c.s.BaseURL
-	}
-	// An inferred address differs from one Host to the next: a shared cache must not hand one caller's to another.
-	c.w.Header().Add("Vary", "Host, X-Forwarded-Proto")
-	return forwardedProto(c.Request) + "://" + c.Host
+		inferred:       s.BaseURL == "",
+	}, nil
 }

@@ -6,50 +6,47 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strings"
 	"time"
 
 	"attestd/chain"
+	"attestd/store"
 )
 
 const (
-	rangeRecords = 1024      // of one read: a long read transaction would stop WAL checkpoints
-	rangeBytes   = 256 << 10 // after which what was read is written out, so that memory stays constant
-	maxPage      = 10_000
+	rangeRecords = 1024             // of one read: a long read transaction would stop WAL checkpoints
+	rangeBytes   = 256 << 10        // after which what was read is written out, so that memory stays constant
 	writeTimeout = 30 * time.Second // for one write: a client that takes nothing for so long is cut off
 )
 
-// readChain streams the chain as it stands on disk: verbatim bytes, nothing parsed, constant memory at any length.
-func (s *Server) readChain(c *call) error {
-	from, err := c.number("from", 0, 0, math.MaxInt64)
+type readChainRequest struct {
+	From   int64  `query:"from" must:"number 0..9223372036854775807" default:"0"`
+	Limit  int64  `query:"limit" must:"number 1..10000"` // 0 for all
+	Accept string `header:"Accept"`
+}
+
+// records is an answer of the records [from, to) of a chain, as they stand on disk: verbatim bytes, nothing parsed, constant memory at any
+// length.
+type records struct {
+	chain    int64
+	from, to int64
+	form     listForm
+}
+
+func (s *Server) readChain(ctx context.Context, by store.Caller, r readChainRequest) (records, error) {
+	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
 	if err != nil {
-		return err
+		return records{}, err
 	}
-	limit, err := c.number("limit", math.MaxInt64, 1, maxPage)
-	if err != nil {
-		return err
+	answer := records{by.Company.Chain, r.From, head.Length, jsonArray}
+	if r.Limit > 0 && r.From < answer.to && r.Limit < answer.to-r.From {
+		answer.to = r.From + r.Limit
 	}
-	head, _, err := s.Store.Tip(c.Context(), c.company.Chain)
-	if err != nil {
-		return err
+	if strings.Contains(r.Accept, "application/x-ndjson") {
+		answer.form = jsonLines
 	}
-	to := head.Length
-	if from < to && limit < to-from {
-		to = from + limit
-	}
-	form := jsonArray
-	if strings.Contains(c.Header.Get("Accept"), "application/x-ndjson") {
-		form = jsonLines
-	}
-	c.w.Header().Set("Content-Type", form.contentType)
-	c.w.WriteHeader(http.StatusOK)
-	if err := s.writeRecords(c, form, from, to); err != nil {
-		s.Log.Error("chain read broken off", "id", c.id, "company", c.company.ID, "error", err)
-		panic(http.ErrAbortHandler) // the only way left to say that this answer is not whole
-	}
-	return nil
+	return answer, nil
 }
 
 // listForm is how a list of records is written.
@@ -62,7 +59,13 @@ var (
 
 var errRangeFull = errors.New("enough was read for one write")
 
-func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
+func (a records) writeTo(c *call, status int) error {
+	c.w.Header().Set("Content-Type", a.form.contentType)
+	c.w.WriteHeader(status)
+	if c.Method == http.MethodHead {
+		return nil
+	}
+	form := a.form
 	control := http.NewResponseController(c.w)
 	defer control.SetWriteDeadline(time.Time{}) // for the next request on the connection
 	buf := bytes.NewBuffer(make([]byte, 0, rangeBytes+rangeBytes/4))
@@ -76,9 +79,9 @@ func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
 		return err
 	}
 	wrote := false
-	for next := from; next < to; {
-		end := min(next+rangeRecords, to)
-		err := s.Store.Records(c.Context(), c.company.Chain, next, end, func(r *chain.Record) error {
+	for next := a.from; next < a.to; {
+		end := min(next+rangeRecords, a.to)
+		err := c.s.Store.Records(c.Context(), a.chain, next, end, func(r *chain.Record) error {
 			if wrote {
 				buf.WriteString(form.between)
 			}
@@ -106,60 +109,66 @@ func (s *Server) writeRecords(c *call, form listForm, from, to int64) error {
 	return write()
 }
 
+// verdict is the answer to a verification.
+type verdict struct {
+	Valid         bool   `json:"valid"`
+	MerkleRoot    string `json:"merkleRoot,omitempty"`
+	FailedAtIndex *int64 `json:"failedAtIndex,omitempty"`
+	Error         string `json:"error,omitempty"`
+}
+
 // verifyChain recomputes the whole chain from disk.
-func (s *Server) verifyChain(c *call) error {
+func (s *Server) verifyChain(ctx context.Context, by store.Caller, _ none) (verdict, error) {
 	select {
 	case s.verifies <- struct{}{}:
 		defer func() { <-s.verifies }()
-	case <-c.Context().Done():
-		return c.Context().Err()
+	case <-ctx.Done():
+		return verdict{}, ctx.Err()
 	}
-	verdict, err := s.verifier.Verify(c.Context(), c.company.Chain, c.company.Issuer.Public.Key, nil)
-	if err != nil {
-		return err
+	v, err := s.verifier.Verify(ctx, by.Company.Chain, by.Company.Issuer.Public.Key, nil)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case !v.Valid:
+		return verdict{FailedAtIndex: &v.FailedAt, Error: v.Reason}, nil
 	}
-	if !verdict.Valid {
-		return c.json(http.StatusOK, struct {
-			Valid         bool   `json:"valid"`
-			FailedAtIndex int64  `json:"failedAtIndex"`
-			Error         string `json:"error"`
-		}{false, verdict.FailedAt, verdict.Reason})
-	}
-	return c.json(http.StatusOK, struct {
-		Valid      bool   `json:"valid"`
-		MerkleRoot string `json:"merkleRoot"`
-	}{true, verdict.Root.String()})
+	return verdict{Valid: true, MerkleRoot: v.Root.String()}, nil
+}
+
+type proveRequest struct {
+	Index string `path:"index"`
 }
 
 // prove answers with a record and its inclusion proof.
-func (s *Server) prove(c *call) error {
-	index, ok := decimal(c.PathValue("index"))
+func (s *Server) prove(ctx context.Context, by store.Caller, r proveRequest) (verbatim, error) {
+	number := by.Company.Chain
+	index, ok := decimal(r.Index)
 	if !ok {
-		return fail(http.StatusBadRequest, "index must be a non-negative integer")
+		return nil, fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
-	head, _, err := s.Store.Tip(c.Context(), c.company.Chain)
+	head, _, err := s.Store.Tip(ctx, number)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if index >= head.Length {
-		return fail(http.StatusNotFound, fmt.Sprintf("Index out of bounds: the chain has %d records", head.Length))
+		return nil, fail(http.StatusNotFound, fmt.Sprintf("Index out of bounds: the chain has %d records", head.Length))
 	}
 	body := []byte(`{"record":`)
 	found := false
-	err = s.Store.Records(c.Context(), c.company.Chain, index, index+1, func(r *chain.Record) error {
+	err = s.Store.Records(ctx, number, index, index+1, func(r *chain.Record) error {
 		found = true
 		body = r.AppendJSON(body)
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !found {
-		return fmt.Errorf("chain %s: record %d is missing on disk", c.company.ID, index)
+		return nil, fmt.Errorf("chain %s: record %d is missing on disk", by.Company.ID, index)
 	}
-	proof, err := chain.Prove(c.Context(), s.Store, c.company.Chain, index, head)
+	proof, err := chain.Prove(ctx, s.Store, number, index, head)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body = append(body, `,"proof":[`...)
 	for i, step := range proof {
@@ -172,8 +181,7 @@ func (s *Server) prove(c *call) error {
 		}
 		body = fmt.Appendf(body, `{"sibling":"%s","position":"%s"}`, step.Sibling, position)
 	}
-	body = fmt.Appendf(body, "],\"root\":\"%s\"}\n", head.Root)
-	return c.bytes(http.StatusOK, body)
+	return fmt.Appendf(body, "],\"root\":\"%s\"}\n", head.Root), nil
 }
 
 // companyKey is the door through which the monitor finds the key of a chain.

@@ -1,68 +1,56 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 
-	"attestd/crypto/cred"
 	"attestd/store"
 )
 
-func (s *Server) createCompany(c *call) error {
-	o, err := c.object()
-	if err != nil {
-		return err
-	}
-	id, err := o.segment("companyId")
-	if err != nil {
-		return err
-	}
-	metadata, err := o.metadata()
-	if err != nil {
-		return err
-	}
-	company, bootstrap, err := s.Store.CreateCompany(c.Context(), id, metadata, c.now)
+type createCompanyRequest struct {
+	CompanyID string          `json:"companyId" must:"segment"`
+	Metadata  json.RawMessage `json:"metadata" must:"object"`
+}
+
+type companyCreated struct {
+	CompanyID    string `json:"companyId"`
+	SPIFFEID     string `json:"spiffeId"`
+	RegisteredAt string `json:"registeredAt"`
+	APIKey       string `json:"apiKey"`
+}
+
+func (s *Server) createCompany(ctx context.Context, by store.Caller, r createCompanyRequest) (companyCreated, error) {
+	company, bootstrap, err := s.Store.CreateCompany(ctx, r.CompanyID, r.Metadata, by.At)
 	if errors.Is(err, store.ErrExists) {
-		return fail(http.StatusConflict, "Company already exists: "+id)
+		return companyCreated{}, fail(http.StatusConflict, "Company already exists: "+r.CompanyID)
 	}
 	if err != nil {
-		return err
+		return companyCreated{}, err
 	}
-	return c.secret(http.StatusCreated, struct {
-		CompanyID    string `json:"companyId"`
-		SPIFFEID     string `json:"spiffeId"`
-		RegisteredAt string `json:"registeredAt"`
-		APIKey       string `json:"apiKey"`
-	}{id, company.Issuer.CompanyID(), company.RegisteredAt, bootstrap.Key})
+	return companyCreated{r.CompanyID, company.Issuer.CompanyID(), company.RegisteredAt, bootstrap.Key}, nil
 }
 
-// segment returns a member that becomes one segment of a SPIFFE ID.
-func (o object) segment(name string) (string, error) {
-	value, err := o.need(name)
-	if err != nil {
-		return "", err
-	}
-	if err := cred.CheckSegment(value); err != nil {
-		return "", fail(http.StatusBadRequest, "Missing or invalid field: "+name+": "+err.Error())
-	}
-	return value, nil
+type companyBody struct {
+	CompanyID    string          `json:"companyId"`
+	SPIFFEID     string          `json:"spiffeId"`
+	RegisteredAt string          `json:"registeredAt"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 
-func (s *Server) getCompany(c *call) error {
-	return c.json(http.StatusOK, struct {
-		CompanyID    string          `json:"companyId"`
-		SPIFFEID     string          `json:"spiffeId"`
-		RegisteredAt string          `json:"registeredAt"`
-		Metadata     json.RawMessage `json:"metadata,omitempty"`
-	}{c.company.ID, c.company.Issuer.CompanyID(), c.company.RegisteredAt, c.company.Metadata})
+func (s *Server) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
+	metadata, err := s.Store.Metadata(ctx, by)
+	return companyBody{by.Company.ID, by.Company.Issuer.CompanyID(), by.Company.RegisteredAt, metadata}, err
 }
 
-func (s *Server) companySVID(c *call) error {
-	id := c.company.Issuer.CompanyID()
-	return c.secret(http.StatusOK, struct {
-		CompanyID string `json:"companyId"`
-		SPIFFEID  string `json:"spiffeId"`
-		SVID      string `json:"svid"`
-	}{c.company.ID, id, c.company.Issuer.SVID(id, c.now)})
+type companySVIDBody struct {
+	CompanyID string `json:"companyId"`
+	SPIFFEID  string `json:"spiffeId"`
+	SVID      string `json:"svid"`
+}
+
+func (s *Server) companySVID(_ context.Context, by store.Caller, _ none) (companySVIDBody, error) {
+	id := by.Company.Issuer.CompanyID()
+	return companySVIDBody{by.Company.ID, id, by.Company.Issuer.SVID(id, by.At)}, nil
 }

@@ -17,6 +17,7 @@ type apiError struct {
 	Code        string // "code", machine-readable; mostly ""
 	Description string // "error_description", of the OAuth token endpoint alone
 	Header      http.Header
+	Body        any   // in place of the body that is made of the above
 	cause       error // for the log
 }
 

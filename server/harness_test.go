@@ -51,6 +51,7 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 		Store:           db,
 		Version:         "1.2.3-test",
 		MaxBody:         1 << 20,
+		Bounds:          server.DefaultBounds,
 		RecoverEndpoint: true,
 		Log:             slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.Level(-100)})),
 	}

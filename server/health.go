@@ -1,17 +1,29 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
+	"attestd/store"
 	"attestd/web"
 )
 
-// health says that the process answers. It asks nothing of the database.
-func (s *Server) health(c *call) error {
-	return c.json(http.StatusOK, map[string]string{"status": "ok"})
+type health struct {
+	Status string `json:"status"`
 }
 
-func (s *Server) openAPI(c *call) error {
-	c.w.Header().Set("Cache-Control", cacheHour)
-	return c.bytes(http.StatusOK, web.OpenAPI())
+// health says that the process answers. It asks nothing of the database.
+func (s *Server) health(context.Context, store.Caller, none) (health, error) {
+	return health{"ok"}, nil
+}
+
+// document is the API's reference.
+type document struct{ verbatim }
+
+func (document) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
+
+func (d document) writeTo(c *call, status int) error { return c.bytes(status, d.verbatim) }
+
+func (s *Server) openAPI(context.Context, store.Caller, none) (document, error) {
+	return document{web.OpenAPI()}, nil
 }

@@ -1,61 +1,60 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
 	"attestd/store"
 )
 
-func (s *Server) createKey(c *call) error {
-	o, err := c.object()
-	if err != nil {
-		return err
-	}
-	label, err := o.optional("label")
-	if err != nil {
-		return err
-	}
-	if label != nil {
-		if err := checkText("label", *label); err != nil {
-			return err
-		}
-	}
-	k, err := s.Store.CreateKey(c.Context(), c.company, label, c.now)
-	if err != nil {
-		return err
-	}
-	return c.secret(http.StatusCreated, struct {
-		Key       string `json:"key"`
-		CreatedAt string `json:"createdAt"`
-	}{k.Key, k.CreatedAt})
+type createKeyRequest struct {
+	Label *string `json:"label" must:"name"`
 }
 
-func (s *Server) listKeys(c *call) error {
-	found, err := s.Store.Keys(c.Context(), c.company)
-	if err != nil {
-		return err
-	}
-	return c.secret(http.StatusOK, map[string]any{"keys": list(found)})
+type keyCreated struct {
+	Key       string `json:"key"`
+	CreatedAt string `json:"createdAt"`
 }
 
-func (s *Server) deleteKey(c *call) error {
-	err := s.Store.DeleteKey(c.Context(), c.company, c.PathValue("key"))
+func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequest) (keyCreated, error) {
+	k, err := s.Store.CreateKey(ctx, by, r.Label, s.Bounds.Keys)
+	if errors.Is(err, store.ErrTooMany) {
+		return keyCreated{}, tooMany("API keys", s.Bounds.Keys)
+	}
+	return keyCreated{k.Key, k.CreatedAt}, err
+}
+
+func (s *Server) listKeys(ctx context.Context, by store.Caller, _ none) (list[store.APIKey], error) {
+	return list[store.APIKey]{name: "keys", items: s.Store.Keys(ctx, by)}, nil
+}
+
+type deleteKeyRequest struct {
+	Key string `path:"key"`
+}
+
+type deletion struct {
+	Deleted bool `json:"deleted"`
+}
+
+func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequest) (deletion, error) {
+	err := s.Store.DeleteKey(ctx, by, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return fail(http.StatusNotFound, "API key not found")
+		return deletion{}, fail(http.StatusNotFound, "API key not found")
 	case errors.Is(err, store.ErrLastKey):
-		return &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company cannot be deleted; create another one first"}
+		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company cannot be deleted; create another one first"}
 	case err != nil:
-		return err
+		return deletion{}, err
 	}
-	return c.json(http.StatusOK, map[string]bool{"deleted": true})
+	return deletion{true}, nil
 }
 
-// list makes an empty list [] in JSON, never null.
-func list[T any](items []T) []T {
-	if items == nil {
-		return []T{}
-	}
-	return items
+type credentialsRequest struct {
+	MadeBy string `query:"madeBy" must:"fingerprint"`
+}
+
+// listCredentials is an addition to the specification: API keys and OAuth clients without their secrets, and who made each.
+func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[store.Credential], error) {
+	return list[store.Credential]{name: "credentials", items: s.Store.Credentials(ctx, by, r.MadeBy)}, nil
 }

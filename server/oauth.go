@@ -1,8 +1,8 @@
 package server
 
 import (
+	"context"
 	"errors"
-	"mime"
 	"net/http"
 	"net/url"
 	"time"
@@ -12,29 +12,43 @@ import (
 
 const oauthLifetime = time.Hour
 
-func (s *Server) createOAuthClient(c *call) error {
-	client, secret, err := s.Store.CreateOAuthClient(c.Context(), c.company, c.now)
-	if err != nil {
-		return err
-	}
-	return c.secret(http.StatusCreated, struct {
-		ClientID     string `json:"clientId"`
-		ClientSecret string `json:"clientSecret"`
-		CompanyID    string `json:"companyId"`
-		CreatedAt    string `json:"createdAt"`
-	}{client.ID, secret, c.company.ID, client.CreatedAt})
+type clientCreated struct {
+	ClientID     string `json:"clientId"`
+	ClientSecret string `json:"clientSecret"`
+	CompanyID    string `json:"companyId"`
+	CreatedAt    string `json:"createdAt"`
 }
 
-func (s *Server) listOAuthClients(c *call) error {
-	clients, err := s.Store.OAuthClients(c.Context(), c.company)
-	if err != nil {
-		return err
+func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, _ none) (clientCreated, error) {
+	client, secret, err := s.Store.CreateOAuthClient(ctx, by, s.Bounds.Clients)
+	if errors.Is(err, store.ErrTooMany) {
+		return clientCreated{}, tooMany("OAuth clients", s.Bounds.Clients)
 	}
-	return c.json(http.StatusOK, map[string]any{"clients": list(clients)})
+	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }
 
-// oauthToken is the client credentials grant of RFC 6749 §4.4. It speaks the RFC's errors, not the API's.
-func (s *Server) oauthToken(c *call) error {
+func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[store.OAuthClient], error) {
+	return list[store.OAuthClient]{name: "clients", items: s.Store.OAuthClients(ctx, by)}, nil
+}
+
+type deleteClientRequest struct {
+	ClientID string `path:"clientId"`
+}
+
+// deleteOAuthClient is an addition to the specification. All tokens of the client go with it.
+func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
+	_, err := s.Store.DeleteOAuthClient(ctx, by, r.ClientID)
+	if errors.Is(err, store.ErrNotFound) {
+		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
+	}
+	if err != nil {
+		return deletion{}, err
+	}
+	return deletion{true}, nil
+}
+
+// oauthToken is the client credentials grant of RFC 6749 §4.4. It has a door of its own, for it speaks the RFC's errors and not the API's.
+func oauthToken(c *call) error {
 	params, err := c.tokenParams()
 	if err != nil {
 		return err
@@ -46,7 +60,10 @@ func (s *Server) oauthToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	token, err := s.Store.IssueOAuthToken(c.Context(), id, secret, oauthLifetime, c.now)
+	if err := c.settle(); err != nil {
+		return err
+	}
+	token, err := c.s.Store.IssueOAuthToken(c.Context(), id, secret, oauthLifetime, c.caller.At)
 	if errors.Is(err, store.ErrBadClient) {
 		denied := fail(http.StatusUnauthorized, "invalid_client")
 		if basic { // RFC 6749 §5.2: the scheme that was tried must be named
@@ -58,7 +75,7 @@ func (s *Server) oauthToken(c *call) error {
 		return err
 	}
 	c.w.Header().Set("Pragma", "no-cache") // RFC 6749 §5.1
-	return c.secret(http.StatusOK, struct {
+	return c.json(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
@@ -73,38 +90,26 @@ func invalidRequest(why string) *apiError {
 
 // tokenParams reads a form or a JSON object, as the Content-Type says: here it decides, for one body could be read as both.
 func (c *call) tokenParams() (p tokenParams, err error) {
-	kind, _, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
-	if err != nil {
-		kind = ""
-	}
 	raw, err := c.read()
 	if err != nil {
 		return p, err
 	}
-	switch kind {
-	case "application/x-www-form-urlencoded":
-		form, err := url.ParseQuery(string(raw))
-		if err != nil {
-			return p, invalidRequest("the form is malformed")
-		}
-		for name, values := range form {
-			if len(values) > 1 { // RFC 6749 §3.2
-				return p, invalidRequest("a parameter is given more than once: " + name)
-			}
-		}
-		return tokenParams{form.Get("grant_type"), form.Get("client_id"), form.Get("client_secret")}, nil
+	var o object
+	switch mediaType(c.Header) {
+	case formEncoded:
+		o, err = parseForm(raw)
 	case "application/json":
-		o, err := parseObject(raw)
-		if err != nil {
-			return p, invalidRequest(err.Error())
-		}
-		p.grant, _ = o.text("grant_type")
-		p.clientID, _ = o.text("client_id")
-		p.clientSecret, _ = o.text("client_secret")
-		return p, nil
+		o, err = parseBody(raw)
 	default:
-		return p, invalidRequest("Content-Type must be application/x-www-form-urlencoded or application/json")
+		return p, invalidRequest("Content-Type must be " + formEncoded + " or application/json")
 	}
+	if err != nil {
+		return p, invalidRequest(err.Error())
+	}
+	p.grant, _ = asText(o["grant_type"])
+	p.clientID, _ = asText(o["client_id"])
+	p.clientSecret, _ = asText(o["client_secret"])
+	return p, nil
 }
 
 // clientCredentials takes the client's ID and secret from the body or from HTTP Basic, never from both.

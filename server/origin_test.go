@@ -1,47 +1,56 @@
 package server
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"testing"
 )
 
-func TestOwnOrigin(t *testing.T) {
+// A page is ours by what the server knows of itself, never by what the request says: that Origin equals Host proves nothing, for a page of
+// a stranger can be served under a name that is bound to our address afterwards.
+func TestCheckOrigin(t *testing.T) {
 	t.Parallel()
+	s := New(Config{BaseURL: "https://attest.example.com/", AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}})
 	for _, tt := range []struct {
 		origins []string
 		host    string
-		proto   string // X-Forwarded-Proto
 		want    bool
 	}{
-		{nil, "a.example", "", true},
-		{[]string{"http://a.example"}, "a.example", "", true},
-		{[]string{"http://A.example"}, "a.EXAMPLE", "", true},
-		{[]string{"http://a.example:8080"}, "a.example:8080", "", true},
-		{[]string{"http://[::1]:8080"}, "[::1]:8080", "", true},
-		{[]string{"https://a.example"}, "a.example", "https", true},
-		{[]string{"https://a.example"}, "a.example", "", true}, // TLS ends at a proxy that says nothing
-		{[]string{"https://a.example"}, "a.example:443", "https", true},
-		{[]string{"http://a.example"}, "a.example:80", "", true},
-		{[]string{"http://a.example"}, "a.example", "https", false}, // anyone on the way could have written that page
-		{[]string{"http://b.example"}, "a.example", "", false},
-		{[]string{"http://a.example.b.example"}, "a.example", "", false},
-		{[]string{"http://a.example:8081"}, "a.example:8080", "", false},
-		{[]string{"http://a.example:443"}, "a.example", "", false},
-		{[]string{"http://a.example", "http://b.example"}, "a.example", "", false},
-		{[]string{"null"}, "a.example", "", false},
-		{[]string{""}, "", "", false},
-		{[]string{"http://"}, "", "", false},
-		{[]string{"ftp://a.example"}, "a.example", "", false},
-		{[]string{"http://a.example/"}, "a.example", "", false},
-		{[]string{"http://b.example@a.example"}, "a.example", "", false},
-		{[]string{"chrome-extension://a.example"}, "a.example", "", false},
+		{nil, "anything.example", true}, // no browser
+		{[]string{"http://127.0.0.1:8080"}, "127.0.0.1:8080", true},
+		{[]string{"http://127.9.9.9:8080"}, "x", true},
+		{[]string{"http://localhost:8080"}, "127.0.0.1:8080", true},
+		{[]string{"http://LOCALHOST:8080"}, "127.0.0.1:8080", true},
+		{[]string{"http://[::1]:8080"}, "[::1]:8080", true},
+		{[]string{"https://attest.example.com"}, "10.0.0.1", true},
+		{[]string{"https://pages.example.com"}, "10.0.0.1", true},
+		{[]string{"http://a.example:8081"}, "10.0.0.1", true},
+
+		{[]string{"http://a.example:8080"}, "a.example:8080", false}, // a rebound name
+		{[]string{"http://localhost.a.example:8080"}, "localhost.a.example:8080", false},
+		{[]string{"http://127.0.0.1:8081"}, "127.0.0.1:8080", false}, // another server of this machine
+		{[]string{"http://127.0.0.1"}, "127.0.0.1:8080", false},
+		{[]string{"http://localhost:08080"}, "127.0.0.1:8080", false},
+		{[]string{"https://127.0.0.1:8080"}, "127.0.0.1:8080", false}, // we speak plain HTTP
+		{[]string{"http://attest.example.com"}, "attest.example.com", false},
+		{[]string{"https://attest.example.com:444"}, "attest.example.com", false},
+		{[]string{"https://attest.example.com.evil.example"}, "attest.example.com", false},
+		{[]string{"http://127.0.0.1:8080", "http://127.0.0.1:8080"}, "127.0.0.1:8080", false},
+		{[]string{"http://user@127.0.0.1:8080"}, "127.0.0.1:8080", false},
+		{[]string{"http://127.0.0.1:8080/"}, "127.0.0.1:8080", false},
+		{[]string{"null"}, "127.0.0.1:8080", false},
+		{[]string{""}, "127.0.0.1:8080", false},
+		{[]string{"http://"}, "", false},
+		{[]string{"chrome-extension://localhost:8080"}, "localhost:8080", false},
 	} {
-		r := &http.Request{Host: tt.host, Header: http.Header{"Origin": tt.origins, "X-Forwarded-Proto": {tt.proto}}}
-		if len(tt.origins) == 0 {
-			r.Header.Del("Origin")
+		local := context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}))
+		r := (&http.Request{Host: tt.host, Header: http.Header{}}).WithContext(local)
+		if tt.origins != nil {
+			r.Header["Origin"] = tt.origins
 		}
-		if got := ownOrigin(r); got != tt.want {
-			t.Errorf("Origin %q, Host %q, proto %q: %v", tt.origins, tt.host, tt.proto, got)
+		if err := s.checkOrigin(r); (err == nil) != tt.want {
+			t.Errorf("Origin %q, Host %q: %v", tt.origins, tt.host, err)
 		}
 	}
 }

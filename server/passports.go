@@ -1,16 +1,23 @@
 package server
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/store"
 )
+
+type issuePassportRequest struct {
+	AgentID string   `path:"agentId"`
+	Scopes  []string `json:"scopes" must:"scopes"`
+	TTL     int64    `json:"ttl" must:"number 1..86400" default:"3600"`
+}
 
 var defaultScopes = []string{"tool:*", "attest:write"}
 
@@ -28,11 +35,11 @@ type passportBody struct {
 	RotatedFrom     string   `json:"rotatedFrom,omitempty"`
 }
 
-func newPassportBody(c *call, token string, p cred.PassportClaims) passportBody {
+func newPassportBody(by store.Caller, token string, p cred.PassportClaims) passportBody {
 	return passportBody{
 		AgentID: p.AgentID, SPIFFEID: p.Subject, Org: p.Org, OrgSPIFFEID: p.OrgSPIFFEID,
 		Scopes: p.Scopes, DelegationChain: p.DelegationChain,
-		Passport: token, ExpiresIn: p.ExpiresAt - p.IssuedAt, CAPublicKey: c.company.Issuer.Public.PEM,
+		Passport: token, ExpiresIn: p.ExpiresAt - p.IssuedAt, CAPublicKey: by.Company.Issuer.Public.PEM,
 	}
 }
 
@@ -41,117 +48,83 @@ func recorded(p cred.PassportClaims) store.Passport {
 	return store.Passport{JTI: p.ID, AgentID: p.AgentID, Scopes: p.Scopes, IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt}
 }
 
-func (s *Server) issuePassport(c *call) error {
-	o, err := c.object()
+func (s *Server) issuePassport(ctx context.Context, by store.Caller, r issuePassportRequest) (passportBody, error) {
+	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
+		return passportBody{}, agentError(r.AgentID, err)
+	}
+	if r.Scopes == nil {
+		r.Scopes = defaultScopes
+	}
+	token, claims, err := by.Company.Issuer.Passport(r.AgentID, r.Scopes, nil, time.Duration(r.TTL)*time.Second, by.At)
 	if err != nil {
-		return err
+		return passportBody{}, refusedToken("scopes", err)
 	}
-	scopes, err := o.scopes()
-	if err != nil {
-		return err
+	if err := s.Store.RecordPassport(ctx, by, recorded(claims)); err != nil {
+		return passportBody{}, agentError(r.AgentID, err)
 	}
-	ttl, err := o.ttl()
-	if err != nil {
-		return err
-	}
-	agent, err := c.agent()
-	if err != nil {
-		return err
-	}
-	token, claims, err := c.company.Issuer.Passport(agent.ID, scopes, nil, ttl, c.now)
-	if err != nil {
-		return refusedToken("scopes", err)
-	}
-	if err := s.Store.RecordPassport(c.Context(), c.company, recorded(claims)); err != nil {
-		return err
-	}
-	return c.secret(http.StatusCreated, newPassportBody(c, token, claims))
+	return newPassportBody(by, token, claims), nil
 }
 
-func (o object) scopes() ([]string, error) {
-	if !o.has("scopes") {
-		return defaultScopes, nil
-	}
-	var scopes []*string // pointers, for null is no string
-	if json.Unmarshal(o["scopes"], &scopes) != nil {
-		return nil, fail(http.StatusBadRequest, "Invalid field: scopes must be an array of strings")
-	}
-	given := make([]string, len(scopes))
-	for i, scope := range scopes {
-		if scope == nil {
-			return nil, fail(http.StatusBadRequest, "Invalid field: scopes must be an array of strings")
-		}
-		given[i] = *scope
-	}
-	if err := cred.CheckScopes(given); err != nil {
-		return nil, fail(http.StatusBadRequest, "Invalid field: scopes: "+err.Error())
-	}
-	return given, nil
+type verifyPassportRequest struct {
+	Passport jsontext.Value `json:"passport"`
+	Tool     jsontext.Value `json:"tool"`
 }
 
-func (o object) ttl() (time.Duration, error) {
-	if !o.has("ttl") {
-		return cred.DefaultPassportTTL, nil
-	}
-	var seconds float64 // 60.0 and 6e1 are the integer 60 in JSON
-	most := cred.MaxPassportTTL.Seconds()
-	if o["ttl"].Kind() != '0' || json.Unmarshal(o["ttl"], &seconds) != nil ||
-		seconds < 1 || seconds > most || seconds != float64(int(seconds)) {
-		return 0, fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: ttl must be a whole number of seconds from 1 to %d", int(most)))
-	}
-	return time.Duration(seconds) * time.Second, nil
+type passportVerified struct {
+	Valid        bool                `json:"valid"`
+	Claims       cred.PassportClaims `json:"claims"`
+	ScopeGranted string              `json:"scopeGranted"`
+	Receipt      receipt             `json:"receipt"`
 }
 
-// invalidPassport is the answer to a passport that does not verify.
-type invalidPassport struct {
-	Valid bool   `json:"valid"`
-	Error string `json:"error"`
-	Code  string `json:"code"`
-}
-
-func (s *Server) verifyPassport(c *call) error {
-	o, err := c.object()
-	if err != nil {
-		return err
+// verifyPassport answers every reason to refuse a passport in one form, what is wrong with the request included.
+func (s *Server) verifyPassport(ctx context.Context, by store.Caller, r verifyPassportRequest) (passportVerified, error) {
+	token, _ := asText(r.Passport)
+	tool, given := asText(r.Tool)
+	if !given && !isAbsent(r.Tool) {
+		return passportVerified{}, invalidPassport(cred.CodeVerificationError, "tool must be a non-empty string")
 	}
-	token, _ := o.text("passport")
-	tool, err := o.optional("tool")
-	if err != nil || tool != nil && *tool == "" {
-		return c.json(http.StatusBadRequest, invalidPassport{Error: "tool must be a non-empty string", Code: cred.CodeVerificationError})
+	claims, err := by.Company.Issuer.CheckPassport(token, by.At)
+	var asked *string
+	if given {
+		asked = &tool
 	}
-	claims, err := c.company.Issuer.CheckPassport(token, c.now)
 	var scope string
 	if err == nil {
-		scope, err = claims.Grant(tool)
+		scope, err = claims.Grant(asked)
 	}
 	if err == nil {
-		err = c.inForce(claims)
+		err = s.inForce(ctx, by, claims)
 	}
 	var refused *cred.Error
 	switch {
 	case errors.As(err, &refused):
-		return c.json(http.StatusBadRequest, invalidPassport{Error: refused.Message, Code: refused.Code})
+		return passportVerified{}, invalidPassport(refused.Code, refused.Message)
 	case err != nil:
-		return err
+		return passportVerified{}, err
 	}
-	return c.json(http.StatusOK, struct {
-		Valid        bool                `json:"valid"`
-		Claims       cred.PassportClaims `json:"claims"`
-		ScopeGranted string              `json:"scopeGranted"`
-		Receipt      receipt             `json:"receipt"`
-	}{true, claims, scope, s.receipt(c, claims, tool, scope)})
+	return passportVerified{true, claims, scope, s.receipt(by, claims, asked, scope)}, nil
+}
+
+// invalidPassport is the answer to a passport that does not verify.
+func invalidPassport(code, message string) error {
+	return &apiError{Status: http.StatusBadRequest, Message: message, Body: struct {
+		Valid bool   `json:"valid"`
+		Error string `json:"error"`
+		Code  string `json:"code"`
+	}{false, message, code}}
 }
 
 // inForce refuses a passport that is revoked, or that this company has no record of having issued: it may have been
 // issued after the backup that was restored, and revoked too.
-func (c *call) inForce(p cred.PassportClaims) error {
-	issued, err := c.s.Store.Passport(c.Context(), c.company, p.ID, c.now)
+func (s *Server) inForce(ctx context.Context, by store.Caller, p cred.PassportClaims) error {
+	revoked, err := s.Store.PassportRevoked(ctx, by, p.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &cred.Error{Code: cred.CodeVerificationError, Message: "Passport is not known to have been issued"}
 	case err != nil:
 		return err
-	case issued.RevokedAt != "":
+	case revoked:
 		return &cred.Error{Code: cred.CodePassportRevoked, Message: "Passport has been revoked"}
 	}
 	return nil
@@ -176,18 +149,53 @@ type receipt struct {
 	Verifier          string   `json:"verifier"`
 }
 
-func (s *Server) receipt(c *call, p cred.PassportClaims, tool *string, scope string) receipt {
+func (s *Server) receipt(by store.Caller, p cred.PassportClaims, tool *string, scope string) receipt {
 	checked := "(not checked)"
 	if tool != nil {
 		checked = *tool
 	}
 	return receipt{
-		V: 1, Type: c.company.Issuer.Domain.ReceiptType(), PassportID: p.ID,
+		V: 1, Type: by.Company.Issuer.Domain.ReceiptType(), PassportID: p.ID,
 		AgentID: p.AgentID, AgentSPIFFEID: p.Subject, Org: p.Org, OrgSPIFFEID: p.OrgSPIFFEID,
 		Tool: checked, ScopeGranted: scope, DelegationChain: p.DelegationChain, IssuedBy: p.Issuer,
 		PassportIssuedAt: unixTime(p.IssuedAt), PassportExpiresAt: unixTime(p.ExpiresAt),
-		VerifiedAt: chain.FormatTime(c.now), Verifier: "attestd/" + s.Version,
+		VerifiedAt: chain.FormatTime(by.At), Verifier: "attestd/" + s.Version,
 	}
 }
 
 func unixTime(seconds int64) string { return chain.FormatTime(time.Unix(seconds, 0)) }
+
+type passportItem struct {
+	JTI       string   `json:"jti"`
+	AgentID   string   `json:"agentId"`
+	Scopes    []string `json:"scopes"`
+	IssuedAt  string   `json:"issuedAt"`
+	ExpiresAt string   `json:"expiresAt"`
+	Status    string   `json:"status"`
+	RevokedAt string   `json:"revokedAt,omitempty"`
+	Reason    *string  `json:"reason,omitempty"`
+
+	cursor string
+}
+
+// listPassports is an addition to the specification: a page of issued passports, the newest first.
+func (s *Server) listPassports(ctx context.Context, by store.Caller, r pageRequest) (list[passportItem], error) {
+	found, err := s.Store.Passports(ctx, by, r.Cursor)
+	if err != nil {
+		return list[passportItem]{}, fail(http.StatusBadRequest, "Invalid query parameter: cursor must be the next of an earlier page")
+	}
+	show := func(p store.Passport) passportItem {
+		status := "valid"
+		switch {
+		case p.RevokedAt != "":
+			status = "revoked"
+		case p.ExpiresAt <= by.At.Unix():
+			status = "expired"
+		}
+		return passportItem{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), status, p.RevokedAt, p.Reason, p.Cursor()}
+	}
+	return list[passportItem]{
+		name: "passports", items: mapped(found, show),
+		most: r.Limit, next: func(p passportItem) string { return p.cursor },
+	}, nil
+}

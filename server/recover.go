@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,31 +12,50 @@ import (
 	"attestd/store"
 )
 
-// recoverKey gives the first API key of a company to a caller on this very machine.
-func (s *Server) recoverKey(c *call) error {
-	if !s.RecoverEndpoint || !local(c.Request) {
-		return fail(http.StatusForbidden, "Forbidden: only for callers on this machine that come without a proxy; or use: attestd recover-key")
+type recoverKeyRequest struct {
+	CompanyID string `json:"companyId" must:"string"`
+}
+
+// recoverKey gives the first API key of a company. It stands behind localOnly.
+func (s *Server) recoverKey(ctx context.Context, _ store.Caller, r recoverKeyRequest) (store.APIKey, error) {
+	if cred.CheckSegment(r.CompanyID) != nil {
+		return store.APIKey{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
 	}
-	o, err := c.object()
-	if err != nil {
-		return err
-	}
-	id, ok := o.text("companyId")
-	if !ok || cred.CheckSegment(id) != nil {
-		return fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
-	}
-	first, err := s.Store.FirstKey(c.Context(), id)
+	first, err := s.Store.FirstKey(ctx, r.CompanyID)
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(http.StatusNotFound, "No API keys found for company: "+id)
+		err = fail(http.StatusNotFound, "No API keys found for company: "+r.CompanyID)
 	}
-	if err != nil {
-		return err
+	return first, err
+}
+
+// localOnly lets a request to h only when its caller is on this very machine and may as well read the file. It says why not.
+func localOnly(h handler) handler {
+	return func(c *call) error {
+		if why := c.s.notLocal(c.Request); why != "" {
+			return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
+		}
+		return h(c)
 	}
-	return c.secret(http.StatusOK, first)
+}
+
+// notLocal says why a request is not to be believed to come from this machine and from whoever owns the server; "" when it is. No single
+// sign suffices, for a proxy, a tunnel or a web page can be made to look like any of them.
+func (s *Server) notLocal(r *http.Request) string {
+	switch {
+	case !s.RecoverEndpoint:
+		return "this endpoint is switched off"
+	case !s.loopback || s.BaseURL != "" || len(s.TrustedProxies) > 0:
+		return "this endpoint is off where the server listens on more than loopback, or --base-url or --trusted-proxies is set"
+	case !local(r):
+		return "only for callers on this machine that come without a proxy"
+	case !sameUser(r):
+		return "only for processes of root or of the server's own user"
+	}
+	return ""
 }
 
 // local says whether a request comes from this machine and not through a proxy on it. A proxy shows itself by a forwarding
-// header, by a Host that is not loopback, or, in its most silent default form, by HTTP/1.0. A web page shows itself by Origin.
+// header, by a Host that is not loopback, or, in an old default form, by HTTP/1.0. A web page shows itself by Origin.
 func local(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) || !loopbackHost(r.Host) {
@@ -57,4 +77,10 @@ func loopbackHost(host string) bool {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// isLoopback says whether a listener is reached from this machine alone.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }

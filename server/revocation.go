@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,11 @@ import (
 	"attestd/store"
 )
 
+type revokePassportRequest struct {
+	JTI    string  `path:"jti"`
+	Reason *string `json:"reason" must:"text"`
+}
+
 // revocation is the revocation record of the specification.
 type revocation struct {
 	JTI       string  `json:"jti"`
@@ -19,81 +25,25 @@ type revocation struct {
 	Reason    *string `json:"reason,omitempty"`
 }
 
-func (s *Server) revokePassport(c *call) error {
-	jti := strings.TrimSpace(c.PathValue("jti"))
+func newRevocation(p store.Passport) revocation { return revocation{p.JTI, p.RevokedAt, p.Reason} }
+
+func (s *Server) revokePassport(ctx context.Context, by store.Caller, r revokePassportRequest) (revocation, error) {
+	jti := strings.TrimSpace(r.JTI)
 	if jti == "" {
-		return fail(http.StatusBadRequest, "Missing passport ID")
+		return revocation{}, fail(http.StatusBadRequest, "Missing passport ID")
 	}
-	o, err := c.object()
-	if err != nil {
-		return err
-	}
-	reason, err := o.optional("reason")
-	if err != nil {
-		return err
-	}
-	p, err := s.Store.RevokePassport(c.Context(), c.company, jti, reason, c.now)
+	p, err := s.Store.RevokePassport(ctx, by, jti, r.Reason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return &apiError{Status: http.StatusNotFound, Message: "Passport not found: this company has issued none with that ID", Code: "PASSPORT_NOT_FOUND"}
+		return revocation{}, &apiError{Status: http.StatusNotFound, Message: "Passport not found: this company has issued none with that ID", Code: "PASSPORT_NOT_FOUND"}
 	case errors.Is(err, store.ErrRevoked):
-		return fail(http.StatusConflict, "Passport is already revoked")
-	case err != nil:
-		return err
+		return revocation{}, fail(http.StatusConflict, "Passport is already revoked")
 	}
-	return c.json(http.StatusOK, revocation{p.JTI, p.RevokedAt, p.Reason})
+	return newRevocation(p), err
 }
 
-func (s *Server) revokedPassports(c *call) error {
-	found, err := s.Store.RevokedPassports(c.Context(), c.company)
-	if err != nil {
-		return err
-	}
-	revoked := make([]revocation, len(found))
-	for i, p := range found {
-		revoked[i] = revocation{p.JTI, p.RevokedAt, p.Reason}
-	}
-	return c.json(http.StatusOK, map[string]any{"revoked": revoked})
-}
-
-// listPassports is an addition to the specification: a page of issued passports, the newest first.
-func (s *Server) listPassports(c *call) error {
-	limit, err := c.number("limit", 100, 1, 1000)
-	if err != nil {
-		return err
-	}
-	found, next, err := s.Store.Passports(c.Context(), c.company, c.query("cursor"), int(limit))
-	if errors.Is(err, store.ErrNotFound) {
-		return fail(http.StatusBadRequest, "Invalid query parameter: cursor must be the next of an earlier page")
-	}
-	if err != nil {
-		return err
-	}
-	type item struct {
-		JTI       string   `json:"jti"`
-		AgentID   string   `json:"agentId"`
-		Scopes    []string `json:"scopes"`
-		IssuedAt  string   `json:"issuedAt"`
-		ExpiresAt string   `json:"expiresAt"`
-		Status    string   `json:"status"`
-		RevokedAt string   `json:"revokedAt,omitempty"`
-		Reason    *string  `json:"reason,omitempty"`
-	}
-	page := struct {
-		Passports []item `json:"passports"`
-		Next      string `json:"next,omitempty"`
-	}{make([]item, len(found)), next}
-	for i, p := range found {
-		status := "valid"
-		switch {
-		case p.RevokedAt != "":
-			status = "revoked"
-		case p.ExpiresAt <= c.now.Unix():
-			status = "expired"
-		}
-		page.Passports[i] = item{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), status, p.RevokedAt, p.Reason}
-	}
-	return c.json(http.StatusOK, page)
+func (s *Server) revokedPassports(ctx context.Context, by store.Caller, _ none) (list[revocation], error) {
+	return list[revocation]{name: "revoked", items: mapped(s.Store.RevokedPassports(ctx, by), newRevocation)}, nil
 }
 
 // status is what an OCSP answer says. Its signature covers the canonical form of exactly these members.
@@ -106,39 +56,48 @@ type status struct {
 	Reason    *string `json:"reason,omitempty"`
 }
 
-// ocsp answers with a signed status, which is never "valid" for what this company has not issued.
-func (s *Server) ocsp(c *call) error {
-	st := status{JTI: c.PathValue("jti"), CompanyID: c.company.ID, Status: "valid", CheckedAt: chain.FormatTime(c.now)}
-	caching := "public, max-age=300"
-	p, err := s.Store.Passport(c.Context(), c.company, st.JTI, c.now)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		st.Status, caching = "unknown", "no-store"
-	case err != nil:
-		return err
-	case p.RevokedAt != "":
-		st.Status, st.RevokedAt, st.Reason = "revoked", p.RevokedAt, p.Reason
-	}
-	signature, err := c.signStatus(st)
-	if err != nil {
-		return err
-	}
-	c.w.Header().Set("Cache-Control", caching)
-	return c.json(http.StatusOK, struct {
-		status
-		CAPublicKey string `json:"caPublicKey"`
-		Signature   string `json:"signature"`
-	}{st, c.company.Issuer.Public.PEM, signature})
+type ocspRequest struct {
+	JTI string `path:"jti"`
 }
 
-func (c *call) signStatus(st status) (string, error) {
+type ocspAnswer struct {
+	status
+	CAPublicKey string `json:"caPublicKey"`
+	Signature   string `json:"signature"`
+}
+
+// setHeader lets caches keep the status as long as the specification says, and none of them for another credential: who may ask is
+// decided by it. A status that is unknown may change at any moment.
+func (a ocspAnswer) setHeader(h http.Header) {
+	if a.Status != "unknown" {
+		h.Set("Cache-Control", "public, max-age=300")
+		h.Set("Vary", "Authorization")
+	}
+}
+
+// ocsp answers with a signed status, which is never "valid" for what this company has not issued.
+func (s *Server) ocsp(ctx context.Context, by store.Caller, r ocspRequest) (ocspAnswer, error) {
+	st := status{JTI: r.JTI, CompanyID: by.Company.ID, Status: "valid", CheckedAt: chain.FormatTime(by.At)}
+	revoked, err := s.Store.PassportRevoked(ctx, by, r.JTI)
+	if revoked {
+		var p store.Passport
+		p, err = s.Store.Passport(ctx, by, r.JTI)
+		st.Status, st.RevokedAt, st.Reason = "revoked", p.RevokedAt, p.Reason
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		st.Status, err = "unknown", nil
+	}
+	if err != nil {
+		return ocspAnswer{}, err
+	}
 	plain, err := json.Marshal(st)
 	if err != nil {
-		return "", err
+		return ocspAnswer{}, err
 	}
 	canonical, err := jcs.Append(nil, plain, maxDepth)
 	if err != nil {
-		return "", err
+		return ocspAnswer{}, err
 	}
-	return c.company.Issuer.Sign(sha256.Sum256(canonical)), nil
+	issuer := by.Company.Issuer
+	return ocspAnswer{st, issuer.Public.PEM, issuer.Sign(sha256.Sum256(canonical))}, nil
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -9,54 +11,53 @@ import (
 	"attestd/store"
 )
 
-// rotatePassport revokes the presented passport and issues one like it. The agent is looked up before the passport is
-// judged, so that every row of the specification's error table can be reached.
-func (s *Server) rotatePassport(c *call) error {
-	presented := c.passportHeader()
-	if presented == "" {
-		return fail(http.StatusBadRequest, "Missing "+c.company.Issuer.Domain.PassportHeader()+" passport header")
-	}
-	agent, err := c.agent()
-	if err != nil {
-		return err
-	}
-	old, err := c.ownPassport(presented, agent.ID)
-	if err != nil {
-		return err
-	}
-	ttl := time.Duration(old.ExpiresAt-old.IssuedAt) * time.Second
-	token, next, err := c.company.Issuer.Passport(agent.ID, old.Scopes, old.DelegationChain, ttl, c.now)
-	if err != nil {
-		return refusedToken("passport", err)
-	}
-	err = s.Store.RotatePassport(c.Context(), c.company, old.ID, recorded(next), c.now)
-	switch {
-	case errors.Is(err, store.ErrRevoked):
-		return &apiError{Status: http.StatusConflict, Message: "Passport has already been revoked", Code: cred.CodePassportRevoked}
-	case errors.Is(err, store.ErrNotFound):
-		return &apiError{Status: http.StatusUnauthorized, Message: "Passport is not known to have been issued", Code: cred.CodeVerificationError}
-	case err != nil:
-		return err
-	}
-	body := newPassportBody(c, token, next)
-	body.RotatedFrom = old.ID
-	return c.secret(http.StatusOK, body)
+type rotatePassportRequest struct {
+	AgentID string `path:"agentId"`
+	*http.Request
 }
 
-// passportHeader returns the passport that comes under the service's name, or under the product's own, which is always accepted.
-func (c *call) passportHeader() string {
-	if token := c.Header.Get(c.company.Issuer.Domain.PassportHeader()); token != "" {
-		return token
+// rotatePassport revokes the presented passport and issues one like it. The passport is judged before the agent is looked up: what it is
+// worth is said in the order of the specification's error table, and nothing of the agent to whoever holds none.
+func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePassportRequest) (passportBody, error) {
+	issuer := by.Company.Issuer
+	// Under the service's name, or under the product's own, which is always accepted.
+	header := issuer.Domain.PassportHeader()
+	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
+	if presented == "" {
+		return passportBody{}, fail(http.StatusBadRequest, "Missing "+header+" passport header")
 	}
-	return c.Header.Get("Attestd-Passport")
+	old, err := s.ownPassport(ctx, by, presented, r.AgentID)
+	if err != nil {
+		return passportBody{}, err
+	}
+	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
+		return passportBody{}, agentError(r.AgentID, err)
+	}
+	ttl := time.Duration(old.ExpiresAt-old.IssuedAt) * time.Second
+	token, next, err := issuer.Passport(r.AgentID, old.Scopes, old.DelegationChain, ttl, by.At)
+	if err != nil {
+		return passportBody{}, refusedToken("passport", err)
+	}
+	err = s.Store.RotatePassport(ctx, by, old.ID, recorded(next))
+	switch {
+	case errors.Is(err, store.ErrRevoked):
+		return passportBody{}, &apiError{Status: http.StatusConflict, Message: "Passport has already been revoked", Code: cred.CodePassportRevoked}
+	case errors.Is(err, store.ErrNotFound):
+		return passportBody{}, &apiError{Status: http.StatusUnauthorized, Message: "Passport is not known to have been issued", Code: cred.CodeVerificationError}
+	case err != nil:
+		return passportBody{}, agentError(r.AgentID, err)
+	}
+	answer := newPassportBody(by, token, next)
+	answer.RotatedFrom = old.ID
+	return answer, nil
 }
 
 // ownPassport checks a passport and that it is the agent's and the company's own.
-func (c *call) ownPassport(token, agentID string) (cred.PassportClaims, error) {
-	claims, err := c.company.Issuer.CheckPassport(token, c.now)
+func (s *Server) ownPassport(ctx context.Context, by store.Caller, token, agentID string) (cred.PassportClaims, error) {
+	claims, err := by.Company.Issuer.CheckPassport(token, by.At)
 	var refused *cred.Error
 	if errors.As(err, &refused) {
-		if refused.Code == cred.CodeSignatureInvalid && c.foreignPassport(token) {
+		if refused.Code == cred.CodeSignatureInvalid && s.isOfAnotherCompany(ctx, by, token) {
 			return claims, fail(http.StatusForbidden, "Passport was not issued by the authenticated company")
 		}
 		return claims, &apiError{Status: http.StatusUnauthorized, Message: refused.Message, Code: refused.Code}
@@ -64,22 +65,22 @@ func (c *call) ownPassport(token, agentID string) (cred.PassportClaims, error) {
 	if err != nil {
 		return claims, err
 	}
-	if claims.Subject != c.company.Issuer.AgentID(agentID) || claims.AgentID != agentID {
+	if claims.AgentID != agentID { // which is the agent of its subject, or the passport would not have passed
 		return claims, fail(http.StatusForbidden, "Passport does not belong to the specified agent")
 	}
 	return claims, nil
 }
 
-// foreignPassport says whether a passport that is not ours verifies under the key of the local company that it names.
-func (c *call) foreignPassport(token string) bool {
-	org, ok := c.company.Issuer.Domain.UnverifiedOrg(token)
-	if !ok || org == c.company.ID {
+// isOfAnotherCompany says whether a passport that is not ours verifies under the key of the local company that it names.
+func (s *Server) isOfAnotherCompany(ctx context.Context, by store.Caller, token string) bool {
+	org, ok := by.Company.Issuer.Domain.UnverifiedOrg(token)
+	if !ok || org == by.Company.ID {
 		return false
 	}
-	other, err := c.s.Store.Company(c.Context(), org)
+	other, err := s.Store.Company(ctx, org)
 	if err != nil {
 		return false
 	}
-	_, err = other.Issuer.CheckPassport(token, c.now)
+	_, err = other.Issuer.CheckPassport(token, by.At)
 	return err == nil
 }

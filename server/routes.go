@@ -21,45 +21,49 @@ const public, key = false, true
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
-	{"POST", "/v1/companies", public, limit.Standard, (*Server).createCompany},
-	{"POST", "/v1/setup", public, limit.Sensitive, (*Server).createCompany},
-	{"GET", "/v1/company", key, limit.Standard, (*Server).getCompany},
-	{"POST", "/v1/companies/svid", key, limit.Standard, (*Server).companySVID},
-	{"POST", "/v1/recover-key", public, limit.Standard, (*Server).recoverKey},
+	{"POST", "/v1/companies", public, limit.Standard, endpoint(201, (*Server).createCompany)},
+	{"POST", "/v1/setup", public, limit.Sensitive, endpoint(201, (*Server).createCompany)},
+	{"GET", "/v1/company", key, limit.Standard, endpoint(200, (*Server).getCompany)},
+	{"POST", "/v1/companies/svid", key, limit.Standard, endpoint(200, (*Server).companySVID)},
+	{"POST", "/v1/recover-key", public, limit.Standard, localOnly(endpoint(200, (*Server).recoverKey))},
 
-	{"POST", "/v1/agents/register", key, limit.Standard, (*Server).registerAgent},
-	{"GET", "/v1/agents", key, limit.Standard, (*Server).listAgents},
-	{"GET", "/v1/agents/{agentId}", key, limit.Standard, (*Server).getAgent},
-	{"GET", "/v1/agents/{agentId}/svid", key, limit.Standard, (*Server).agentSVID},
+	{"POST", "/v1/agents/register", key, limit.Standard, endpoint(201, (*Server).registerAgent)},
+	{"GET", "/v1/agents", key, limit.Standard, endpoint(200, (*Server).listAgents)},
+	{"GET", "/v1/agents/{agentId}", key, limit.Standard, endpoint(200, (*Server).getAgent)},
+	{"POST", "/v1/agents/{agentId}/disable", key, limit.Standard, endpoint(200, (*Server).disableAgent)},
+	{"POST", "/v1/agents/{agentId}/enable", key, limit.Standard, endpoint(200, (*Server).enableAgent)},
+	{"GET", "/v1/agents/{agentId}/svid", key, limit.Standard, endpoint(200, (*Server).agentSVID)},
 
-	{"POST", "/v1/keys", key, limit.Standard, (*Server).createKey},
-	{"GET", "/v1/keys", key, limit.Standard, (*Server).listKeys},
-	{"DELETE", "/v1/keys/{key}", key, limit.Standard, (*Server).deleteKey},
-	{"POST", "/v1/oauth/clients", key, limit.Standard, (*Server).createOAuthClient},
-	{"GET", "/v1/oauth/clients", key, limit.Standard, (*Server).listOAuthClients},
-	{"POST", "/v1/oauth/token", public, limit.Sensitive, (*Server).oauthToken},
+	{"POST", "/v1/keys", key, limit.Standard, endpoint(201, (*Server).createKey)},
+	{"GET", "/v1/keys", key, limit.Standard, endpoint(200, (*Server).listKeys)},
+	{"DELETE", "/v1/keys/{key}", key, limit.Standard, endpoint(200, (*Server).deleteKey)},
+	{"POST", "/v1/oauth/clients", key, limit.Standard, endpoint(201, (*Server).createOAuthClient)},
+	{"GET", "/v1/oauth/clients", key, limit.Standard, endpoint(200, (*Server).listOAuthClients)},
+	{"DELETE", "/v1/oauth/clients/{clientId}", key, limit.Standard, endpoint(200, (*Server).deleteOAuthClient)},
+	{"GET", "/v1/credentials", key, limit.Standard, endpoint(200, (*Server).listCredentials)},
+	{"POST", "/v1/oauth/token", public, limit.Sensitive, oauthToken},
 
-	{"POST", "/v1/attest", key, limit.Attest, (*Server).attest},
-	{"GET", "/v1/chain", key, limit.Standard, (*Server).readChain},
-	{"GET", "/v1/verify", key, limit.Standard, (*Server).verifyChain},
-	{"GET", "/v1/proof/{index}", key, limit.Standard, (*Server).prove},
+	{"POST", "/v1/attest", key, limit.Attest, endpoint(201, (*Server).attest)},
+	{"GET", "/v1/chain", key, limit.Standard, endpoint(200, (*Server).readChain)},
+	{"GET", "/v1/verify", key, limit.Standard, endpoint(200, (*Server).verifyChain)},
+	{"GET", "/v1/proof/{index}", key, limit.Standard, endpoint(200, (*Server).prove)},
 
-	{"POST", "/v1/token-exchange", key, limit.Standard, (*Server).delegate},
-	{"POST", "/v1/token/exchange", key, limit.Standard, (*Server).exchangeTokens},
+	{"POST", "/v1/token-exchange", key, limit.Standard, endpoint(201, (*Server).delegate)},
+	{"POST", "/v1/token/exchange", key, limit.Standard, endpoint(200, (*Server).exchangeTokens)},
 
-	{"POST", "/v1/agents/{agentId}/passport", key, limit.Standard, (*Server).issuePassport},
-	{"POST", "/v1/agents/{agentId}/passport/rotate", key, limit.Standard, (*Server).rotatePassport},
-	{"POST", "/v1/passport/verify", key, limit.Standard, (*Server).verifyPassport},
-	{"GET", "/v1/passports", key, limit.Standard, (*Server).listPassports},
-	{"POST", "/v1/passports/{jti}/revoke", key, limit.Standard, (*Server).revokePassport},
-	{"GET", "/v1/passports/revoked", key, limit.Standard, (*Server).revokedPassports},
-	{"GET", "/v1/ocsp/{jti}", key, limit.Standard, (*Server).ocsp},
+	{"POST", "/v1/agents/{agentId}/passport", key, limit.Standard, endpoint(201, (*Server).issuePassport)},
+	{"POST", "/v1/agents/{agentId}/passport/rotate", key, limit.Standard, endpoint(200, (*Server).rotatePassport)},
+	{"POST", "/v1/passport/verify", key, limit.Standard, endpoint(200, (*Server).verifyPassport)},
+	{"GET", "/v1/passports", key, limit.Standard, endpoint(200, (*Server).listPassports)},
+	{"POST", "/v1/passports/{jti}/revoke", key, limit.Standard, endpoint(200, (*Server).revokePassport)},
+	{"GET", "/v1/passports/revoked", key, limit.Standard, endpoint(200, (*Server).revokedPassports)},
+	{"GET", "/v1/ocsp/{jti}", key, limit.Standard, endpoint(200, (*Server).ocsp)},
 
-	{"GET", "/v1/ca/public-key", public, limit.Standard, (*Server).publicKey},
-	{"GET", "/v1/ca/well-known", public, limit.Standard, (*Server).wellKnown},
-	{"GET", "/v1/openapi.json", public, limit.Standard, (*Server).openAPI},
-	{"GET", "/v1/health", public, limit.Standard, (*Server).health},
-	{"GET", "/v1/ws", public, limit.Standard, (*Server).stream},
+	{"GET", "/v1/ca/public-key", public, limit.Standard, endpoint(200, (*Server).publicKey)},
+	{"GET", "/v1/ca/well-known", public, limit.Standard, endpoint(200, (*Server).wellKnown)},
+	{"GET", "/v1/openapi.json", public, limit.Standard, endpoint(200, (*Server).openAPI)},
+	{"GET", "/v1/health", public, limit.Standard, endpoint(200, (*Server).health)},
+	{"GET", "/v1/ws", public, limit.Standard, follow},
 }
 
 // Handler is the whole service: the API below /v1/, the console elsewhere.
@@ -69,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(rt.method+" "+rt.path, s.handle(rt))
 	}
 	// Patterns without a method, so that they take what no route does, whatever its method.
-	elsewhere := s.handle(route{handler: func(_ *Server, c *call) error { return notFound(mux, c) }})
+	elsewhere := s.handle(route{handler: func(c *call) error { return notFound(mux, c) }})
 	mux.HandleFunc("/v1/", elsewhere)
 	mux.HandleFunc("/v1", elsewhere) // or ServeMux would redirect it
 	console, has := web.Console()
@@ -94,10 +98,10 @@ func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 // notFound answers for what no route takes: a wrong method with the right ones, anything else with 404.
 func notFound(mux *http.ServeMux, c *call) error {
 	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost { // ServeMux has no empty wildcard
-		if c.company == nil {
+		if c.caller.Company == nil {
 			return unauthorized()
 		}
-		return c.s.revokePassport(c)
+		return endpoint(http.StatusOK, (*Server).revokePassport)(c)
 	}
 	if !clean(c.URL.Path) {
 		return fail(http.StatusNotFound, "Not Found")

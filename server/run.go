@@ -30,6 +30,7 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 // Run serves on ln until ctx is done or a part of the server fails, and returns when everything it started has ended; nil
 // after a stop by ctx. ln is closed; the store is not, and nothing uses it any more.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
+	s.loopback = isLoopback(ln.Addr())
 	m := machine{
 		handler: s.Handler(),
 		streams: s.hub.Close,

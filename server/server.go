@@ -20,10 +20,18 @@ type Config struct {
 	Limits          limit.Limits   // requests a minute
 	TrustedProxies  []netip.Prefix // peers whose forwarding headers count
 	Stream          stream.Mode
-	MaxBody         int64 // bytes
-	RecoverEndpoint bool  // whether POST /v1/recover-key exists for loopback callers
+	MaxBody         int64    // bytes
+	RecoverEndpoint bool     // whether POST /v1/recover-key exists for callers on this machine
+	AllowedOrigins  []string // URLs of pages elsewhere that may use the API from a browser
+	Bounds          Bounds   // of what a company may have
 	Log             *slog.Logger
 }
+
+// Bounds are how much of each kind one company may have.
+type Bounds struct{ Keys, Clients, Agents int }
+
+// DefaultBounds are far above what companies need and far below what would harm others.
+var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000}
 
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
@@ -33,6 +41,8 @@ type Server struct {
 	verifier *chain.Verifier
 	limiter  *limit.Limiter
 	hub      *stream.Hub
+	origins  []string      // of pages that are ours, beside those of this machine
+	loopback bool          // whether the listener is bound to this machine alone; set before anything is served
 	verifies chan struct{} // a token for each GET /v1/verify under way: each takes all cores
 }
 
@@ -42,6 +52,11 @@ const maxVerifies = 2
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
 	s := &Server{Config: cfg, limiter: limit.New(cfg.Limits)}
+	for _, page := range append(cfg.AllowedOrigins, cfg.BaseURL) {
+		if origin := originOf(page); origin != "" {
+			s.origins = append(s.origins, origin)
+		}
+	}
 	s.verifier = chain.NewVerifier(cfg.Store, verifyWorkers())
 	s.monitor = chain.NewMonitor(cfg.Store, s.verifier, s.companyKey)
 	s.chains = chain.NewLog(cfg.Store, s.monitor.Publish)

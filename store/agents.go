@@ -4,8 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
+	"iter"
 
 	"attestd/chain"
 )
@@ -14,17 +15,48 @@ import (
 type Agent struct {
 	ID           string
 	RegisteredAt string
+	DisabledAt   string          // "" while enabled
 	Metadata     json.RawMessage // nil when not set
 }
 
-// RegisterAgent registers an agent or replaces the metadata and time of one that is.
-func (s *Store) RegisterAgent(ctx context.Context, c *Company, id string, metadata json.RawMessage, now time.Time) (Agent, error) {
-	a := Agent{ID: id, RegisteredAt: chain.FormatTime(now), Metadata: metadata}
-	defer s.agents.forget(owned{c.Chain, id})
+// agentColumns are what scanAgent reads.
+const agentColumns = "agent_id, registered_at, disabled_at, metadata"
+
+func scanAgent(rows *sql.Rows) (a Agent, err error) {
+	var disabled, metadata sql.NullString
+	err = rows.Scan(&a.ID, &a.RegisteredAt, &disabled, &metadata)
+	a.DisabledAt, a.Metadata = disabled.String, rawOrNil(metadata)
+	return a, err
+}
+
+// AgentBounds are what a registration may demand: that the agent is new, and that the company has fewer than Most.
+type AgentBounds struct {
+	New  bool
+	Most int
+}
+
+// RegisterAgent registers an agent or replaces the metadata and time of one that is. ErrExists where it must be new, ErrDisabled,
+// ErrTooMany.
+func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds) (Agent, error) {
+	company := by.Company.Chain
+	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
+	defer s.agents.forget(owned{company, id})
 	err := s.write(ctx, func(w *conn) error {
-		_, err := w.exec(`INSERT INTO agent (company, agent_id, registered_at, metadata) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
+		state, err := findAgentState(w, company, id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			err = checkCount(w, bounds.Most, `SELECT coalesce(max(agents), 0) FROM company_usage WHERE company = ?`, company)
+		case err == nil && state.disabled:
+			err = ErrDisabled
+		case err == nil && bounds.New:
+			err = ErrExists
+		}
+		if err != nil {
+			return err
+		}
+		_, err = w.exec(`INSERT INTO agent (company, agent_id, registered_at, metadata) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id) DO UPDATE
 			SET registered_at = excluded.registered_at, metadata = excluded.metadata`,
-			c.Chain, a.ID, a.RegisteredAt, textOrNull(metadata))
+			company, a.ID, a.RegisteredAt, textOrNull(metadata))
 		return err
 	})
 	if err != nil {
@@ -33,40 +65,123 @@ func (s *Store) RegisterAgent(ctx context.Context, c *Company, id string, metada
 	return a, nil
 }
 
-// Agent finds an agent of c; ErrNotFound. Answers are cached; a registration takes effect before RegisterAgent returns.
-func (s *Store) Agent(ctx context.Context, c *Company, id string, now time.Time) (Agent, error) {
-	a, err := lookup(&s.agents, owned{c.Chain, id}, now, func() (Agent, error) {
-		a := Agent{ID: id}
-		var metadata sql.NullString
-		err := s.read(ctx, func(r *conn) error {
-			return r.one([]any{&a.RegisteredAt, &metadata},
-				`SELECT registered_at, metadata FROM agent WHERE company = ? AND agent_id = ?`, c.Chain, id)
-		})
-		a.Metadata = rawOrNil(metadata)
-		return a, err
-	})
+// Agent reads an agent of the caller's company; ErrNotFound.
+func (s *Store) Agent(ctx context.Context, by Caller, id string) (a Agent, err error) {
+	err = s.read(ctx, func(r *conn) error { return findAgent(r, by.Company.Chain, id, &a) })
 	if err != nil {
 		return Agent{}, fmt.Errorf("agent %q: %w", id, err)
 	}
 	return a, nil
 }
 
-// Agents returns those after the given ID, ordered by ID.
-func (s *Store) Agents(ctx context.Context, c *Company, after string, limit int) ([]Agent, error) {
-	var page []Agent
-	err := s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			var a Agent
-			var metadata sql.NullString
-			err := rows.Scan(&a.ID, &a.RegisteredAt, &metadata)
-			a.Metadata = rawOrNil(metadata)
-			page = append(page, a)
+func findAgent(c *conn, company int64, id string, a *Agent) error {
+	found := false
+	err := c.each(func(rows *sql.Rows) (err error) {
+		found = true
+		*a, err = scanAgent(rows)
+		return err
+	}, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return err
+}
+
+// agentState is what is remembered of an agent, or of a name that is no agent's.
+type agentState struct{ registered, disabled bool }
+
+func findAgentState(c *conn, company int64, id string) (agentState, error) {
+	state := agentState{registered: true}
+	err := c.one([]any{&state.disabled}, `SELECT disabled_at IS NOT NULL FROM agent WHERE company = ? AND agent_id = ?`, company, id)
+	return state, err
+}
+
+// CheckAgent says whether an agent of the caller's company may be given anything: ErrNotFound, ErrDisabled. Answers are cached; a change takes
+// effect before RegisterAgent, DisableAgent or EnableAgent returns.
+func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
+	state, err := lookup(&s.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
+		err = s.read(ctx, func(r *conn) error {
+			state, err = findAgentState(r, by.Company.Chain, id)
 			return err
-		}, `SELECT agent_id, registered_at, metadata FROM agent WHERE company = ? AND agent_id > ? ORDER BY agent_id LIMIT ?`,
-			c.Chain, after, limit)
+		})
+		if errors.Is(err, ErrNotFound) {
+			return agentState{}, nil // to be remembered, too: records come in the names of agents that nobody has registered
+		}
+		return state, err
+	})
+	switch {
+	case err != nil:
+	case state.disabled:
+		err = ErrDisabled
+	case !state.registered:
+		err = ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("agent %q: %w", id, err)
+	}
+	return nil
+}
+
+// disabledReason is the reason of the revocations that come with an agent's disabling.
+const disabledReason = "the agent was disabled"
+
+// DisableAgent disables an agent and revokes its passports, in one transaction; revoked is their number. An agent that is disabled stays so
+// since when it was. ErrNotFound.
+func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
+	company := by.Company.Chain
+	defer s.agents.forget(owned{company, id})
+	defer s.passports.forget()
+	err = s.write(ctx, func(w *conn) error {
+		if err := findAgent(w, company, id, &a); err != nil || a.DisabledAt != "" {
+			return err
+		}
+		a.DisabledAt = chain.FormatTime(by.At)
+		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company, id); err != nil {
+			return err
+		}
+		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ? AND revoked_at IS NULL`,
+			a.DisabledAt, disabledReason, company, id)
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list agents: %w", err)
+		return Agent{}, 0, fmt.Errorf("disable agent %q: %w", id, err)
 	}
-	return page, nil
+	return a, revoked, nil
+}
+
+// EnableAgent enables an agent; what was revoked stays revoked. ErrNotFound.
+func (s *Store) EnableAgent(ctx context.Context, by Caller, id string) (a Agent, err error) {
+	defer s.agents.forget(owned{by.Company.Chain, id})
+	err = s.write(ctx, func(w *conn) error {
+		if _, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ?`, by.Company.Chain, id); err != nil {
+			return err
+		}
+		return findAgent(w, by.Company.Chain, id, &a)
+	})
+	if err != nil {
+		return Agent{}, fmt.Errorf("enable agent %q: %w", id, err)
+	}
+	return a, nil
+}
+
+// Agents yields those of the caller's company after the given ID, ordered by ID.
+func (s *Store) Agents(ctx context.Context, by Caller, after string) iter.Seq2[Agent, error] {
+	return batches(func(last *Agent) (batch []Agent, err error) {
+		from := after
+		if last != nil {
+			from = last.ID
+		}
+		err = s.read(ctx, func(r *conn) error {
+			return r.each(func(rows *sql.Rows) error {
+				a, err := scanAgent(rows)
+				batch = append(batch, a)
+				return err
+			}, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id > ? ORDER BY agent_id LIMIT ?",
+				by.Company.Chain, from, listBatch)
+		})
+		if err != nil {
+			err = fmt.Errorf("list agents: %w", err)
+		}
+		return batch, err
+	})
 }

@@ -1,52 +1,78 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"math"
 	"time"
 
+	"attestd/chain"
 	"attestd/crypto/keys"
 )
 
 // credential is what is remembered of a valid API key or access token.
 type credential struct {
-	company *Company
-	expires int64 // Unix milliseconds
+	company     *Company
+	fingerprint string
+	expires     time.Time // zero for never
 }
 
-// Authenticate finds the company whose API key or OAuth access token credential is; ErrNotFound when it is neither, is deleted or has expired.
-// Answers are cached; a deletion takes effect before DeleteKey returns.
+// Authenticate finds the caller who presents the API key or OAuth access token with this hash; ErrNotFound when it is neither, is deleted or
+// has expired. Answers are cached; a deletion takes effect before DeleteKey or DeleteOAuthClient returns.
 //
 // A credential is compared by nothing but the lookup of its SHA-256 in an index. How long that takes tells of the hash of a guess, from
 // which no way leads to 256 random bits.
-func (s *Store) Authenticate(ctx context.Context, secret string, now time.Time) (*Company, error) {
-	hash := keys.HashSecret(secret)
-	found, err := lookup(&s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash) })
+func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
+	found, err := lookup(&s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash, now) })
 	if err != nil {
-		return nil, fmt.Errorf("credential: %w", err)
+		return Caller{}, fmt.Errorf("credential: %w", err)
 	}
-	if now.UnixMilli() >= found.expires {
-		return nil, fmt.Errorf("access token has expired: %w", ErrNotFound)
+	if !found.expires.IsZero() && !now.Before(found.expires) {
+		return Caller{}, fmt.Errorf("access token has expired: %w", ErrNotFound)
 	}
-	return found.company, nil
+	return Caller{Company: found.company, Credential: found.fingerprint, Expires: found.expires, At: now}, nil
 }
 
-func (s *Store) findCredential(ctx context.Context, hash [32]byte) (found credential, err error) {
+// findCredential asks the file. An access token acts for its client, and so has the client's fingerprint; one that was issued before
+// the file knew of clients has its own.
+func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
-	var expires sql.NullInt64
+	var key, client, expires sql.NullInt64
+	var secret []byte
+	var used sql.NullString
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&number, &expires}, `SELECT company, NULL FROM api_key WHERE hash = ?1
-			UNION ALL SELECT company, expires_at FROM oauth_token WHERE hash = ?1`, hash[:])
+		return r.one([]any{&number, &key, &client, &secret, &used, &expires}, `
+			SELECT company, id, NULL, NULL, last_used_at, NULL FROM api_key WHERE hash = ?1
+			UNION ALL SELECT t.company, NULL, c.id, c.secret_hash, c.last_used_at, t.expires_at
+			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`, hash[:])
 	})
 	if err != nil {
 		return credential{}, err
 	}
-	found.expires = math.MaxInt64
 	if expires.Valid {
-		found.expires = expires.Int64
+		found.expires = time.UnixMilli(expires.Int64)
 	}
-	found.company, err = s.CompanyOfChain(ctx, number)
-	return found, err
+	found.fingerprint = cmp.Or(fingerprintOf(secret), keys.Fingerprint(hash))
+	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
+		return credential{}, err
+	}
+	s.noteUse(ctx, key, client, used.String, now)
+	return found, nil
+}
+
+// noteUse writes down in which hour a credential was last used, once an hour. That the file cannot be written now is no reason to refuse
+// the credential, and the next lookup tries again.
+func (s *Store) noteUse(ctx context.Context, key, client sql.NullInt64, noted string, now time.Time) {
+	hour := chain.FormatTime(now.Truncate(time.Hour))
+	if hour <= noted || s.writer == nil {
+		return
+	}
+	_ = s.write(ctx, func(w *conn) error {
+		if _, err := w.exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, key); err != nil {
+			return err
+		}
+		_, err := w.exec(`UPDATE oauth_client SET last_used_at = ? WHERE id = ?`, hour, client)
+		return err
+	})
 }

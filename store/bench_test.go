@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/crypto/keys"
 	"attestd/store"
 )
 
@@ -87,7 +88,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	_, key := company(b, s, "acme")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Authenticate(ctx, key.Key, now); err != nil {
+		if _, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -103,7 +104,7 @@ func BenchmarkRecordPassport(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			i := n.Add(1)
-			if err := s.RecordPassport(ctx, c, passport(fmt.Sprintf("%036d", i), i)); err != nil {
+			if err := s.RecordPassport(ctx, by(c, now), passport(fmt.Sprintf("%036d", i), i)); err != nil {
 				b.Error(err)
 			}
 		}

@@ -14,18 +14,17 @@ import (
 )
 
 // Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget whose data it is.
-// It is shared and never changes.
+// It is shared, never changes, and holds nothing large: thousands are kept in memory.
 type Company struct {
 	Chain        int64 // number of its chain
 	ID           string
 	RegisteredAt string
-	Metadata     json.RawMessage // nil when not set
 	Issuer       *cred.Issuer
 	Key          ed25519.PrivateKey
 }
 
 // companyColumns are what scanCompany reads.
-const companyColumns = "id, company_id, registered_at, metadata, seed"
+const companyColumns = "id, company_id, registered_at, seed"
 
 // CreateCompany registers a company with a new key pair, an empty chain and its bootstrap API key, in one transaction. ErrExists.
 func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
@@ -33,7 +32,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, err
 	}
-	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), Metadata: metadata, Key: private}
+	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), Key: private}
 	label := "bootstrap"
 	key := s.newKey(&label, now)
 	empty := chain.EmptyHead()
@@ -46,7 +45,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 			c.Chain, empty.Root[:]); err != nil {
 			return err
 		}
-		return insertKey(w, c.Chain, key)
+		return insertKey(w, c.Chain, key, "")
 	})
 	if isDuplicate(err) {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
@@ -80,6 +79,18 @@ func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, err
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}
 	return c, nil
+}
+
+// Metadata returns what the caller's company was registered with, nil when that was nothing.
+func (s *Store) Metadata(ctx context.Context, by Caller) (json.RawMessage, error) {
+	var metadata sql.NullString
+	err := s.read(ctx, func(r *conn) error {
+		return r.one([]any{&metadata}, `SELECT metadata FROM company WHERE id = ?`, by.Company.Chain)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("metadata of company %q: %w", by.Company.ID, err)
+	}
+	return rawOrNil(metadata), nil
 }
 
 func (s *Store) findCompany(ctx context.Context, query string, arg any) (c *Company, err error) {
@@ -119,15 +130,13 @@ func (s *Store) Companies(ctx context.Context, after string, limit int) ([]*Comp
 
 func (s *Store) scanCompany(rows *sql.Rows) (*Company, error) {
 	var c Company
-	var metadata sql.NullString
 	var seed []byte
-	if err := rows.Scan(&c.Chain, &c.ID, &c.RegisteredAt, &metadata, &seed); err != nil {
+	if err := rows.Scan(&c.Chain, &c.ID, &c.RegisteredAt, &seed); err != nil {
 		return nil, err
 	}
 	if len(seed) != ed25519.SeedSize {
 		return nil, errors.Join(ErrCorrupt, fmt.Errorf("the key of company %q has %d bytes", c.ID, len(seed)))
 	}
-	c.Metadata = rawOrNil(metadata)
 	c.Key = ed25519.NewKeyFromSeed(seed)
 	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key, &s.verified)
 	return &c, nil

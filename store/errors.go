@@ -15,6 +15,8 @@ var (
 	ErrExists      = errors.New("exists already")
 	ErrLastKey     = errors.New("the last API key of a company cannot be deleted")
 	ErrRevoked     = errors.New("revoked already")
+	ErrDisabled    = errors.New("the agent is disabled")
+	ErrTooMany     = errors.New("the company has as many as it may")
 	ErrBadClient   = errors.New("unknown client or wrong secret")
 	ErrUnavailable = errors.New("storage unavailable") // disk full, I/O error, busy for too long: nothing was acknowledged
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/crypto/keys"
 	"attestd/store"
 )
 
@@ -27,7 +28,7 @@ func TestWhatWeDoOurselvesIsNotForeign(t *testing.T) {
 	if grow(t, s, c.Chain) {
 		t.Error("the first batch after the start")
 	}
-	_, err := s.CreateKey(ctx, c, nil, now)
+	_, err := s.CreateKey(ctx, by(c, now), nil, 1000)
 	must(t, err)
 	if grow(t, s, c.Chain) {
 		t.Error("after another write of ours")
@@ -54,7 +55,7 @@ func TestWhatWeDoOurselvesIsNotForeign(t *testing.T) {
 	if grow(t, s, c.Chain) {
 		t.Error("after a read-only command beside us")
 	}
-	if err := s.DeleteKey(ctx, c, "no such key"); !errors.Is(err, store.ErrNotFound) {
+	if err := s.DeleteKey(ctx, by(c, now), "no such key"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
 	if grow(t, s, c.Chain) {
@@ -76,7 +77,7 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 	}
 	_, err := db.Exec("INSERT INTO strange VALUES (1)")
 	must(t, err)
-	_, err = s.CreateKey(ctx, c, nil, now) // sees it first, and must not swallow it
+	_, err = s.CreateKey(ctx, by(c, now), nil, 1000) // sees it first, and must not swallow it
 	must(t, err)
 	if !grow(t, s, c.Chain) {
 		t.Error("a write noticed by another transaction was lost")
@@ -91,21 +92,21 @@ func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
-	first := got(s.CreateKey(ctx, c, nil, now))(t)
-	second := got(s.CreateKey(ctx, c, nil, now))(t)
+	first := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
+	second := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
 	for _, k := range []store.APIKey{first, second} {
-		if _, err := s.Authenticate(ctx, k.Key, now); err != nil {
+		if _, err := s.Authenticate(ctx, keys.HashSecret(k.Key), now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	db := other(t, path, "DELETE FROM api_key WHERE key = '"+first.Key+"'")
-	if _, err := s.Authenticate(ctx, first.Key, now.Add(time.Second)); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Authenticate(ctx, keys.HashSecret(first.Key), now.Add(time.Second)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a second: %v", err)
 	}
 	_, err := db.Exec("DELETE FROM api_key WHERE key = '" + second.Key + "'")
 	must(t, err)
 	grow(t, s, c.Chain)
-	if _, err := s.Authenticate(ctx, second.Key, now); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Authenticate(ctx, keys.HashSecret(second.Key), now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a write: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -142,3 +143,32 @@ func length(t testing.TB, s *store.Store, c *store.Company) int64 {
 func ptr(s string) *string { return &s }
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
+
+// by is somebody of a company who asks at a time.
+func by(c *store.Company, at time.Time) store.Caller {
+	return store.Caller{Company: c, Credential: "0123456789abcdef", At: at}
+}
+
+// many is no bound to speak of.
+var many = store.AgentBounds{Most: 1000}
+
+// all collects what a list yields.
+func all[T any](t testing.TB, items iter.Seq2[T, error]) (list []T) {
+	t.Helper()
+	for item, err := range items {
+		must(t, err)
+		list = append(list, item)
+	}
+	return list
+}
+
+// same says whether two values show the same: what they hold for the store alone, such as the number of a row, aside.
+func same(a, b any) bool { return shown(a) == shown(b) }
+
+func shown(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

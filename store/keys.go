@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"time"
 
 	"attestd/chain"
@@ -15,6 +16,8 @@ type APIKey struct {
 	Key       string  `json:"key"`
 	Label     *string `json:"label"`
 	CreatedAt string  `json:"createdAt"`
+
+	id int64
 }
 
 // newKey makes a key with the prefix of the service; the neutral name "service" gives the specification's own, svc_.
@@ -26,47 +29,71 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 	return APIKey{Key: keys.NewSecret(prefix), Label: label, CreatedAt: chain.FormatTime(now)}
 }
 
-func insertKey(w *conn, company int64, k APIKey) error {
+// insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a company's first.
+func insertKey(w *conn, company int64, k APIKey, madeBy string) error {
 	hash := keys.HashSecret(k.Key)
-	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at) VALUES (?, ?, ?, ?, ?)`,
-		company, hash[:], k.Key, k.Label, k.CreatedAt)
+	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by) VALUES (?, ?, ?, ?, ?, nullif(?, ''))`,
+		company, hash[:], k.Key, k.Label, k.CreatedAt, madeBy)
 	return err
 }
 
-// CreateKey makes a further API key of a company.
-func (s *Store) CreateKey(ctx context.Context, c *Company, label *string, now time.Time) (APIKey, error) {
-	key := s.newKey(label, now)
-	err := s.write(ctx, func(w *conn) error { return insertKey(w, c.Chain, key) })
+// CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as most.
+func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, most int) (APIKey, error) {
+	key := s.newKey(label, by.At)
+	err := s.write(ctx, func(w *conn) error {
+		if err := checkCount(w, most, `SELECT count(*) FROM api_key WHERE company = ?`, by.Company.Chain); err != nil {
+			return err
+		}
+		return insertKey(w, by.Company.Chain, key, by.Credential)
+	})
 	if err != nil {
 		return APIKey{}, fmt.Errorf("create API key: %w", err)
 	}
 	return key, nil
 }
 
-// Keys returns the keys of a company in the order of their creation.
-func (s *Store) Keys(ctx context.Context, c *Company) ([]APIKey, error) {
-	var all []APIKey
-	err := s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			var k APIKey
-			err := rows.Scan(&k.Key, &k.Label, &k.CreatedAt)
-			all = append(all, k)
-			return err
-		}, `SELECT key, label, created_at FROM api_key WHERE company = ? ORDER BY id`, c.Chain)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list API keys: %w", err)
+// checkCount refuses another row of a company that has as many as most.
+func checkCount(w *conn, most int, query string, company int64) error {
+	var n int
+	if err := w.one([]any{&n}, query, company); err != nil {
+		return err
 	}
-	return all, nil
+	if n >= most {
+		return fmt.Errorf("%w: the bound is %d", ErrTooMany, most)
+	}
+	return nil
 }
 
-// DeleteKey: ErrNotFound when it is not a key of c; ErrLastKey, decided inside the transaction.
-func (s *Store) DeleteKey(ctx context.Context, c *Company, key string) error {
+// Keys yields the keys of the caller's company in the order of their creation.
+func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
+	return batches(func(last *APIKey) (batch []APIKey, err error) {
+		var after int64
+		if last != nil {
+			after = last.id
+		}
+		err = s.read(ctx, func(r *conn) error {
+			return r.each(func(rows *sql.Rows) error {
+				var k APIKey
+				err := rows.Scan(&k.id, &k.Key, &k.Label, &k.CreatedAt)
+				batch = append(batch, k)
+				return err
+			}, `SELECT id, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id LIMIT ?`,
+				by.Company.Chain, after, listBatch)
+		})
+		if err != nil {
+			err = fmt.Errorf("list API keys: %w", err)
+		}
+		return batch, err
+	})
+}
+
+// DeleteKey: ErrNotFound when it is not a key of the caller's company; ErrLastKey, decided inside the transaction.
+func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)
 	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks the file.
 	defer s.credentials.forget(hash)
 	err := s.write(ctx, func(w *conn) error {
-		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, c.Chain, hash[:])
+		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, hash[:])
 		if err != nil {
 			return err
 		}
@@ -74,7 +101,7 @@ func (s *Store) DeleteKey(ctx context.Context, c *Company, key string) error {
 			return ErrNotFound
 		}
 		var left bool
-		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ?)`, c.Chain); err != nil {
+		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ?)`, by.Company.Chain); err != nil {
 			return err
 		}
 		if !left {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/keys"
 	"attestd/store"
 )
 
@@ -83,26 +84,26 @@ func TestAFileOfSchema1IsUpgraded(t *testing.T) {
 	for id, f := range companies {
 		c := got(s.Company(ctx, id))(t)
 		for _, secret := range append(f.Keys, f.Token) {
-			if who, err := s.Authenticate(ctx, secret, before); err != nil || who.ID != id {
+			if who, err := s.Authenticate(ctx, keys.HashSecret(secret), before); err != nil || who.Company.ID != id {
 				t.Errorf("%s: credential %.6s…: %v, %v", id, secret, who, err)
 			}
 		}
 		_, err := s.IssueOAuthToken(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
 		must(t, err)
-		if p := got(s.Passport(ctx, c, f.Passports[0], before))(t); p.RevokedAt != "" {
+		if p := got(s.Passport(ctx, by(c, before), f.Passports[0]))(t); p.RevokedAt != "" {
 			t.Errorf("%s: a passport is revoked: %+v", id, p)
 		}
-		if p := got(s.Passport(ctx, c, f.Revoked, before))(t); p.RevokedAt == "" || *p.Reason != "lost" {
+		if p := got(s.Passport(ctx, by(c, before), f.Revoked))(t); p.RevokedAt == "" || *p.Reason != "lost" {
 			t.Errorf("%s: a revocation is gone: %+v", id, p)
 		}
 		if k := got(s.FirstKey(ctx, id))(t); k.Key != f.Keys[0] {
 			t.Errorf("%s: first key %+v", id, k)
 		}
-		if page := got(s.Agents(ctx, c, "", 10))(t); len(page) != 2 {
+		if page := all(t, s.Agents(ctx, by(c, now), "")); len(page) != 2 {
 			t.Errorf("%s: agents %v", id, page)
 		}
 		attest(t, s, c, 10)
-		_, err = s.RegisterAgent(ctx, c, "new-bot", nil, now)
+		_, err = s.RegisterAgent(ctx, by(c, now), "new-bot", nil, many)
 		must(t, err)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -213,7 +214,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	check(2)
 	register := func(id string) {
 		t.Helper()
-		_, err := s.RegisterAgent(ctx, c, id, nil, now)
+		_, err := s.RegisterAgent(ctx, by(c, now), id, nil, many)
 		must(t, err)
 	}
 	register("third")

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"attestd/chain"
@@ -17,16 +18,22 @@ import (
 type OAuthClient struct {
 	ID        string `json:"clientId"`
 	CreatedAt string `json:"createdAt"`
+
+	id int64
 }
 
-// CreateOAuthClient makes a client of a company, and its secret, of which only the hash is kept.
-func (s *Store) CreateOAuthClient(ctx context.Context, c *Company, now time.Time) (client OAuthClient, secret string, err error) {
-	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(now)}
+// CreateOAuthClient makes a client of the caller's company, and its secret, of which only the hash is kept; ErrTooMany where the company
+// has as many as most.
+func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, most int) (client OAuthClient, secret string, err error) {
+	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
 	err = s.write(ctx, func(w *conn) error {
-		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at) VALUES (?, ?, ?, ?)`,
-			c.Chain, client.ID, hash[:], client.CreatedAt)
+		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
+			return err
+		}
+		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by) VALUES (?, ?, ?, ?, nullif(?, ''))`,
+			by.Company.Chain, client.ID, hash[:], client.CreatedAt, by.Credential)
 		return err
 	})
 	if err != nil {
@@ -35,34 +42,57 @@ func (s *Store) CreateOAuthClient(ctx context.Context, c *Company, now time.Time
 	return client, secret, nil
 }
 
-// OAuthClients returns the clients of a company in the order of their creation.
-func (s *Store) OAuthClients(ctx context.Context, c *Company) ([]OAuthClient, error) {
-	var all []OAuthClient
-	err := s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			var o OAuthClient
-			err := rows.Scan(&o.ID, &o.CreatedAt)
-			all = append(all, o)
-			return err
-		}, `SELECT client_id, created_at FROM oauth_client WHERE company = ? ORDER BY id`, c.Chain)
+// OAuthClients yields the clients of the caller's company in the order of their creation.
+func (s *Store) OAuthClients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
+	return batches(func(last *OAuthClient) (batch []OAuthClient, err error) {
+		var after int64
+		if last != nil {
+			after = last.id
+		}
+		err = s.read(ctx, func(r *conn) error {
+			return r.each(func(rows *sql.Rows) error {
+				var o OAuthClient
+				err := rows.Scan(&o.id, &o.ID, &o.CreatedAt)
+				batch = append(batch, o)
+				return err
+			}, `SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id LIMIT ?`,
+				by.Company.Chain, after, listBatch)
+		})
+		if err != nil {
+			err = fmt.Errorf("list OAuth clients: %w", err)
+		}
+		return batch, err
+	})
+}
+
+// DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and returns the fingerprint that they acted
+// under; ErrNotFound.
+func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
+	var hash []byte
+	// Whatever the outcome: the next use of the client, and of any token, asks the file.
+	defer s.credentials.forget()
+	defer s.clients.forget(clientID)
+	err = s.write(ctx, func(w *conn) error {
+		// Its tokens go with it: they refer to it.
+		return w.one([]any{&hash}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING secret_hash`, by.Company.Chain, clientID)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list OAuth clients: %w", err)
+		return "", fmt.Errorf("delete OAuth client: %w", err)
 	}
-	return all, nil
+	return fingerprintOf(hash), nil
 }
 
 // oauthSecret is what a client's secret is compared with.
 type oauthSecret struct {
-	company int64
-	hash    []byte
+	id, company int64
+	hash        []byte
 }
 
 // oauthSecret finds the secret of a client, which never changes: the hash of one that is unknown is empty.
 func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
 	o, err := lookup(&s.clients, clientID, now, func() (o oauthSecret, err error) {
 		err = s.read(ctx, func(r *conn) error {
-			return r.one([]any{&o.company, &o.hash}, `SELECT company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
+			return r.one([]any{&o.id, &o.company, &o.hash}, `SELECT id, company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
 		})
 		return o, err
 	})
@@ -72,8 +102,10 @@ func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time)
 	return o, err
 }
 
-// purgeEvery is how often expired access tokens are taken out of the file; they are refused from the moment they expire.
-const purgeEvery = time.Minute
+const (
+	purgeEvery = time.Minute        // how often expired access tokens are taken out of the file
+	purgeAfter = 7 * 24 * time.Hour // how long ago they expired, so that a clock that leaps ahead for once costs no token that is valid
+)
 
 // IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix oauth_), kept as its hash.
 // ErrBadClient.
@@ -89,14 +121,18 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 	token = keys.NewSecret("oauth")
 	hash := keys.HashSecret(token)
 	err = s.write(ctx, func(w *conn) error {
-		if now.Sub(s.purged) >= purgeEvery { // the writer runs one job at a time
-			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.UnixMilli()); err != nil {
+		if now.Sub(s.purged) >= purgeEvery { // the writer runs one change at a time
+			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {
 				return err
 			}
 			s.purged = now
 		}
-		_, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at) VALUES (?, ?, ?)`,
-			hash[:], client.company, now.Add(lifetime).UnixMilli())
+		// The client may have been deleted since its secret was looked up.
+		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client) SELECT ?, company, ?, id FROM oauth_client WHERE id = ?`,
+			hash[:], now.Add(lifetime).UnixMilli(), client.id)
+		if err == nil && n == 0 {
+			err = ErrBadClient
+		}
 		return err
 	})
 	if err != nil {

@@ -41,8 +41,8 @@ type Store struct {
 	companies   cache[string, *Company] // by companyId
 	chains      cache[int64, *Company]  // by number
 	credentials cache[[sha256.Size]byte, dated[credential]]
-	passports   cache[owned, dated[Passport]]
-	agents      cache[owned, dated[Agent]]
+	passports   cache[owned, dated[bool]] // whether it is revoked
+	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
 
 	purged time.Time // when expired access tokens were last taken out; owned by the writer

@@ -215,7 +215,7 @@ func TestReadOnly(t *testing.T) {
 	if k, err := beside.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
 		t.Errorf("first key: %v, %v", k, err)
 	}
-	if _, err := beside.CreateKey(ctx, c, nil, now); !errors.Is(err, store.ErrRefused) {
+	if _, err := beside.CreateKey(ctx, by(c, now), nil, 1000); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("write: %v", err)
 	}
 	must(t, beside.Close())

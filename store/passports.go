@@ -5,9 +5,10 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"math"
-	"time"
 
 	"attestd/chain"
 )
@@ -21,32 +22,40 @@ type Passport struct {
 	ExpiresAt int64   // Unix seconds
 	RevokedAt string  // "" while valid
 	Reason    *string // of the revocation
+
+	id int64 // its row
 }
 
 // passportColumns are what scanPassport reads.
 const passportColumns = "jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, id"
 
-// scanPassport reads a passport and the number of its row.
-func scanPassport(rows *sql.Rows) (p Passport, id int64, err error) {
+func scanPassport(rows *sql.Rows) (p Passport, err error) {
 	var scopes []byte
 	var revoked sql.NullString
-	if err := rows.Scan(&p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &p.Reason, &id); err != nil {
-		return Passport{}, 0, err
+	if err := rows.Scan(&p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &p.Reason, &p.id); err != nil {
+		return Passport{}, err
 	}
 	p.RevokedAt = revoked.String
 	if err := json.Unmarshal(scopes, &p.Scopes); err != nil {
-		return Passport{}, 0, fmt.Errorf("%w: scopes of passport %s: %w", ErrCorrupt, p.JTI, err)
+		return Passport{}, fmt.Errorf("%w: scopes of passport %s: %w", ErrCorrupt, p.JTI, err)
 	}
-	return p, id, nil
+	return p, nil
 }
 
-func insertPassport(w *conn, c *Company, p Passport) error {
+// insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled.
+func insertPassport(w *conn, company int64, p Passport) error {
+	switch state, err := findAgentState(w, company, p.AgentID); {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	case state.disabled:
+		return ErrDisabled
+	}
 	scopes, err := json.Marshal(p.Scopes)
 	if err != nil {
 		return err
 	}
 	_, err = w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)`,
-		c.Chain, p.JTI, p.AgentID, string(scopes), p.IssuedAt, p.ExpiresAt)
+		company, p.JTI, p.AgentID, string(scopes), p.IssuedAt, p.ExpiresAt)
 	return err
 }
 
@@ -54,7 +63,7 @@ func insertPassport(w *conn, c *Company, p Passport) error {
 func findPassport(c *conn, company int64, jti string) (p Passport, err error) {
 	err = ErrNotFound
 	if e := c.each(func(rows *sql.Rows) error {
-		p, _, err = scanPassport(rows)
+		p, err = scanPassport(rows)
 		return err
 	}, "SELECT "+passportColumns+" FROM passport WHERE jti = ? AND company = ?", jti, company); e != nil {
 		err = e
@@ -63,36 +72,32 @@ func findPassport(c *conn, company int64, jti string) (p Passport, err error) {
 }
 
 // revoke marks a passport as revoked; ErrNotFound, ErrRevoked.
-func revoke(w *conn, c *Company, jti string, reason *string, now time.Time) error {
+func revoke(w *conn, by Caller, jti string, reason *string) error {
 	n, err := w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE jti = ? AND company = ? AND revoked_at IS NULL`,
-		chain.FormatTime(now), reason, jti, c.Chain)
+		chain.FormatTime(by.At), reason, jti, by.Company.Chain)
 	if err != nil || n == 1 {
 		return err
 	}
-	if _, err := findPassport(w, c.Chain, jti); err != nil {
+	if _, err := findPassport(w, by.Company.Chain, jti); err != nil {
 		return err
 	}
 	return ErrRevoked
 }
 
-// RecordPassport records a passport that is about to be handed out.
-func (s *Store) RecordPassport(ctx context.Context, c *Company, p Passport) error {
-	err := s.write(ctx, func(w *conn) error { return insertPassport(w, c, p) })
+// RecordPassport records a passport that is about to be handed out. ErrDisabled.
+func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error {
+	err := s.write(ctx, func(w *conn) error { return insertPassport(w, by.Company.Chain, p) })
 	if err != nil {
 		return fmt.Errorf("record passport %s: %w", p.JTI, err)
 	}
 	return nil
 }
 
-// Passport: ErrNotFound when this company never issued it. Answers are cached; a revocation takes effect before RevokePassport or
-// RotatePassport returns.
-func (s *Store) Passport(ctx context.Context, c *Company, jti string, now time.Time) (Passport, error) {
-	p, err := lookup(&s.passports, owned{c.Chain, jti}, now, func() (p Passport, err error) {
-		err = s.read(ctx, func(r *conn) error {
-			p, err = findPassport(r, c.Chain, jti)
-			return err
-		})
-		return p, err
+// Passport reads a passport; ErrNotFound when the caller's company never issued it.
+func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		p, err = findPassport(r, by.Company.Chain, jti)
+		return err
 	})
 	if err != nil {
 		return Passport{}, fmt.Errorf("passport %q: %w", jti, err)
@@ -100,14 +105,23 @@ func (s *Store) Passport(ctx context.Context, c *Company, jti string, now time.T
 	return p, nil
 }
 
+// PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never issued it. Answers are cached; a
+// revocation takes effect before RevokePassport, RotatePassport or DisableAgent returns.
+func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
+	return lookup(&s.passports, owned{by.Company.Chain, jti}, by.At, func() (bool, error) {
+		p, err := s.Passport(ctx, by, jti)
+		return p.RevokedAt != "", err
+	})
+}
+
 // RevokePassport: ErrNotFound, ErrRevoked. It returns the passport as revoked.
-func (s *Store) RevokePassport(ctx context.Context, c *Company, jti string, reason *string, now time.Time) (p Passport, err error) {
-	defer s.passports.forget(owned{c.Chain, jti}) // whatever the outcome: the next check asks the file
+func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
+	defer s.passports.forget(owned{by.Company.Chain, jti}) // whatever the outcome: the next check asks the file
 	err = s.write(ctx, func(w *conn) error {
-		if err := revoke(w, c, jti, reason, now); err != nil {
+		if err := revoke(w, by, jti, reason); err != nil {
 			return err
 		}
-		p, err = findPassport(w, c.Chain, jti)
+		p, err = findPassport(w, by.Company.Chain, jti)
 		return err
 	})
 	if err != nil {
@@ -116,14 +130,15 @@ func (s *Store) RevokePassport(ctx context.Context, c *Company, jti string, reas
 	return p, nil
 }
 
-// RotatePassport revokes old and records next in one transaction: of many at once, one wins and the others get ErrRevoked. ErrNotFound.
-func (s *Store) RotatePassport(ctx context.Context, c *Company, old string, next Passport, now time.Time) error {
-	defer s.passports.forget(owned{c.Chain, old})
+// RotatePassport revokes old and records next in one transaction: of many at once, one wins and the others get ErrRevoked. ErrNotFound,
+// ErrDisabled.
+func (s *Store) RotatePassport(ctx context.Context, by Caller, old string, next Passport) error {
+	defer s.passports.forget(owned{by.Company.Chain, old})
 	err := s.write(ctx, func(w *conn) error {
-		if err := revoke(w, c, old, nil, now); err != nil {
+		if err := revoke(w, by, old, nil); err != nil {
 			return err
 		}
-		return insertPassport(w, c, next)
+		return insertPassport(w, by.Company.Chain, next)
 	})
 	if err != nil {
 		return fmt.Errorf("rotate passport %q: %w", old, err)
@@ -131,20 +146,30 @@ func (s *Store) RotatePassport(ctx context.Context, c *Company, old string, next
 	return nil
 }
 
-// RevokedPassports returns all, ordered by time of revocation.
-func (s *Store) RevokedPassports(ctx context.Context, c *Company) ([]Passport, error) {
-	var all []Passport
-	err := s.read(ctx, func(r *conn) error {
+// RevokedPassports yields all that are revoked, ordered by time of revocation.
+func (s *Store) RevokedPassports(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
+	return batches(func(last *Passport) ([]Passport, error) {
+		if last == nil {
+			last = &Passport{}
+		}
+		return s.listPassports(ctx, `company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
+			by.Company.Chain, last.RevokedAt, last.id)
+	})
+}
+
+// listPassports reads a batch of the passports that a condition selects and orders.
+func (s *Store) listPassports(ctx context.Context, where string, args ...any) (batch []Passport, err error) {
+	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
-			p, _, err := scanPassport(rows)
-			all = append(all, p)
+			p, err := scanPassport(rows)
+			batch = append(batch, p)
 			return err
-		}, "SELECT "+passportColumns+" FROM passport WHERE company = ? AND revoked_at IS NOT NULL ORDER BY revoked_at, id", c.Chain)
+		}, "SELECT "+passportColumns+" FROM passport WHERE "+where+" LIMIT ?", append(args, listBatch)...)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list revoked passports: %w", err)
+		return nil, fmt.Errorf("list passports: %w", err)
 	}
-	return all, nil
+	return batch, nil
 }
 
 // cursor is the place of a passport in the list, newest first. Its text is opaque to clients.
@@ -168,28 +193,21 @@ func parseCursor(s string) (c cursor, err error) {
 	return c, nil
 }
 
-// Passports returns issued passports, the newest first, those older than the cursor ("" for the first page; next is "" after the last).
-// ErrNotFound for what was never a cursor.
-func (s *Store) Passports(ctx context.Context, c *Company, after string, limit int) (page []Passport, next string, err error) {
+// Cursor is the place of a passport in the list of Passports, to go on after it.
+func (p Passport) Cursor() string { return cursor{p.IssuedAt, p.id}.String() }
+
+// Passports yields issued passports, the newest first, those older than the cursor ("" for all). ErrNotFound for what was never a cursor.
+func (s *Store) Passports(ctx context.Context, by Caller, after string) (iter.Seq2[Passport, error], error) {
 	from, err := parseCursor(after)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	var last cursor
-	err = s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			p, id, err := scanPassport(rows)
-			if len(page) == limit { // one more than asked for: there is a next page
-				next = last.String()
-				return err
-			}
-			page, last = append(page, p), cursor{p.IssuedAt, id}
-			return err
-		}, "SELECT "+passportColumns+` FROM passport WHERE company = ? AND (issued_at, id) < (?, ?)
-			ORDER BY issued_at DESC, id DESC LIMIT ?`, c.Chain, from.issuedAt, from.id, limit+1)
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("list passports: %w", err)
-	}
-	return page, next, nil
+	return batches(func(last *Passport) ([]Passport, error) {
+		at := from
+		if last != nil {
+			at = cursor{last.IssuedAt, last.id}
+		}
+		return s.listPassports(ctx, `company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC`,
+			by.Company.Chain, at.issuedAt, at.id)
+	}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/crypto/keys"
 	"attestd/store"
 )
 
@@ -46,13 +47,13 @@ func TestTwoKeysThatDeleteEachOther(t *testing.T) {
 	s, _ := fresh(t)
 	for i := range 20 {
 		c, first := company(t, s, fmt.Sprint("c", i))
-		second := got(s.CreateKey(ctx, c, nil, now))(t)
+		second := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
 		keys := []string{first.Key, second.Key}
-		deleted, last := count(t, atOnce(2, func(i int) error { return s.DeleteKey(ctx, c, keys[i]) }), store.ErrLastKey)
+		deleted, last := count(t, atOnce(2, func(i int) error { return s.DeleteKey(ctx, by(c, now), keys[i]) }), store.ErrLastKey)
 		if deleted != 1 || last != 1 {
 			t.Errorf("%d deleted, %d refused", deleted, last)
 		}
-		if left := got(s.Keys(ctx, c))(t); len(left) != 1 {
+		if left := all(t, s.Keys(ctx, by(c, now))); len(left) != 1 {
 			t.Errorf("left: %v", left)
 		}
 	}
@@ -62,14 +63,13 @@ func TestOfTwentyRotationsOneWins(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
-	must(t, s.RecordPassport(ctx, c, passport("old", 1)))
-	errs := atOnce(20, func(i int) error { return s.RotatePassport(ctx, c, "old", passport(fmt.Sprint(i), 2), now) })
+	must(t, s.RecordPassport(ctx, by(c, now), passport("old", 1)))
+	errs := atOnce(20, func(i int) error { return s.RotatePassport(ctx, by(c, now), "old", passport(fmt.Sprint(i), 2)) })
 	if won, lost := count(t, errs, store.ErrRevoked); won != 1 || lost != 19 {
 		t.Errorf("%d won, %d lost", won, lost)
 	}
-	page, _, err := s.Passports(ctx, c, "", 100)
-	if err != nil || len(page) != 2 {
-		t.Errorf("passports: %v, %v", page, err)
+	if page := all(t, got(s.Passports(ctx, by(c, now), ""))(t)); len(page) != 2 {
+		t.Errorf("passports: %v", page)
 	}
 }
 
@@ -88,20 +88,20 @@ func TestADeletedKeyNeverComesBack(t *testing.T) {
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
 	for range 100 {
-		key := got(s.CreateKey(ctx, c, nil, now))(t)
+		key := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
 		deleted := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
 			if i == 0 {
 				defer close(deleted)
-				return s.DeleteKey(ctx, c, key.Key)
+				return s.DeleteKey(ctx, by(c, now), key.Key)
 			}
 			for {
 				select {
 				case <-deleted:
-					_, err := s.Authenticate(ctx, key.Key, now)
+					_, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now)
 					return err
 				default:
-					s.Authenticate(ctx, key.Key, now)
+					s.Authenticate(ctx, keys.HashSecret(key.Key), now)
 				}
 			}
 		})
@@ -118,24 +118,24 @@ func TestARevokedPassportNeverComesBack(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	for n := range 100 {
 		jti := fmt.Sprint(n)
-		must(t, s.RecordPassport(ctx, c, passport(jti, 1)))
+		must(t, s.RecordPassport(ctx, by(c, now), passport(jti, 1)))
 		revoked := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
 			if i == 0 {
 				defer close(revoked)
-				_, err := s.RevokePassport(ctx, c, jti, nil, now)
+				_, err := s.RevokePassport(ctx, by(c, now), jti, nil)
 				return err
 			}
 			for {
 				select {
 				case <-revoked:
-					p, err := s.Passport(ctx, c, jti, now)
-					if err == nil && p.RevokedAt == "" {
+					revoked, err := s.PassportRevoked(ctx, by(c, now), jti)
+					if err == nil && !revoked {
 						return errors.New("still valid")
 					}
 					return err
 				default:
-					s.Passport(ctx, c, jti, now)
+					s.PassportRevoked(ctx, by(c, now), jti)
 				}
 			}
 		})
@@ -155,22 +155,22 @@ func TestManyWritersOfAllKinds(t *testing.T) {
 		case 0:
 			_, _, err = s.CreateCompany(ctx, id, nil, now)
 		case 1:
-			_, err = s.RegisterAgent(ctx, c, id, nil, now)
+			_, err = s.RegisterAgent(ctx, by(c, now), id, nil, many)
 		case 2:
-			err = s.RecordPassport(ctx, c, passport(id, 1))
+			err = s.RecordPassport(ctx, by(c, now), passport(id, 1))
 		case 3:
-			_, err = s.CreateKey(ctx, c, &id, now)
+			_, err = s.CreateKey(ctx, by(c, now), &id, 1000)
 		}
 		return err
 	})
 	count(t, errs, nil)
 	must(t, s.Close())
 	s = open(t, path)
-	agents := got(s.Agents(ctx, c, "", 100))(t)
+	agents := all(t, s.Agents(ctx, by(c, now), ""))
 	companies := got(s.Companies(ctx, "", 100))(t)
-	keys := got(s.Keys(ctx, c))(t)
-	passports, _, err := s.Passports(ctx, c, "", 100)
-	if err != nil || len(agents) != 10 || len(companies) != 11 || len(keys) != 11 || len(passports) != 10 {
-		t.Errorf("%d agents, %d companies, %d keys, %d passports, %v", len(agents), len(companies), len(keys), len(passports), err)
+	keys := all(t, s.Keys(ctx, by(c, now)))
+	passports := all(t, got(s.Passports(ctx, by(c, now), ""))(t))
+	if len(agents) != 10 || len(companies) != 11 || len(keys) != 11 || len(passports) != 10 {
+		t.Errorf("%d agents, %d companies, %d keys, %d passports", len(agents), len(companies), len(keys), len(passports))
 	}
 }

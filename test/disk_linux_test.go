@@ -146,7 +146,7 @@ func appendUntil(t *testing.T, c *client, known []string, want, n int) []string 
 // refusesWrites asks for writes of every kind, each larger than whatever is left of a page.
 func refusesWrites(t *testing.T, c *client, jti, key string) {
 	t.Helper()
-	long := strings.Repeat("x", 100_000)
+	long := strings.Repeat("x", 16_000)
 	c.call(t, 503, "POST", "/v1/attest", `{"agentId":"bot","actionType":"fill","payload":"`+long+`"}`, nil)
 	c.call(t, 503, "POST", "/v1/agents/register", `{"agentId":"bot","metadata":{"x":"`+long+`"}}`, nil)
 	c.call(t, 503, "POST", "/v1/companies", `{"companyId":"other","metadata":{"x":"`+long+`"}}`, nil)

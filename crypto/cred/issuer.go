@@ -63,6 +63,12 @@ func (i *Issuer) CompanyID() string { return i.companyID }
 // AgentID is the SPIFFE ID of an agent of the issuer's company. agent must pass CheckSegment.
 func (i *Issuer) AgentID(agent string) string { return i.Domain.AgentID(i.Company, agent) }
 
+// OwnAgent returns the agent that a SPIFFE ID names, when it is one of the issuer's company.
+func (i *Issuer) OwnAgent(id string) (agent string, ok bool) {
+	company, agent, ok := i.Domain.splitID(id)
+	return agent, ok && company == i.Company && agent != ""
+}
+
 // Sign signs the 32 raw bytes of a digest (OCSP) with the company key, base64url without padding.
 func (i *Issuer) Sign(digest [32]byte) string {
 	return base64.RawURLEncoding.EncodeToString(ed25519.Sign(i.key, digest[:]))

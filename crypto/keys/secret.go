@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 )
 
 // NewSecret returns prefix, an underscore and 256 bits of crypto/rand in base64url without padding (43 characters).
@@ -16,3 +17,6 @@ func NewSecret(prefix string) string {
 // HashSecret is what is stored of a secret that is shown once: SHA-256 suffices, for secrets carry 256 random bits
 // and cannot be guessed offline as passwords are.
 func HashSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
+
+// Fingerprint names a secret without telling it: the first 16 hex digits of its hash.
+func Fingerprint(hash [32]byte) string { return hex.EncodeToString(hash[:8]) }

@@ -1,0 +1,36 @@
+package server_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A tunnel or proxy that another user of this machine runs looks in every way like a local caller, but for whose its socket is.
+func TestRecoverKeyRefusesOtherUsers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("curl is not installed, and in CI nothing is skipped")
+		}
+		t.Skip("curl is not installed")
+	}
+	s := start(t)
+	acme := s.company(t, "acme")
+	const nobody = 65534
+	for uid, answered := range map[uint32]bool{0: true, nobody: false} {
+		cmd := exec.CommandContext(t.Context(), curl, "--silent", "--data", `{"companyId":"acme"}`, s.url+"/v1/recover-key")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		cmd.Dir = "/"
+		out, err := cmd.Output()
+		if err != nil || strings.Contains(string(out), acme.credential) != answered || !answered && !strings.Contains(string(out), "server's own user") {
+			t.Errorf("user %d: %v\n%s", uid, err, out)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+// call is one request on its way through its handler.
+type call struct {
+	*http.Request
+	s       *Server
+	w       *response
+	id      string       // request ID
+	came    time.Time    // when its header was read
+	keyed   bool         // whether the route needs a credential
+	bearer  string       // credential as presented
+	claimed bool         // whether one was presented, be it an empty one
+	hash    [32]byte     // of bearer
+	authErr error        // that it could not be found out whose credential it is
+	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so behind a route with auth
+}
+
+// handler does the work of a route. A nil error means that it has answered.
+type handler func(c *call) error
+
+// authenticate finds out whose credential the request presents, if any. Where it cannot, routes without auth go on without
+// it, so that the health check does not depend on the database.
+func (c *call) authenticate() {
+	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		c.identify(strings.TrimSpace(token))
+	}
+}
+
+// identify finds the caller behind a presented credential; there is none for an unknown one.
+func (c *call) identify(credential string) {
+	c.bearer, c.claimed, c.hash = credential, true, keys.HashSecret(credential)
+	c.caller, c.authErr = c.s.Store.Authenticate(c.Context(), c.hash, c.came)
+	if errors.Is(c.authErr, store.ErrNotFound) {
+		c.authErr = nil
+	}
+}
+
+// settle takes the time of the request, and looks at its credential again, once the request is whole: its body may have taken
+// a minute, in which a key is deleted and a token expires. The first look keeps a stranger's body from being read; this one decides.
+func (c *call) settle() error {
+	now := time.Now()
+	if c.caller.Company == nil {
+		c.caller.At = now
+		return nil
+	}
+	caller, err := c.s.Store.Authenticate(c.Context(), c.hash, now)
+	if errors.Is(err, store.ErrNotFound) {
+		if c.keyed {
+			return unauthorized()
+		}
+		caller, err = store.Caller{At: now}, nil
+	}
+	c.caller = caller
+	return err
+}
+
+// log writes the one line of a request. The route's pattern stands in for the path: keys stand in paths.
+func (c *call) log(level slog.Level, cause error) {
+	route := c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs,
+		slog.String("id", c.id),
+		slog.String("method", method(c.Method)),
+		slog.String("route", route),
+		slog.Int("status", c.w.status),
+		slog.Duration("duration", time.Since(c.came).Round(time.Microsecond)))
+	if c.caller.Company != nil {
+		attrs = append(attrs, slog.String("company", c.caller.Company.ID))
+	}
+	if cause != nil {
+		attrs = append(attrs, slog.String("error", cause.Error()))
+	}
+	c.s.Log.LogAttrs(c.Context(), level, "request", attrs...)
+}
+
+// method keeps what a client makes up out of the log.
+func method(m string) string {
+	switch m {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return m
+	}
+	return "other"
+}

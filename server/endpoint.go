@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"attestd/store"
+)
+
+// work is what an endpoint does: a function of who asks and what is asked. It knows nothing of HTTP but for what its request
+// asks to be given of it, and is called when the request is whole, was found to be what its type says, and the caller may ask.
+type work[Request, Answer any] func(s *Server, ctx context.Context, by store.Caller, r Request) (Answer, error)
+
+// endpoint makes a handler of work. status is that of a success. What the tags of Request mean is said at requestForm.
+//
+// An Answer is encoded as JSON. One that is a verbatim stands ready; one that is a body writes itself; one that is cached says
+// in its own headers who may keep it.
+func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler {
+	form := formOf[Request]()
+	return func(c *call) error {
+		var r Request
+		if err := form.read(c, &r); err != nil {
+			return err
+		}
+		if err := c.settle(); err != nil {
+			return err
+		}
+		answer, err := f(c.s, c.Context(), c.caller, r)
+		if err != nil {
+			return err
+		}
+		return c.answer(status, answer)
+	}
+}
+
+// none is the request of an endpoint that is asked for nothing but itself.
+type none struct{}
+
+// verbatim is an answer in JSON that stands ready.
+type verbatim []byte
+
+// body is an answer that writes itself, piece by piece.
+type body interface {
+	writeTo(c *call, status int) error
+}
+
+// cached is an answer that others may keep.
+type cached interface{ setHeader(h http.Header) }
+
+func (c *call) answer(status int, answer any) error {
+	if a, ok := answer.(cached); ok {
+		a.setHeader(c.w.Header())
+	}
+	switch a := answer.(type) {
+	case verbatim:
+		return c.bytes(status, a)
+	case body:
+		return a.writeTo(c, status)
+	}
+	return c.json(status, answer)
+}

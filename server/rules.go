@@ -1,0 +1,232 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"attestd/crypto/cred"
+)
+
+// value is what a request gives for a field: a member of the body in JSON, nil when it is absent, or a text.
+type value struct {
+	*field
+	json  jsontext.Value
+	text  string
+	given bool
+}
+
+// rule reads a value into a field of a request or refuses it.
+type rule func(v value, into reflect.Value) error
+
+// errMissing stands for a required member that is absent or of another type; requestForm puts it into words.
+var errMissing = errors.New("required member is missing")
+
+// rules are what a field can be told to be. Null counts as absent but for "present".
+var rules = map[string]rule{
+	"":            plain,
+	"present":     present,     // any JSON value, null too: its bytes
+	"string":      required,    // a string that is not empty
+	"is":          exactly,     // exactly the string that follows
+	"segment":     segment,     // a string that can be a segment of a SPIFFE ID
+	"name":        name,        // a string of 1 to 256 characters; optional in a *string
+	"text":        text,        // absent or a string of at most 16 KiB, in a *string
+	"object":      jsonObject,  // absent or an object of at most 16 KiB, verbatim
+	"delegation":  delegated,   // absent or a string that is not empty
+	"scopes":      scopes,      // absent or an array of scopes
+	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
+	"number":      number,      // absent or a whole number between the two that follow
+}
+
+func invalid(name, what string) error {
+	return fail(http.StatusBadRequest, "Invalid field: "+name+" "+what)
+}
+
+// plain takes a text as it is, and of the body any value.
+func plain(v value, into reflect.Value) error {
+	if v.from == "json" {
+		into.SetBytes(v.json)
+		return nil
+	}
+	into.SetString(v.text)
+	return nil
+}
+
+func present(v value, into reflect.Value) error {
+	if v.json == nil {
+		return errMissing
+	}
+	into.SetBytes(v.json)
+	return nil
+}
+
+func required(v value, into reflect.Value) error {
+	s, ok := asText(v.json)
+	if !ok {
+		return errMissing
+	}
+	into.SetString(s)
+	return nil
+}
+
+func exactly(v value, into reflect.Value) error {
+	if err := required(v, into); err != nil {
+		return err
+	}
+	if into.String() != v.argument {
+		return fail(http.StatusBadRequest, v.field.text+": "+v.name+" must be "+v.argument)
+	}
+	return nil
+}
+
+func segment(v value, into reflect.Value) error {
+	if err := required(v, into); err != nil {
+		return err
+	}
+	if err := cred.CheckSegment(into.String()); err != nil {
+		return fail(http.StatusBadRequest, "Missing or invalid field: "+v.name+": "+err.Error())
+	}
+	return nil
+}
+
+// maxName is the length in characters of a free text that names something.
+const maxName = 256
+
+func name(v value, into reflect.Value) error {
+	s, ok := asText(v.json)
+	switch {
+	case into.Kind() == reflect.String && !ok:
+		return errMissing
+	case into.Kind() == reflect.Pointer && isAbsent(v.json):
+		return nil
+	case v.json.Kind() != '"':
+		return invalid(v.name, "must be a string")
+	case utf8.RuneCountInString(s) > maxName:
+		return invalid(v.name, fmt.Sprintf("must have 1 to %d characters", maxName))
+	}
+	if into.Kind() == reflect.Pointer {
+		into.Set(reflect.ValueOf(&s))
+	} else {
+		into.SetString(s)
+	}
+	return nil
+}
+
+// maxStored is what a caller may have kept beside a record: metadata, or the reason of a revocation.
+const maxStored = 16 << 10
+
+func text(v value, into reflect.Value) error {
+	s, _ := asText(v.json)
+	switch {
+	case isAbsent(v.json):
+		return nil
+	case v.json.Kind() != '"':
+		return invalid(v.name, "must be a string")
+	case len(s) > maxStored:
+		return invalid(v.name, fmt.Sprintf("must have at most %d bytes", maxStored))
+	}
+	into.Set(reflect.ValueOf(&s))
+	return nil
+}
+
+func jsonObject(v value, into reflect.Value) error {
+	switch {
+	case isAbsent(v.json):
+		return nil
+	case v.json.Kind() != '{':
+		return invalid(v.name, "must be an object")
+	case len(v.json) > maxStored:
+		return invalid(v.name, fmt.Sprintf("must have at most %d bytes", maxStored))
+	}
+	into.SetBytes(v.json)
+	return nil
+}
+
+func delegated(v value, into reflect.Value) error {
+	s, ok := asText(v.json)
+	if !ok && !isAbsent(v.json) {
+		return fail(http.StatusBadRequest, "Invalid delegation: it must be a token, a non-empty string")
+	}
+	into.SetString(s)
+	return nil
+}
+
+func scopes(v value, into reflect.Value) error {
+	if isAbsent(v.json) {
+		return nil
+	}
+	var list []*string // pointers, for null is no string
+	if json.Unmarshal(v.json, &list) != nil {
+		return invalid(v.name, "must be an array of strings")
+	}
+	given := make([]string, len(list))
+	for i, scope := range list {
+		if scope == nil {
+			return invalid(v.name, "must be an array of strings")
+		}
+		given[i] = *scope
+	}
+	if err := cred.CheckScopes(given); err != nil {
+		return fail(http.StatusBadRequest, "Invalid field: "+v.name+": "+err.Error())
+	}
+	into.Set(reflect.ValueOf(given))
+	return nil
+}
+
+func fingerprint(v value, into reflect.Value) error {
+	for i := range len(v.text) {
+		if len(v.text) != 16 || !strings.Contains("0123456789abcdef", v.text[i:i+1]) {
+			return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be a fingerprint, 16 hex digits in lower case")
+		}
+	}
+	into.SetString(v.text)
+	return nil
+}
+
+// number reads a whole number; 60.0 and 6e1 are the number 60 in JSON, and not in a query.
+func number(v value, into reflect.Value) error {
+	what, written, given := "query parameter", v.text, v.given
+	if v.from == "json" {
+		what, given = "field", !isAbsent(v.json)
+		if f, err := jsonNumber(v.json); err == nil && f == float64(int64(f)) && f >= 0 {
+			written = fmt.Sprint(int64(f))
+		}
+	}
+	if !given {
+		if written = v.field.text; written == "" {
+			return nil
+		}
+	}
+	n, least, most, ok := wholeNumber(written, v.argument)
+	if !ok {
+		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid %s: %s must be a whole number from %s to %s", what, v.name, least, most))
+	}
+	into.SetInt(n)
+	return nil
+}
+
+func jsonNumber(v jsontext.Value) (f float64, err error) {
+	if v.Kind() != '0' {
+		return 0, errors.New("not a number")
+	}
+	err = json.Unmarshal(v, &f)
+	return f, err
+}
+
+// isAbsent says whether a member is not there, or null.
+func isAbsent(v jsontext.Value) bool { return v == nil || v.Kind() == 'n' }
+
+// asText returns what a JSON string says, when it is one and not empty.
+func asText(v jsontext.Value) (string, bool) {
+	if v == nil || v.Kind() != '"' {
+		return "", false
+	}
+	text, err := jsontext.AppendUnquote(nil, v)
+	return string(text), err == nil && len(text) > 0
+}

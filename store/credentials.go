@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+
+	"attestd/crypto/keys"
+)
+
+// Credential is an API key or an OAuth client without its secret.
+type Credential struct {
+	Kind        string  `json:"kind"` // apiKey or oauthClient
+	Fingerprint string  `json:"fingerprint"`
+	ClientID    string  `json:"clientId,omitempty"`
+	Label       *string `json:"label,omitempty"`
+	CreatedAt   string  `json:"createdAt"`
+	MadeBy      string  `json:"madeBy,omitempty"`     // fingerprint; absent for a first key and for what is older than schema 2
+	LastUsedAt  string  `json:"lastUsedAt,omitempty"` // the hour
+
+	id   int64
+	rank int // of its kind: keys come before clients
+}
+
+const (
+	KindAPIKey      = "apiKey"
+	KindOAuthClient = "oauthClient"
+)
+
+// Credentials yields the API keys and then the OAuth clients of the caller's company, each in the order of their creation; with a
+// fingerprint in madeBy only those that this credential made.
+func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
+	return batches(func(last *Credential) (batch []Credential, err error) {
+		if last == nil {
+			last = &Credential{}
+		}
+		err = s.read(ctx, func(r *conn) error {
+			return r.each(func(rows *sql.Rows) error {
+				var c Credential
+				var hash []byte
+				var client, made, used sql.NullString
+				err := rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used)
+				c.Kind, c.Fingerprint = KindAPIKey, fingerprintOf(hash)
+				if c.rank == 1 {
+					c.Kind = KindOAuthClient
+				}
+				c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, used.String
+				batch = append(batch, c)
+				return err
+			}, `SELECT * FROM (
+				SELECT 0 AS rank, id, hash, NULL, label, created_at, made_by, last_used_at FROM api_key WHERE company = ?1
+				UNION ALL SELECT 1, id, secret_hash, client_id, NULL, created_at, made_by, last_used_at FROM oauth_client WHERE company = ?1)
+				WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id LIMIT ?5`,
+				by.Company.Chain, last.rank, last.id, madeBy, listBatch)
+		})
+		if err != nil {
+			err = fmt.Errorf("list credentials: %w", err)
+		}
+		return batch, err
+	})
+}
+
+// fingerprintOf is keys.Fingerprint for a stored hash; "" for one of a wrong length, which only a changed file can hold.
+func fingerprintOf(stored []byte) string {
+	if len(stored) != 32 {
+		return ""
+	}
+	return keys.Fingerprint([32]byte(stored))
+}
