@@ -26,8 +26,11 @@ type call struct {
 	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so behind a route with auth
 }
 
-// handler does the work of a route. A nil error means that it has answered.
-type handler func(c *call) error
+// handler does the work of a route.
+type handler struct {
+	serve func(c *call) error // a nil error means that it has answered
+	form  *requestForm        // of an endpoint; nil where the request is read in another way
+}
 
 // authenticate finds out whose credential the request presents, if any. Where it cannot, routes without auth go on without
 // it, so that the health check does not depend on the database.

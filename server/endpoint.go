@@ -17,7 +17,7 @@ type work[Request, Answer any] func(s *Server, ctx context.Context, by store.Cal
 // in its own headers who may keep it.
 func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler {
 	form := formOf[Request]()
-	return func(c *call) error {
+	serve := func(c *call) error {
 		var r Request
 		if err := form.read(c, &r); err != nil {
 			return err
@@ -31,6 +31,7 @@ func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler 
 		}
 		return c.answer(status, answer)
 	}
+	return handler{serve, form}
 }
 
 // none is the request of an endpoint that is asked for nothing but itself.

@@ -50,7 +50,7 @@ func (s *Server) serve(rt route, c *call) error {
 	case rt.auth && c.caller.Company == nil:
 		return unauthorized()
 	}
-	return rt.handler(c)
+	return rt.handler.serve(c)
 }
 
 // finish answers an error and writes the log line. An answer that was begun and is not whole must not look whole to its

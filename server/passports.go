@@ -29,7 +29,7 @@ type passportBody struct {
 	OrgSPIFFEID     string   `json:"orgSpiffeId"`
 	Scopes          []string `json:"scopes"`
 	DelegationChain []string `json:"delegationChain"`
-	Passport        string   `json:"passport"`
+	Passport        string   `json:"passport" must:"checked"`
 	ExpiresIn       int64    `json:"expiresIn"`
 	CAPublicKey     string   `json:"caPublicKey"`
 	RotatedFrom     string   `json:"rotatedFrom,omitempty"`
@@ -66,7 +66,7 @@ func (s *Server) issuePassport(ctx context.Context, by store.Caller, r issuePass
 }
 
 type verifyPassportRequest struct {
-	Passport jsontext.Value `json:"passport"`
+	Passport jsontext.Value `json:"passport" must:"checked"`
 	Tool     jsontext.Value `json:"tool"`
 }
 

@@ -30,12 +30,13 @@ func (s *Server) recoverKey(ctx context.Context, _ store.Caller, r recoverKeyReq
 
 // localOnly lets a request to h only when its caller is on this very machine and may as well read the file. It says why not.
 func localOnly(h handler) handler {
-	return func(c *call) error {
+	serve := func(c *call) error {
 		if why := c.s.notLocal(c.Request); why != "" {
 			return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
 		}
-		return h(c)
+		return h.serve(c)
 	}
+	return handler{serve, h.form}
 }
 
 // notLocal says why a request is not to be believed to come from this machine and from whoever owns the server; "" when it is. No single

@@ -41,7 +41,7 @@ var routes = []route{
 	{"GET", "/v1/oauth/clients", key, limit.Standard, endpoint(200, (*Server).listOAuthClients)},
 	{"DELETE", "/v1/oauth/clients/{clientId}", key, limit.Standard, endpoint(200, (*Server).deleteOAuthClient)},
 	{"GET", "/v1/credentials", key, limit.Standard, endpoint(200, (*Server).listCredentials)},
-	{"POST", "/v1/oauth/token", public, limit.Sensitive, oauthToken},
+	{"POST", "/v1/oauth/token", public, limit.Sensitive, handler{serve: oauthToken}},
 
 	{"POST", "/v1/attest", key, limit.Attest, endpoint(201, (*Server).attest)},
 	{"GET", "/v1/chain", key, limit.Standard, endpoint(200, (*Server).readChain)},
@@ -63,7 +63,7 @@ var routes = []route{
 	{"GET", "/v1/ca/well-known", public, limit.Standard, endpoint(200, (*Server).wellKnown)},
 	{"GET", "/v1/openapi.json", public, limit.Standard, endpoint(200, (*Server).openAPI)},
 	{"GET", "/v1/health", public, limit.Standard, endpoint(200, (*Server).health)},
-	{"GET", "/v1/ws", public, limit.Standard, follow},
+	{"GET", "/v1/ws", public, limit.Standard, handler{serve: follow}},
 }
 
 // Handler is the whole service: the API below /v1/, the console elsewhere.
@@ -73,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(rt.method+" "+rt.path, s.handle(rt))
 	}
 	// Patterns without a method, so that they take what no route does, whatever its method.
-	elsewhere := s.handle(route{handler: func(c *call) error { return notFound(mux, c) }})
+	elsewhere := s.handle(route{handler: handler{serve: func(c *call) error { return notFound(mux, c) }}})
 	mux.HandleFunc("/v1/", elsewhere)
 	mux.HandleFunc("/v1", elsewhere) // or ServeMux would redirect it
 	console, has := web.Console()
@@ -101,7 +101,7 @@ func notFound(mux *http.ServeMux, c *call) error {
 		if c.caller.Company == nil {
 			return unauthorized()
 		}
-		return endpoint(http.StatusOK, (*Server).revokePassport)(c)
+		return endpoint(http.StatusOK, (*Server).revokePassport).serve(c)
 	}
 	if !clean(c.URL.Path) {
 		return fail(http.StatusNotFound, "Not Found")

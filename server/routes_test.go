@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -50,4 +51,62 @@ func TestRoutesAreTheDocument(t *testing.T) {
 			t.Errorf("%s is described and not served", call)
 		}
 	}
+}
+
+// The document describes of each endpoint's request what the endpoint reads: the same parameters, the same members of the body, and the
+// same of them as required.
+func TestRequestsAreTheDocument(t *testing.T) {
+	t.Parallel()
+	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rt := range routes {
+		if rt.handler.form == nil {
+			continue
+		}
+		op := doc.Paths.Find(rt.path).GetOperation(rt.method)
+		if got, want := read(rt.handler.form), described(op); !slices.Equal(got, want) {
+			t.Errorf("%s %s reads %q, the document describes %q", rt.method, rt.path, got, want)
+		}
+		if op.RequestBody != nil && rt.handler.form.form != (op.RequestBody.Value.Content[formEncoded] != nil) {
+			t.Errorf("%s %s: the document and the endpoint do not agree on whether the body may be a form", rt.method, rt.path)
+		}
+	}
+}
+
+// read lists what a form reads.
+func read(form *requestForm) (list []string) {
+	for _, f := range form.fields {
+		what := f.from + " " + f.name
+		if slices.Contains([]string{"string", "is", "segment", "present", "checked"}, f.rule) || f.rule == "name" && f.name != "label" {
+			what += ", required"
+		}
+		if f.name != "Accept" { // which the document describes by the media types of the answer
+			list = append(list, what)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// described lists what the document says of an operation's request.
+func described(op *openapi3.Operation) (list []string) {
+	for _, p := range op.Parameters {
+		if !strings.HasSuffix(p.Value.Name, "-Passport") { // named by the service, so no form can name it
+			list = append(list, p.Value.In+" "+p.Value.Name)
+		}
+	}
+	if op.RequestBody != nil {
+		schema := op.RequestBody.Value.Content["application/json"].Schema.Value
+		for name := range schema.Properties {
+			what := "json " + name
+			if slices.Contains(schema.Required, name) {
+				what += ", required"
+			}
+			list = append(list, what)
+		}
+	}
+	slices.Sort(list)
+	return list
 }

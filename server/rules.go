@@ -31,6 +31,7 @@ var errMissing = errors.New("required member is missing")
 // rules are what a field can be told to be. Null counts as absent but for "present".
 var rules = map[string]rule{
 	"":            plain,
+	"checked":     plain,       // required; what is wrong with it is answered by the endpoint, in a form of its own
 	"present":     present,     // any JSON value, null too: its bytes
 	"string":      required,    // a string that is not empty
 	"is":          exactly,     // exactly the string that follows

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/crypto/keys"
 	"attestd/crypto/cred"
+	"attestd/crypto/keys"
 	"attestd/store"
 )
 
