@@ -28,8 +28,8 @@ func Backup(ctx context.Context, path, out string, progress func(stage string, d
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	defer os.Remove(tmp)
-	if err := place(tmp, out); errors.Is(err, fs.ErrExist) {
+	defer tmp.discard()
+	if err := place(tmp.path, out); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %s exists", ErrRefused, out)
 	} else if err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -38,50 +38,50 @@ func Backup(ctx context.Context, path, out string, progress func(stage string, d
 }
 
 // checkedCopy copies the database at from, as one moment saw it, into a temporary file beside the place that it is meant for, and
-// checks the copy wholly. The caller moves or removes it.
-func checkedCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp string, err error) {
+// checks the copy wholly. The caller discards it, whether or not it has given it another name.
+func checkedCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
 	source, err := OpenReadOnly(ctx, from)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer source.Close()
-	if tmp, err = tempFile(to); err != nil {
-		return "", err
+	if tmp, err = newTemp(to); err != nil {
+		return nil, err
 	}
-	defer func(name string) { // tmp is "" by the time of an error
+	defer func() {
 		if err != nil {
-			os.Remove(name)
+			tmp.discard()
 		}
-	}(tmp)
+	}()
 	var size int64
 	err = source.read(ctx, func(r *conn) error {
 		if err := r.one([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"); err != nil {
 			return err
 		}
 		progress("copy", 0, size)
-		_, err := r.sql.ExecContext(ctx, "VACUUM INTO ?", tmp)
+		_, err := r.sql.ExecContext(ctx, "VACUUM INTO ?", tmp.path)
 		return sentinel(err)
 	})
 	if err != nil {
-		return "", fmt.Errorf("copy %s: %w", from, err)
+		return tmp, fmt.Errorf("copy %s: %w", from, err)
 	}
 	progress("copy", size, size)
 
-	copied, err := OpenReadOnly(ctx, tmp)
+	copied, err := OpenReadOnly(ctx, tmp.path)
 	if err != nil {
-		return "", err
+		return tmp, err
 	}
 	defer copied.Close()
 	// Chains first: where one fails, company and index say more than the name of a trigger that was dropped to change it.
 	if err := copied.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, func(done, total int64) { progress("verify", done, total) }); err != nil {
-		return "", err
+		return tmp, err
 	}
 	progress("check", 0, size)
 	if err := copied.checkFile(ctx); err != nil {
-		return "", fmt.Errorf("check the copy of %s: %w", from, err)
+		return tmp, fmt.Errorf("check the copy of %s: %w", from, err)
 	}
 	progress("check", size, size)
 	return tmp, nil

@@ -24,13 +24,13 @@ func create(ctx context.Context, path, schema string, d cred.Domain) error {
 	if left := leftovers(path); len(left) > 0 {
 		return fmt.Errorf("%w: %s belongs to a database that is gone; put that back, or move this away", ErrRefused, left[0])
 	}
-	tmp, err := tempFile(path)
+	tmp, err := newTemp(path)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp)
-	if err = build(ctx, tmp, schema, d); err == nil {
-		err = placeNew(tmp, path)
+	defer tmp.discard()
+	if err = build(ctx, tmp.path, schema, d); err == nil {
+		err = placeNew(tmp.path, path)
 	}
 	if err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
@@ -63,15 +63,6 @@ func build(ctx context.Context, path, schema string, d cred.Domain) error {
 		return sentinel(err)
 	}
 	return db.Close()
-}
-
-// tempFile makes an empty file that only its owner may read, in the folder of path and named after it.
-func tempFile(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return "", err
-	}
-	return f.Name(), f.Close()
 }
 
 // leftovers lists the journals beside path. SQLite would play one that an earlier database left into whatever file is put at path.

@@ -17,7 +17,7 @@ import (
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
 		t.Skipf("needs a small tmpfs, which only root may mount: %v", err)
 	}
 	t.Cleanup(func() {

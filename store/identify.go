@@ -27,8 +27,8 @@ const (
 	applicationsAt = 68
 )
 
-// identify says what the file at path is, without changing it: ErrNotFound when there is none or it is empty, ErrForeign, ErrNewer,
-// ErrCorrupt. A foreign file is read, not opened: to open a database in WAL mode is to lay files beside it.
+// identify says what the file at path is, without changing it: ErrNotFound when there is none or it is empty, ErrRefused when
+// it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign file is read, not opened: to open a database in WAL mode is to lay files beside it.
 func identify(ctx context.Context, path string) (cred.Domain, error) {
 	header, err := readHeader(path)
 	if err != nil {
@@ -74,19 +74,21 @@ func lookMode(path string) string {
 }
 
 func readHeader(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path) // before it is opened: a named pipe would wait for its other end
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, ErrForeign)
+	if !info.Mode().IsRegular() {
+		return nil, notPlain(path)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	header := make([]byte, headerSize)
 	n, err := io.ReadFull(f, header)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

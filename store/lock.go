@@ -1,22 +1,71 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/gofrs/flock"
 )
 
-// lock takes the lock that makes this process the only server of the file at path. Two servers would each trust their own heads.
-// The lock file stays when the lock goes: to remove it would let a third process lock a file that a second still waits for.
-func lock(path string) (*flock.Flock, error) {
+// serverLock makes this process the only server of a database. Two servers would each trust their own heads.
+//
+// It is two locks. The one on the file beside the database goes by name, and is there before the database is. The one on the database
+// itself goes by inode: a second name, a moved file or a removed lock file does not get past it. Where the system has no such lock, the
+// name alone is locked.
+type serverLock struct {
+	name *flock.Flock
+	file *os.File // holds the lock on the database; nil before lockFile, and where there is no such lock
+}
+
+// lock locks the name path. The lock file stays when the lock goes: to remove it would let a third process lock a file that a second
+// still waits for.
+func lock(path string) (*serverLock, error) {
 	l := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.Path(), err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: another process serves %s", ErrInUse, path)
+		return nil, inUse(path)
 	}
-	return l, nil
+	return &serverLock{name: l}, nil
+}
+
+// lockFile locks the database at path itself. ErrInUse.
+func (l *serverLock) lockFile(path string) (err error) {
+	if l.file, err = openLocked(path); errors.Is(err, errLocked) {
+		return inUse(path)
+	}
+	return err
+}
+
+// unlock is called when SQLite has closed the database.
+func (l *serverLock) unlock() error {
+	var err error
+	if l.file != nil {
+		err = l.file.Close()
+	}
+	return errors.Join(err, l.name.Unlock())
+}
+
+func inUse(path string) error { return fmt.Errorf("%w: another process serves %s", ErrInUse, path) }
+
+var errLocked = errors.New("locked")
+
+// openLocked opens the file at path and locks it, under whatever name others may know it, until it is closed: errLocked when another
+// has the lock. The file is nil where there is no such lock.
+func openLocked(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = lockInode(f); err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return nil, err
 }

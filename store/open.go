@@ -10,11 +10,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/gofrs/flock"
 	"modernc.org/sqlite"
 
 	"attestd/crypto/cred"
@@ -29,7 +29,7 @@ const readers = 8
 // Store is an open database. It implements chain.Storage and chain.Reader.
 type Store struct {
 	domain cred.Domain
-	lock   *flock.Flock // nil in a read-only store, as is writer
+	lock   *serverLock // nil in a read-only store, as is writer
 	writer *writer
 	db     *sql.DB
 	idle   chan *conn // the readers that are free
@@ -66,6 +66,11 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	if path, err = absolute(path); err != nil {
 		return nil, err
 	}
+	sweep(filepath.Dir(path))
+	warning, err := checkAccess(path)
+	if err != nil {
+		return nil, err
+	}
 	// Once before the lock, so that no lock file is laid beside what is not ours, and once when nobody else can act on the answer.
 	if _, err := identify(ctx, path); err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
@@ -81,6 +86,9 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 			s.Close()
 		}
 	}()
+	if warning != "" {
+		s.notices = append(s.notices, warning)
+	}
 	s.domain, err = identify(ctx, path)
 	if errors.Is(err, ErrNotFound) {
 		if err := create(ctx, path, schema, d); err != nil {
@@ -96,6 +104,9 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 			ErrRefused, path, s.domain.Service, s.domain.TrustDomain, d.Service, d.TrustDomain)
 	}
 
+	if err := s.lock.lockFile(path); err != nil {
+		return nil, err
+	}
 	db, err := connect(path, modeWriter)
 	if err != nil {
 		return nil, err
@@ -171,7 +182,7 @@ func (s *Store) Close() error {
 		errs = append(errs, s.writer.close())
 	}
 	if s.lock != nil {
-		errs = append(errs, s.lock.Unlock())
+		errs = append(errs, s.lock.unlock())
 	}
 	return errors.Join(errs...)
 }

@@ -180,13 +180,6 @@ func scribble(b []byte, from, to int) []byte {
 	return b
 }
 
-func TestADirectoryIsRefused(t *testing.T) {
-	t.Parallel()
-	if _, err := store.Open(ctx, t.TempDir(), schema(t), cred.Domain{}); !errors.Is(err, store.ErrForeign) {
-		t.Error(err)
-	}
-}
-
 // A write-ahead log that outlived its database would be played into the new one.
 func TestALostDatabasesLogIsNotTaken(t *testing.T) {
 	t.Parallel()

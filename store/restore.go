@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"github.com/gofrs/flock"
 )
 
 // Restore checks in wholly (integrity, schema, every chain) and then puts it at path. ErrRefused when path exists and force is not set; ErrInUse.
@@ -25,17 +23,17 @@ func Restore(ctx context.Context, in, path string, force bool, progress func(sta
 	if err != nil {
 		return err
 	}
-	defer l.Unlock()
+	defer l.unlock()
 
 	tmp, err := checkedCopy(ctx, in, path, progress)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	defer os.Remove(tmp)
+	defer tmp.discard()
 	if !force {
-		err = placeNew(tmp, path)
+		err = placeNew(tmp.path, path)
 	} else if err = retire(ctx, path); err == nil {
-		err = replace(tmp, path)
+		err = replace(tmp.path, path)
 	}
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -44,9 +42,9 @@ func Restore(ctx context.Context, in, path string, force bool, progress func(sta
 }
 
 // checkTarget says whether a database may be put at path, and takes the lock there.
-func checkTarget(ctx context.Context, path string, force bool) (*flock.Flock, error) {
-	_, err := identify(ctx, path)
-	switch {
+func checkTarget(ctx context.Context, path string, force bool) (*serverLock, error) {
+	_, identified := identify(ctx, path)
+	switch err := identified; {
 	case errors.Is(err, ErrNotFound):
 		if left := leftovers(path); len(left) > 0 && !force {
 			return nil, fmt.Errorf("%w: %s exists", ErrRefused, left[0])
@@ -58,7 +56,13 @@ func checkTarget(ctx context.Context, path string, force bool) (*flock.Flock, er
 	default: // a foreign file is not ours to replace
 		return nil, err
 	}
-	return lock(path)
+	l, err := lock(path)
+	if err == nil && !errors.Is(identified, ErrNotFound) {
+		if err = l.lockFile(path); err != nil {
+			l.unlock()
+		}
+	}
+	return l, err
 }
 
 // retire makes sure that nobody has the database at path open, and that its journals are gone: SQLite would play the write-ahead log

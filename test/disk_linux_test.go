@@ -80,7 +80,7 @@ func TestFullDisk(t *testing.T) {
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 		why := fmt.Sprintf("a small tmpfs cannot be mounted: %v", err)
 		if os.Getuid() != 0 {
 			t.Skip(why)

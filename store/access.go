@@ -1,0 +1,55 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checkAccess says whether the database at path, which need not be there yet, can be served without others getting past its lock or
+// into its content: ErrRefused. A warning, if any, is about who can read it.
+//
+// A folder that others may write is refused even with the sticky bit, as /tmp has it: SQLite takes a log or a journal that lies beside
+// the database for its own, whoever put it there.
+func checkAccess(path string) (warning string, err error) {
+	dir := filepath.Dir(path)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	if othersMay(info, 0o022) {
+		return "", fmt.Errorf("%w: others may write the folder %s: run chmod go-w %s, or give the database a folder of its own", ErrRefused, dir, dir)
+	}
+	var readable []string
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		name := path + suffix
+		info, err := os.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return "", err
+		case !info.Mode().IsRegular():
+			return "", notPlain(name)
+		case links(info) > 1:
+			return "", fmt.Errorf("%w: %s has %d names (hard links), and a server of each would write over the other: remove the others; find . -samefile %s finds them",
+				ErrRefused, name, links(info), name)
+		case othersMay(info, 0o022):
+			return "", fmt.Errorf("%w: others may write %s: run chmod 600 %s", ErrRefused, name, name)
+		case othersMay(info, 0o044):
+			readable = append(readable, name)
+		}
+	}
+	if len(readable) > 0 {
+		names := strings.Join(readable, " ")
+		warning = fmt.Sprintf("others may read %s, and with it every private key: run chmod 600 %s", names, names)
+	}
+	return warning, nil
+}
+
+func notPlain(path string) error {
+	return fmt.Errorf("%w: %s is not a plain file, and nothing else can be a database", ErrRefused, path)
+}

@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+// A file that others could reach past the lock or past its owner is refused before anything is written, with a sentence that says what
+// to do. (row 8)
+func TestFilesThatOthersReachAreNotServed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arrange func(t *testing.T, path string)
+		want    string
+	}{
+		"a second name": {func(t *testing.T, path string) { must(t, os.Link(path, path+".too")) }, "has 2 names"},
+		"a second name of the log": {func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+"-wal", nil, 0o600))
+			must(t, os.Link(path+"-wal", path+".too"))
+		}, "-wal has 2 names"},
+		"a named pipe": {func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			must(t, syscall.Mkfifo(path, 0o600))
+		}, "not a plain file"},
+		"a folder": {func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o700))
+		}, "not a plain file"},
+		"a log that is a link": {func(t *testing.T, path string) {
+			must(t, os.Symlink("elsewhere", path+"-wal"))
+		}, "not a plain file"},
+		"others may write": {func(t *testing.T, path string) { must(t, os.Chmod(path, 0o602)) }, "chmod 600"},
+		"others may write the log": {func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+"-wal", nil, 0))
+			must(t, os.Chmod(path+"-wal", 0o622))
+		}, "-wal"},
+		"others may write the folder": {func(t *testing.T, path string) { must(t, os.Chmod(filepath.Dir(path), 0o703)) }, "chmod go-w"},
+		"a folder such as /tmp":       {func(t *testing.T, path string) { must(t, os.Chmod(filepath.Dir(path), 0o777|os.ModeSticky)) }, "chmod go-w"},
+		"a folder, and no database yet": {func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Chmod(filepath.Dir(path), 0o707))
+		}, "chmod go-w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "attestd.db")
+			must(t, os.WriteFile(path, got(os.ReadFile("testdata/schema-1.db"))(t), 0o600))
+			test.arrange(t, path)
+			before := list(t, dir)
+			if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+				t.Error(err)
+			}
+			if files := list(t, dir); files != before {
+				t.Errorf("left: %s", files)
+			}
+		})
+	}
+}
+
+// A group other than the owner's own counts as others; only root can make such a file for the test.
+func TestTheOwnersGroup(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	must(t, s.Close())
+	must(t, os.Chmod(path, 0o660))
+	must(t, os.Chmod(filepath.Dir(path), 0o770))
+	if err := os.Chown(path, 4711, 4711); err != nil {
+		t.Skip(err)
+	}
+	if n := open(t, path).Notices(); len(n) != 0 {
+		t.Errorf("of the owner's group: %q", n)
+	}
+	must(t, os.Chown(path, 4711, 4712))
+	if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("of another group: %v", err)
+	}
+}
+
+// (row 8)
+func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	if n := s.Notices(); len(n) != 0 {
+		t.Errorf("of a new file: %q", n)
+	}
+	must(t, s.Close())
+	must(t, os.Chmod(path, 0o604))
+	if n := open(t, path).Notices(); len(n) != 1 || !strings.Contains(n[0], "chmod 600 "+path) {
+		t.Errorf("notices: %q", n)
+	}
+}
+
+// The lock is on the file as well as on its name: neither another name, nor a removed lock file, nor a move makes room for a second
+// server. (row 8)
+func TestASecondServerByAnotherName(t *testing.T) {
+	t.Parallel()
+	for name, rename := range map[string]func(t *testing.T, path, other string){
+		"a name of its own, the first gone": func(t *testing.T, path, other string) { must(t, os.Link(path, other)); must(t, os.Remove(path)) },
+		"moved":                             func(t *testing.T, path, other string) { must(t, os.Rename(path, other)) },
+		"the lock file removed": func(t *testing.T, path, other string) {
+			must(t, os.Remove(path+".lock"))
+			must(t, os.Symlink(path, other))
+		},
+	} {
+		s, path := fresh(t)
+		company(t, s, "acme")
+		other := filepath.Join(t.TempDir(), "other.db")
+		rename(t, path, other)
+		if _, err := store.Open(ctx, other, schema(t), cred.Domain{}); !errors.Is(err, store.ErrInUse) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := store.Restore(ctx, "testdata/schema-1.db", other, true, nil); !errors.Is(err, store.ErrInUse) {
+			t.Errorf("%s, restored over: %v", name, err)
+		}
+		must(t, s.Close())
+	}
+}
+
+// The lock on the file is none of SQLite's: other programs read and write beside a server, and closing the file again and again in the
+// same process does not end it.
+func TestTheLockDisturbsNobody(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	must(t, other(t, path, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (1)").Close())
+	for range 3 {
+		got(os.ReadFile(path))(t)
+		ro, err := store.OpenReadOnly(ctx, path)
+		must(t, err)
+		must(t, ro.Close())
+	}
+	attest(t, s, c, 1)
+	must(t, os.Remove(path+".lock"))
+	if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrInUse) {
+		t.Error(err)
+	}
+	must(t, s.Close())
+	open(t, path)
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package store
+
+import "io/fs"
+
+// othersMay knows nothing of access control lists; a new file takes those of its folder.
+func othersMay(fs.FileInfo, fs.FileMode) bool { return false }
+
+func links(fs.FileInfo) uint64 { return 1 }

@@ -1,0 +1,25 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockByte is the byte that lockInode locks: far from those that SQLite locks (around 1 GiB), and beyond the end of any file.
+const lockByte = 1 << 62
+
+// lockInode locks the file behind f until f is closed: errLocked, errors.ErrUnsupported. The lock belongs to f alone (fcntl(2), open file
+// description locks), so that no other closing of the file by this process ends it.
+func lockInode(f *os.File) error {
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: lockByte, Len: 1})
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
+		return errLocked
+	case errors.Is(err, unix.EINVAL): // a system that looks like Linux, but has POSIX locks only
+		return errors.ErrUnsupported
+	}
+	return err
+}

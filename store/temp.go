@@ -1,0 +1,93 @@
+package store
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// temp is an unfinished database beside the place that it is meant for. It is locked while its maker lives, so that what a killed one
+// left can be told from what another is at work on.
+type temp struct {
+	path string
+	lock *os.File // nil where there is no such lock
+}
+
+// newTemp makes an empty file that only its owner may read, in the folder of path and named after it. First it removes what killed
+// commands have left in that folder.
+func newTemp(path string) (*temp, error) {
+	sweep(filepath.Dir(path))
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return nil, err
+	}
+	t := &temp{path: f.Name()}
+	if err = f.Close(); err == nil {
+		t.lock, err = openLocked(t.path) // before anything is in it: sweep leaves an empty file alone
+	}
+	if err != nil {
+		t.discard()
+		return nil, err
+	}
+	return t, nil
+}
+
+// discard removes the file where it was not given another name.
+func (t *temp) discard() {
+	removeDatabase(t.path)
+	if t.lock != nil {
+		t.lock.Close()
+	}
+}
+
+// removeDatabase removes the database at path, its journals first, for only the database itself shows whose they are.
+func removeDatabase(path string) {
+	for _, suffix := range []string{"-journal", "-wal", "-shm", ""} {
+		os.Remove(path + suffix) // what cannot be removed is found again by the next sweep
+	}
+}
+
+var tempName = regexp.MustCompile(`\.tmp-[0-9]+$`)
+
+// abandoned is the age from which a temporary file is taken for left behind where no lock says so: on other systems than Linux, and where
+// the file is empty, for its maker may be about to lock it.
+const abandoned = 24 * time.Hour
+
+// sweep removes the temporary files that killed commands have left in a folder: each is a copy of every key. It removes only what has
+// the name and the form of ours and that nobody works on. An error leaves a file for the next time.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !tempName.MatchString(path) || !e.Type().IsRegular() || !unfinished(path) {
+			continue
+		}
+		f, err := openLocked(path)
+		if err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && (f != nil && info.Size() > 0 || time.Since(info.ModTime()) > abandoned) {
+			removeDatabase(path)
+		}
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// unfinished says whether the file at path is a database of ours, or the beginning of one: SQLite writes its first page last.
+func unfinished(path string) bool {
+	header, err := readHeader(path)
+	if err != nil {
+		return false
+	}
+	for _, b := range header {
+		if b != 0 {
+			return len(header) == headerSize && binary.BigEndian.Uint32(header[applicationsAt:]) == applicationID
+		}
+	}
+	return true
+}

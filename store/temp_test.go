@@ -1,0 +1,86 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"attestd/store"
+)
+
+// A backup that was killed leaves a copy of every key. The next backup, restore or start in that folder removes it, and nothing that is
+// not ours or that somebody works on. (row 28)
+func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere it takes a day")
+	}
+	path, _ := sample(t)
+	whole := got(os.ReadFile(path))(t)
+	partial := append(make([]byte, 4096), whole[4096:8192]...) // SQLite writes the first page last
+	for name, run := range map[string]func(t *testing.T, dir string) string{
+		"backup": func(t *testing.T, dir string) string {
+			must(t, store.Backup(ctx, path, filepath.Join(dir, "next.db"), nil))
+			return "next.db"
+		},
+		"restore": func(t *testing.T, dir string) string {
+			must(t, store.Restore(ctx, path, filepath.Join(dir, "next.db"), false, nil))
+			return "next.db next.db.lock"
+		},
+		"start": func(t *testing.T, dir string) string {
+			must(t, open(t, filepath.Join(dir, "next.db")).Close())
+			return "next.db next.db.lock"
+		},
+	} {
+		dir := t.TempDir()
+		put := func(name string, content []byte) { must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600)) }
+		put("out.db.tmp-123", whole)
+		put("out.db.tmp-123-wal", []byte("log"))
+		put("out.db.tmp-456", partial)
+		put("out.db.tmp-456-journal", []byte("journal"))
+		put("out.db.tmp-7", nil)
+		yesterday := time.Now().Add(-25 * time.Hour)
+		must(t, os.Chtimes(filepath.Join(dir, "out.db.tmp-7"), yesterday, yesterday))
+		kept := "a.db a.tmp-x b.tmp-1 c.tmp-2 d.tmp-3"
+		put("a.db", whole)
+		put("a.tmp-x", whole)
+		put("b.tmp-1", []byte("a text of someone"))
+		put("c.tmp-2", nil) // its maker may be about to lock it
+		must(t, os.Mkdir(filepath.Join(dir, "d.tmp-3"), 0o700))
+		if want, files := kept+" "+run(t, dir), list(t, dir); files != want {
+			t.Errorf("%s: there is %s, want %s", name, files, want)
+		}
+	}
+}
+
+// A backup at work is not taken for one that was killed.
+func TestTwoBackupsIntoOneFolder(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	dir := t.TempDir()
+	n := 0
+	must(t, store.Backup(ctx, path, filepath.Join(dir, "first.db"), func(string, int64, int64) {
+		n++
+		must(t, store.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", n)), nil))
+	}))
+	s, err := store.OpenReadOnly(ctx, filepath.Join(dir, "first.db"))
+	must(t, err)
+	defer s.Close()
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+}
+
+// A start that was killed between giving a new database its name and taking the temporary one away leaves one file with two names. The
+// next start takes the other away.
+func TestAStartKilledWhileItCreates(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere it takes a day")
+	}
+	s, path := fresh(t)
+	must(t, s.Close())
+	must(t, os.Link(path, path+".tmp-99"))
+	open(t, path)
+}
