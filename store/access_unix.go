@@ -5,6 +5,8 @@ package store
 import (
 	"io/fs"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // othersMay says whether anyone but the owner has one of the permissions of mask. A group with the owner's number is the owner's own:
@@ -23,3 +25,6 @@ func links(info fs.FileInfo) uint64 {
 	}
 	return 1
 }
+
+// writable says whether files can be laid into a folder.
+func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }

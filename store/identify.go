@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"attestd/crypto/cred"
 )
@@ -47,7 +46,11 @@ func identify(ctx context.Context, path string) (cred.Domain, error) {
 	if err := checkVersion(path, int64(binary.BigEndian.Uint32(header[userVersionAt:]))); err != nil {
 		return cred.Domain{}, err
 	}
-	db, err := connect(path, lookMode(path))
+	mode, err := lookMode(path)
+	if err != nil {
+		return cred.Domain{}, err
+	}
+	db, err := connect(path, mode)
 	if err != nil {
 		return cred.Domain{}, err
 	}
@@ -58,19 +61,6 @@ func identify(ctx context.Context, path string) (cred.Domain, error) {
 	}
 	defer c.close()
 	return readSettings(c, path)
-}
-
-// lookMode is how to look into the file at path and leave no trace. A file at rest has no journal beside it and is read as if it could not
-// change. One with a write-ahead log is in use, or was when its server was killed. A rollback journal is there when an edit of a stranger, or
-// Restore, was killed; until it is rolled back the file means nothing.
-func lookMode(path string) string {
-	switch left := leftovers(path); {
-	case len(left) == 0:
-		return modeRead + "&immutable=1"
-	case slices.Contains(left, path+"-journal"):
-		return modeReader
-	}
-	return modeRead
 }
 
 func readHeader(path string) ([]byte, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // before is when the fixture of schema 1 was in use: its access tokens and passports had not expired.
-var before = time.Date(2025, 11, 21, 17, 20, 0, 0, time.UTC)
+var before = time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC)
 
 // fixture is what schema-1.json says of the companies of schema-1.db, which a server of schema 1 wrote over its API: acme with
 // 300 records, so that it has a stored subtree root, and zoo with 5; two agents each, and records with a delegation and without.

@@ -129,8 +129,8 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 func (s *Store) Notices() []string { return s.notices }
 
 // OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or upgrades
-// it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest.
-// ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt.
+// it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest, where
+// the folder can be written. ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	useOFDLocks()
 	if path, err = absolute(path); err != nil {
@@ -140,7 +140,11 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	if s.domain, err = identify(ctx, path); err != nil {
 		return nil, err
 	}
-	if err := s.openReaders(ctx, path, modeRead); err != nil {
+	mode, err := readMode(path)
+	if err == nil {
+		err = s.openReaders(ctx, path, mode)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -1,0 +1,73 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"attestd/store"
+)
+
+// readOnly makes a folder that cannot be written after fill has run: as read-only media for root, by its mode for others.
+func readOnly(t *testing.T, fill func(dir string)) string {
+	t.Helper()
+	dir := t.TempDir()
+	if os.Geteuid() != 0 {
+		fill(dir)
+		must(t, os.Chmod(dir, 0o500))
+		t.Cleanup(func() { must(t, os.Chmod(dir, 0o700)) })
+		return dir
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
+		t.Skipf("needs a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { must(t, syscall.Unmount(dir, 0)) })
+	fill(dir)
+	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=8m,mode=700"))
+	return dir
+}
+
+// (row 28)
+func TestReadOnlyMedia(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	s, live := fresh(t)
+	c, _ := company(t, s, "late")
+	attest(t, s, c, 3)
+	dir := readOnly(t, func(dir string) {
+		copyTo := func(name, from string) { must(t, os.WriteFile(filepath.Join(dir, name), got(os.ReadFile(from))(t), 0o600)) }
+		copyTo("rest.db", path)
+		copyTo("emptylog.db", path)
+		must(t, os.WriteFile(filepath.Join(dir, "emptylog.db-wal"), nil, 0o600))
+		for _, suffix := range []string{"", "-wal", "-shm"} { // as a server that was killed there leaves them
+			copyTo("killed.db"+suffix, live+suffix)
+		}
+		for _, suffix := range []string{"", "-wal"} {
+			copyTo("copied.db"+suffix, live+suffix)
+		}
+	})
+	before := list(t, dir)
+	for name, company := range map[string]string{"rest.db": "acme", "emptylog.db": "acme", "killed.db": "late"} {
+		path := filepath.Join(dir, name)
+		s, err := store.OpenReadOnly(ctx, path)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		must(t, s.VerifyAll(ctx, company, 1, nil, nil))
+		got(s.FirstKey(ctx, company))(t)
+		must(t, s.Close())
+		out := target(t)
+		must(t, store.Backup(ctx, path, out, nil))
+		must(t, store.Restore(ctx, path, target(t), false, nil))
+	}
+	if _, err := store.OpenReadOnly(ctx, filepath.Join(dir, "copied.db")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "copy both") {
+		t.Errorf("a log without its index: %v", err)
+	}
+	if files := list(t, dir); files != before {
+		t.Errorf("left: %s", files)
+	}
+}
