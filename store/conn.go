@@ -12,9 +12,13 @@ import (
 // busyTimeout is how long, in milliseconds, a connection waits for a lock that another process holds.
 const busyTimeout = "5000"
 
+// logLimit is the size in bytes to which the write-ahead log is cut back when it starts over after a burst. Its usual size is 4 MiB, at
+// which SQLite makes a checkpoint.
+const logLimit = "16777216"
+
 // The ways to open a file. Each waits for locks, syncs every commit and takes no misspelt column for a string.
 const (
-	modeWriter = "_journal_mode=WAL" // the one connection that writes; sets WAL again on a copied or restored file
+	modeWriter = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")" // the one connection that writes; sets WAL again on a copied or restored file
 	modeCreate = "mode=rw&_journal_mode=DELETE"
 	modeReader = "mode=rw&_query_only=1" // beside the writer of this process
 	modeRead   = "mode=ro"               // beside a writer elsewhere, or none

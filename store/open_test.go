@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/store"
 )
@@ -280,5 +281,35 @@ func TestOpenSetsWALAgain(t *testing.T) {
 	company(t, s, "acme")
 	if _, err := os.Stat(path + "-wal"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A long read keeps the write-ahead log from starting over, so it grows with every write. After that it does not keep its peak size.
+// (row 28)
+func TestTheLogShrinksAfterABurst(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	size := func() int64 { return got(os.Stat(path + "-wal"))(t).Size() }
+	write := func(bytes int) {
+		t.Helper()
+		e := extension(c.Chain, got(s.Head(ctx, c.Chain))(t), 1)
+		e.Records[0].Payload = []byte(strings.Repeat("x", bytes))
+		got(s.Extend(ctx, []chain.Extension{e}))(t)
+	}
+	reader := got(other(t, path).Begin())(t)
+	must(t, reader.QueryRow("SELECT count(*) FROM record").Scan(new(int)))
+	for range 8 {
+		write(4 << 20)
+	}
+	if n := size(); n < 32<<20 {
+		t.Fatalf("the log has grown to %d bytes only", n)
+	}
+	must(t, reader.Rollback())
+	for range 2 { // one ends with a checkpoint, the next starts the log over
+		write(1000)
+	}
+	if n := size(); n > 16<<20 {
+		t.Errorf("the log keeps %d bytes", n)
 	}
 }

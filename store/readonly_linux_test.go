@@ -38,7 +38,9 @@ func TestReadOnlyMedia(t *testing.T) {
 	c, _ := company(t, s, "late")
 	attest(t, s, c, 3)
 	dir := readOnly(t, func(dir string) {
-		copyTo := func(name, from string) { must(t, os.WriteFile(filepath.Join(dir, name), got(os.ReadFile(from))(t), 0o600)) }
+		copyTo := func(name, from string) {
+			must(t, os.WriteFile(filepath.Join(dir, name), got(os.ReadFile(from))(t), 0o600))
+		}
 		copyTo("rest.db", path)
 		copyTo("emptylog.db", path)
 		must(t, os.WriteFile(filepath.Join(dir, "emptylog.db-wal"), nil, 0o600))
