@@ -57,10 +57,11 @@ func identify(ctx context.Context, path string) (cred.Domain, error) {
 	defer db.Close()
 	c, err := dial(ctx, db)
 	if err != nil {
-		return cred.Domain{}, fmt.Errorf("%s: %w", path, err)
+		return cred.Domain{}, fmt.Errorf("%s: %w", path, readError(path, err))
 	}
 	defer c.close()
-	return readSettings(c, path)
+	d, err := readSettings(c, path)
+	return d, readError(path, err)
 }
 
 func readHeader(path string) ([]byte, error) {

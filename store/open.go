@@ -28,6 +28,7 @@ const readers = 8
 
 // Store is an open database. It implements chain.Storage and chain.Reader.
 type Store struct {
+	path   string
 	domain cred.Domain
 	lock   *serverLock // nil in a read-only store, as is writer
 	writer *writer
@@ -79,7 +80,7 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	s := newStore()
+	s := newStore(path)
 	s.lock = l
 	defer func() {
 		if err != nil {
@@ -136,7 +137,7 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	if path, err = absolute(path); err != nil {
 		return nil, err
 	}
-	s := newStore()
+	s := newStore(path)
 	if s.domain, err = identify(ctx, path); err != nil {
 		return nil, err
 	}
@@ -151,8 +152,8 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	return s, nil
 }
 
-func newStore() *Store {
-	s := &Store{idle: make(chan *conn, readers)}
+func newStore(path string) *Store {
+	s := &Store{path: path, idle: make(chan *conn, readers)}
 	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
 		*limit = maxCached
 	}
@@ -199,7 +200,11 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	select {
 	case c := <-s.idle:
 		defer func() { s.idle <- c }()
-		return fn(c)
+		err := fn(c)
+		if s.writer == nil { // a server has no time to read the whole file for an answer
+			err = readError(s.path, err)
+		}
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}

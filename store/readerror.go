@@ -1,0 +1,38 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// readError tells a disk that cannot be read from a database that is damaged. SQLite calls both corrupt, and keeps no trace of which it
+// was; so the file is read through, up to the first byte that cannot be had.
+func readError(path string, err error) error {
+	if resultCode(err)&0xff != sqlite3.SQLITE_CORRUPT {
+		return err
+	}
+	for _, name := range []string{path, path + "-wal"} {
+		if unread := readThrough(name); unread != nil && !errors.Is(unread, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %w", ErrUnavailable, unread)
+		}
+	}
+	return err
+}
+
+func readThrough(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		_, err = io.Copy(io.Discard, io.NewSectionReader(f, 0, info.Size()))
+	}
+	return err
+}
