@@ -10,17 +10,30 @@ import (
 
 func restoreCommand() *cobra.Command {
 	var db string
-	var force bool
+	var force, acceptRollback bool
 	cmd := &cobra.Command{
 		Use:   "restore IN",
 		Short: "Put a backup in place of the database",
 		Long: `Check a backup wholly and put it in place. An existing database is replaced only with --force, and never while it is in use.
-What was written after the backup is gone then, revocations and key deletions included.`,
+
+Where that takes something back, --force alone is refused (exit status 5), with a list: records, companies, keys, clients, agents and
+passports that the backup lacks, revocations and deletions that come undone, and chains whose history is another. So it is where the
+existing database cannot be read. --force --accept-rollback goes on, and prints the same list.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if acceptRollback && !force {
+				return usagef("--accept-rollback goes with --force")
+			}
 			report, finish := progress()
-			err := store.Restore(cmd.Context(), args[0], db, force, report)
+			undone, err := store.Restore(cmd.Context(), args[0], db,
+				store.RestoreOptions{Force: force, AcceptRollback: acceptRollback, Progress: report})
 			finish()
+			for _, line := range undone.Lines {
+				fmt.Fprintln(cmd.ErrOrStderr(), line)
+			}
+			if undone.More > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "and %d more\n", undone.More)
+			}
 			if err == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "restored %s to %s\n", args[0], db)
 			}
@@ -28,6 +41,7 @@ What was written after the backup is gone then, revocations and key deletions in
 		},
 	}
 	databaseFlag(cmd, &db)
-	cmd.Flags().BoolVar(&force, "force", false, "replace an existing database")
+	cmd.Flags().BoolVar(&force, "force", false, "replace an existing database, of which nothing is lost")
+	cmd.Flags().BoolVar(&acceptRollback, "accept-rollback", false, "with --force: replace it whatever is lost or comes undone")
 	return cmd
 }

@@ -28,6 +28,9 @@ func sample(t *testing.T) (path string, acme *store.Company) {
 	return path, acme
 }
 
+// accepted lets a restore replace whatever is there.
+var accepted = store.RestoreOptions{Force: true, AcceptRollback: true}
+
 func target(t *testing.T) string { return filepath.Join(t.TempDir(), "out.db") }
 
 // tampered is a sample with one record of zoo changed.
@@ -65,7 +68,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	restored := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, store.Restore(ctx, out, restored, false, nil))
+	must(t, restore(out, restored, store.RestoreOptions{}))
 	s := open(t, restored)
 	if n := length(t, s, acme); n != 300 {
 		t.Errorf("length %d", n)
@@ -178,8 +181,8 @@ func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
 		out := target(t)
 		for what, err := range map[string]error{
 			"backup":       store.Backup(ctx, test.path, out, nil),
-			"restore":      store.Restore(ctx, test.path, filepath.Join(filepath.Dir(out), "new.db"), false, nil),
-			"restore over": store.Restore(ctx, test.path, old, true, nil),
+			"restore":      restore(test.path, filepath.Join(filepath.Dir(out), "new.db"), store.RestoreOptions{}),
+			"restore over": restore(test.path, old, store.RestoreOptions{Force: true}),
 		} {
 			v := (*store.VerifyError)(nil)
 			if test.company == "" {
@@ -226,22 +229,22 @@ func TestRestoreOverADatabase(t *testing.T) {
 	in, acme := sample(t)
 	s, path := fresh(t)
 	company(t, s, "old")
-	if err := store.Restore(ctx, in, path, false, nil); !errors.Is(err, store.ErrRefused) {
+	if err := restore(in, path, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("without force: %v", err)
 	}
-	if err := store.Restore(ctx, in, path, true, nil); !errors.Is(err, store.ErrInUse) {
+	if err := restore(in, path, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("over a served one: %v", err)
 	}
 	must(t, s.Close())
 
 	stranger := other(t, path)
 	must(t, stranger.QueryRow("SELECT 1 FROM company").Scan(new(int)))
-	if err := store.Restore(ctx, in, path, true, nil); !errors.Is(err, store.ErrInUse) {
+	if err := restore(in, path, accepted); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("under a reader: %v", err)
 	}
 	must(t, stranger.Close())
 
-	must(t, store.Restore(ctx, in, path, true, nil))
+	must(t, restore(in, path, accepted))
 	s = open(t, path)
 	if _, err := s.Company(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what was there before: %v", err)
@@ -259,7 +262,7 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	c, _ := company(t, s, "old")
 	attest(t, s, c, 20)
 	killed := asKilled(t, path)
-	must(t, store.Restore(ctx, in, killed, true, nil))
+	must(t, restore(in, killed, accepted))
 	s = open(t, killed)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if n := length(t, s, acme); n != 300 {
@@ -269,10 +272,10 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	// The same where somebody has removed the file, and only the log is left.
 	orphan := filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
-	if err := store.Restore(ctx, in, orphan, false, nil); !errors.Is(err, store.ErrRefused) {
+	if err := restore(in, orphan, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("beside a log: %v", err)
 	}
-	must(t, store.Restore(ctx, in, orphan, true, nil))
+	must(t, restore(in, orphan, accepted))
 	must(t, open(t, orphan).VerifyAll(ctx, "", 2, nil, nil))
 }
 
@@ -283,23 +286,23 @@ func TestRestoreOverDamage(t *testing.T) {
 	damaged, _ := sample(t)
 	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
 	must(t, os.WriteFile(damaged+"-wal", []byte("remains"), 0o600))
-	must(t, store.Restore(ctx, in, damaged, true, nil))
+	must(t, restore(in, damaged, accepted))
 	if n := length(t, open(t, damaged), acme); n != 300 {
 		t.Errorf("length %d", n)
 	}
 	foreign := target(t)
 	must(t, os.WriteFile(foreign, []byte("dear diary"), 0o600))
 	for _, force := range []bool{false, true} {
-		if err := store.Restore(ctx, in, foreign, force, nil); !errors.Is(err, store.ErrForeign) {
+		if err := restore(in, foreign, store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("over a foreign file: %v", err)
 		}
-		if err := store.Restore(ctx, foreign, target(t), force, nil); !errors.Is(err, store.ErrForeign) {
+		if err := restore(foreign, target(t), store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("of a foreign file: %v", err)
 		}
 	}
 	empty := target(t)
 	must(t, os.WriteFile(empty, nil, 0o644))
-	must(t, store.Restore(ctx, in, empty, false, nil))
+	must(t, restore(in, empty, store.RestoreOptions{}))
 	if n := length(t, open(t, empty), acme); n != 300 {
 		t.Errorf("over an empty file: length %d", n)
 	}

@@ -24,15 +24,19 @@ const (
 	modeRead   = "mode=ro"               // beside a writer elsewhere, or none
 )
 
-// connect prepares to open the file at path, which must be absolute. The file: scheme is what makes SQLite heed mode.
-func connect(path, mode string) (*sql.DB, error) {
+// address is the name of the file at path, which must be absolute, for SQLite. The file: scheme is what makes it heed mode.
+func address(path, mode string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a drive letter
 	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: mode +
-		"&_txlock=immediate&_busy_timeout=" + busyTimeout + "&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"}
-	db, err := sql.Open("sqlite", u.String())
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: mode}).String()
+}
+
+// connect prepares to open the file at path.
+func connect(path, mode string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", address(path, mode+
+		"&_txlock=immediate&_busy_timeout="+busyTimeout+"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
 	if err != nil {
 		return nil, err
 	}

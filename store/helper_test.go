@@ -172,3 +172,8 @@ func shown(v any) string {
 	}
 	return string(text)
 }
+
+func restore(in, path string, o store.RestoreOptions) error {
+	_, err := store.Restore(ctx, in, path, o)
+	return err
+}

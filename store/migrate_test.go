@@ -134,7 +134,7 @@ func TestAFileOfSchema1IsReadAsItIs(t *testing.T) {
 	must(t, store.Backup(ctx, path, out, nil))
 	compareShapes(t, "backup", shape(t, out), as)
 	restored := target(t)
-	must(t, store.Restore(ctx, out, restored, false, nil))
+	must(t, restore(out, restored, store.RestoreOptions{}))
 	compareShapes(t, "restored", shape(t, restored), as)
 	must(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
 	if string(got(os.ReadFile(path))(t)) != string(content) {

@@ -64,7 +64,7 @@ func TestReadOnlyMedia(t *testing.T) {
 		must(t, s.Close())
 		out := target(t)
 		must(t, store.Backup(ctx, path, out, nil))
-		must(t, store.Restore(ctx, path, target(t), false, nil))
+		must(t, restore(path, target(t), store.RestoreOptions{}))
 	}
 	if _, err := store.OpenReadOnly(ctx, filepath.Join(dir, "copied.db")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "copy both") {
 		t.Errorf("a log without its index: %v", err)

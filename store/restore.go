@@ -8,37 +8,52 @@ import (
 	"os"
 )
 
-// Restore checks in wholly (integrity, schema, every chain) and then puts it at path. ErrRefused when path exists and force is not set; ErrInUse.
-// A foreign file at either place is ErrForeign; a chain that does not verify is a *VerifyError. progress is as for Backup.
-func Restore(ctx context.Context, in, path string, force bool, progress func(stage string, done, total int64)) error {
+// RestoreOptions are what a restore may do to a database that is there already.
+type RestoreOptions struct {
+	Force          bool                                  // replace it where nothing of it would be lost
+	AcceptRollback bool                                  // with Force: replace it whatever would be lost
+	Progress       func(stage string, done, total int64) // as for Backup; may be nil
+}
+
+// Restore checks in wholly (integrity, schema, every chain) and then puts it at path. undone is what that takes back of the database that
+// was at path, or, with ErrRefused, would take back. ErrRefused also when path exists and Force is not set; ErrInUse.
+// A foreign file at either place is ErrForeign; a chain that does not verify is a *VerifyError.
+func Restore(ctx context.Context, in, path string, o RestoreOptions) (undone Rollback, err error) {
 	useOFDLocks()
-	in, err := absolute(in)
-	if err != nil {
-		return err
+	if in, err = absolute(in); err != nil {
+		return undone, err
 	}
 	if path, err = absolute(path); err != nil {
-		return err
+		return undone, err
 	}
-	l, err := checkTarget(ctx, path, force)
+	l, err := checkTarget(ctx, path, o.Force)
 	if err != nil {
-		return err
+		return undone, err
 	}
 	defer l.unlock()
 
-	tmp, err := checkedCopy(ctx, in, path, progress)
+	tmp, err := checkedCopy(ctx, in, path, o.Progress)
 	if err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return undone, fmt.Errorf("restore: %w", err)
 	}
 	defer tmp.discard()
-	if !force {
+	if !o.Force {
 		err = placeNew(tmp.path, path)
-	} else if err = retire(ctx, path); err == nil {
-		err = replace(tmp.path, path)
+	} else {
+		if undone, err = findRollback(ctx, path, tmp.path); err != nil {
+			return undone, fmt.Errorf("restore: compare %s with the backup: %w", path, err)
+		}
+		if len(undone.Lines) > 0 && !o.AcceptRollback {
+			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same", ErrRefused, path)
+		}
+		if err = retire(ctx, path); err == nil {
+			err = replace(tmp.path, path)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return undone, fmt.Errorf("restore: %w", err)
 	}
-	return nil
+	return undone, nil
 }
 
 // checkTarget says whether a database may be put at path, and takes the lock there.

@@ -27,7 +27,7 @@ func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
 			return "next.db"
 		},
 		"restore": func(t *testing.T, dir string) string {
-			must(t, store.Restore(ctx, path, filepath.Join(dir, "next.db"), false, nil))
+			must(t, restore(path, filepath.Join(dir, "next.db"), store.RestoreOptions{}))
 			return "next.db next.db.lock"
 		},
 		"start": func(t *testing.T, dir string) string {

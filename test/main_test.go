@@ -47,6 +47,11 @@ func TestCommandLine(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Values[serverKey] = new(*service)
+			fixtures, err := filepath.Abs("../store/testdata")
+			if err != nil {
+				return err
+			}
+			env.Setenv("FIXTURES", fixtures)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // with -race, every process would else take a second to end
 			return nil
 		},

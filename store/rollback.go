@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"attestd/crypto/cred"
+)
+
+// Rollback is what a restore takes back: a line for each loss, deletion that comes undone, and history that is another. There are at most
+// maxRollback lines; More counts those beyond.
+type Rollback struct {
+	Lines []string
+	More  int
+}
+
+const (
+	maxRollback      = 100
+	maxRollbackNames = 5 // of each line
+)
+
+func (r *Rollback) add(format string, args ...any) {
+	if len(r.Lines) == maxRollback {
+		r.More++
+		return
+	}
+	r.Lines = append(r.Lines, fmt.Sprintf(format, args...))
+}
+
+// findRollback compares the database at path with the backup that is to replace it. What cannot be read might hold anything, and so is a
+// rollback too.
+func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
+	domain, err := identify(ctx, path)
+	if err == nil {
+		err = readError(path, r.compare(ctx, path, backup, domain))
+	}
+	switch {
+	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):
+		r.add("what it holds cannot be compared: %v", err)
+		return r, nil
+	case errors.Is(err, ErrNotFound):
+		for _, left := range leftovers(path) {
+			r.add("what it holds cannot be compared: %s belongs to a database that is gone", left)
+		}
+		return r, nil
+	}
+	return r, err
+}
+
+// compare fills r. The backup is the main database of one connection, and the one at path is its "target".
+func (r *Rollback) compare(ctx context.Context, path, backup string, domain cred.Domain) error {
+	replacement, err := identify(ctx, backup)
+	if err != nil {
+		return err
+	}
+	if replacement != domain {
+		r.add("another service: %q in trust domain %q, the backup is of %q in %q",
+			domain.Service, domain.TrustDomain, replacement.Service, replacement.TrustDomain)
+	}
+	mode, err := lookMode(path)
+	if err != nil {
+		return err
+	}
+	db, err := connect(backup, modeRest)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := dial(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := c.exec("ATTACH ? AS target", address(path, mode)); err != nil {
+		return err
+	}
+	lists, err := rollbackLists(c)
+	if err != nil {
+		return err
+	}
+	companies, err := comparedCompanies(c)
+	if err != nil {
+		return err
+	}
+	for _, p := range companies {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.compareChain(c, p); err != nil {
+			return err
+		}
+		if !p.sameKey { // nothing else is comparable
+			continue
+		}
+		for _, l := range lists {
+			if err := r.compareList(c, p, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compared is a company of the database that is to be replaced, and that of the same companyId in the backup, if there is one.
+type compared struct {
+	id                string
+	number            int64
+	backup            sql.NullInt64
+	length, oldLength int64
+	sameKey, sameRoot bool
+}
+
+func comparedCompanies(c *conn) (all []compared, err error) {
+	err = c.each(func(rows *sql.Rows) error {
+		var p compared
+		err := rows.Scan(&p.id, &p.number, &p.backup, &p.length, &p.oldLength, &p.sameKey, &p.sameRoot)
+		all = append(all, p)
+		return err
+	}, `SELECT t.company_id, t.id, b.id, coalesce(th.length, 0), coalesce(bh.length, 0), t.seed IS b.seed, th.root IS bh.root
+		FROM target.company t LEFT JOIN target.head th ON th.company = t.id
+		LEFT JOIN main.company b ON b.company_id = t.company_id LEFT JOIN main.head bh ON bh.company = b.id
+		ORDER BY t.company_id`)
+	return all, err
+}
+
+// compareChain reads the hashes that both chains have, up to the first that differs.
+func (r *Rollback) compareChain(c *conn, p compared) error {
+	switch {
+	case !p.backup.Valid:
+		r.add("%s: %d records, and the backup has no such company", p.id, p.length)
+		return nil
+	case !p.sameKey:
+		r.add("%s: another history: %d records, the backup has %d, signed with another key", p.id, p.length, p.oldLength)
+		return nil
+	}
+	var at int64
+	err := c.one([]any{&at}, `SELECT b.id FROM main.record b JOIN target.record t ON t.id = b.id + ?
+		WHERE b.id BETWEEN ? AND ? AND b.hash <> t.hash ORDER BY b.id LIMIT 1`,
+		recordID(p.number, 0)-recordID(p.backup.Int64, 0), recordID(p.backup.Int64, 0), recordID(p.backup.Int64, indexMask))
+	switch {
+	case err == nil:
+		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", p.id, p.length, p.oldLength, at&indexMask)
+	case !errors.Is(err, ErrNotFound):
+		return err
+	case p.length == p.oldLength && !p.sameRoot:
+		r.add("%s: another history: %d records in both, and another root", p.id, p.length)
+	case p.length > p.oldLength:
+		r.add("%s: %d records, the backup has %d", p.id, p.length, p.oldLength)
+	}
+	return nil
+}
+
+// rollbackList is what one query finds of a company: ?1 is its number in the target, ?2 that in the backup. Keys go by their fingerprint.
+type rollbackList struct{ what, query string }
+
+// rollbackLists leaves out what a file of an older schema cannot know.
+func rollbackLists(c *conn) ([]rollbackList, error) {
+	lists := []rollbackList{
+		{"passports revoked since, valid again", `SELECT t.jti FROM target.passport t JOIN main.passport b ON b.jti = t.jti AND b.company = ?2
+			WHERE t.company = ?1 AND t.revoked_at IS NOT NULL AND b.revoked_at IS NULL`},
+		{"API keys deleted since, accepted again", `SELECT lower(hex(substr(hash, 1, 8))) FROM main.api_key
+			WHERE company = ?2 AND hash NOT IN (SELECT hash FROM target.api_key WHERE company = ?1)`},
+		{"OAuth clients deleted since, accepted again", `SELECT client_id FROM main.oauth_client
+			WHERE company = ?2 AND client_id NOT IN (SELECT client_id FROM target.oauth_client WHERE company = ?1)`},
+		{"API keys made since, gone", `SELECT lower(hex(substr(hash, 1, 8))) FROM target.api_key
+			WHERE company = ?1 AND hash NOT IN (SELECT hash FROM main.api_key WHERE company = ?2)`},
+		{"OAuth clients made since, gone", `SELECT client_id FROM target.oauth_client
+			WHERE company = ?1 AND client_id NOT IN (SELECT client_id FROM main.oauth_client WHERE company = ?2)`},
+		{"agents registered since, gone", `SELECT agent_id FROM target.agent t
+			WHERE company = ?1 AND NOT EXISTS (SELECT 1 FROM main.agent b WHERE b.company = ?2 AND b.agent_id = t.agent_id)`},
+		{"passports issued since, gone", `SELECT jti FROM target.passport t
+			WHERE company = ?1 AND NOT EXISTS (SELECT 1 FROM main.passport b WHERE b.jti = t.jti AND b.company = ?2)`},
+	}
+	var target, backup int64
+	if err := c.one([]any{&target}, "PRAGMA target.user_version"); err != nil {
+		return nil, err
+	}
+	if err := c.one([]any{&backup}, "PRAGMA main.user_version"); err != nil {
+		return nil, err
+	}
+	enabled := "b.disabled_at IS NULL"
+	if backup < 2 {
+		enabled = "true" // no agent could be disabled
+	}
+	if target >= 2 {
+		lists = append(lists, rollbackList{"agents disabled since, enabled again", `SELECT t.agent_id FROM target.agent t
+			JOIN main.agent b ON b.company = ?2 AND b.agent_id = t.agent_id
+			WHERE t.company = ?1 AND t.disabled_at IS NOT NULL AND ` + enabled})
+	}
+	return lists, nil
+}
+
+func (r *Rollback) compareList(c *conn, p compared, l rollbackList) error {
+	n := 0
+	var names []string
+	err := c.each(func(rows *sql.Rows) error {
+		var name string
+		if n++; n > maxRollbackNames {
+			return nil
+		}
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	}, l.query, p.number, p.backup.Int64)
+	if err != nil {
+		return err
+	}
+	if n > maxRollbackNames {
+		names = append(names, fmt.Sprintf("and %d more", n-maxRollbackNames))
+	}
+	if n > 0 {
+		r.add("%s: %s (%d): %s", p.id, l.what, n, strings.Join(names, ", "))
+	}
+	return nil
+}

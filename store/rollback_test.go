@@ -1,0 +1,174 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+// checkRollback restores in over path, which must be refused with exactly the lines wanted (in which … stands for anything), and change
+// nothing; accepted, it is done, and says the same.
+func checkRollback(t *testing.T, in, path string, want ...string) {
+	t.Helper()
+	before := got(os.ReadFile(path))(t)
+	undone, err := store.Restore(ctx, in, path, store.RestoreOptions{Force: true})
+	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--accept-rollback") {
+		t.Errorf("by force alone: %v", err)
+	}
+	if !slices.EqualFunc(undone.Lines, want, like) {
+		t.Errorf("lines:\n%s\nwant:\n%s", strings.Join(undone.Lines, "\n"), strings.Join(want, "\n"))
+	}
+	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
+		t.Error("the refused restore has changed the file")
+	}
+	again, err := store.Restore(ctx, in, path, accepted)
+	must(t, err)
+	if !slices.Equal(again.Lines, undone.Lines) || again.More != undone.More {
+		t.Errorf("accepted, it says:\n%s", strings.Join(again.Lines, "\n"))
+	}
+}
+
+func like(have, want string) bool {
+	start, end, any := strings.Cut(want, "…")
+	return have == want || any && strings.HasPrefix(have, start) && strings.HasSuffix(have, end)
+}
+
+func backUp(t *testing.T, path string) (out string) {
+	t.Helper()
+	out = target(t)
+	must(t, store.Backup(ctx, path, out, nil))
+	return out
+}
+
+func fingerprint(k store.APIKey) string {
+	hash := keys.HashSecret(k.Key)
+	return fmt.Sprintf("%x", hash[:8])
+}
+
+// (row 29)
+func TestARestoreSaysWhatItTakesBack(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	acme, first := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	attest(t, s, acme, 30)
+	attest(t, s, zoo, 5)
+	kept := got(s.CreateKey(ctx, acme, nil, now))(t)
+	client, _, err := s.CreateOAuthClient(ctx, acme, now)
+	must(t, err)
+	for _, jti := range []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
+		must(t, s.RecordPassport(ctx, acme, store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	}
+	for _, id := range []string{"bot", "stopped"} {
+		got(s.RegisterAgent(ctx, acme, id, nil, now))(t)
+	}
+	got(s.RevokePassport(ctx, acme, "p0", nil, now))(t)
+	in := backUp(t, path)
+
+	attest(t, s, acme, 12)
+	umbrella, _ := company(t, s, "umbrella")
+	attest(t, s, umbrella, 2)
+	for _, jti := range []string{"p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
+		got(s.RevokePassport(ctx, acme, jti, nil, now))(t)
+	}
+	must(t, s.DeleteKey(ctx, acme, first.Key))
+	fresh := got(s.CreateKey(ctx, acme, nil, now))(t)
+	later, _, err := s.CreateOAuthClient(ctx, acme, now)
+	must(t, err)
+	got(s.RegisterAgent(ctx, acme, "newcomer", nil, now))(t)
+	must(t, s.RecordPassport(ctx, acme, store.Passport{JTI: "p8", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	must(t, s.Close())
+	must(t, other(t, path, "DELETE FROM oauth_client WHERE client_id = '"+client.ID+"'",
+		"UPDATE agent SET disabled_at = '' WHERE agent_id = 'stopped'").Close())
+
+	checkRollback(t, in, path,
+		"acme: 42 records, the backup has 30",
+		"acme: passports revoked since, valid again (7): p1, p2, p3, p4, p5, and 2 more",
+		"acme: API keys deleted since, accepted again (1): "+fingerprint(first),
+		"acme: OAuth clients deleted since, accepted again (1): "+client.ID,
+		"acme: API keys made since, gone (1): "+fingerprint(fresh),
+		"acme: OAuth clients made since, gone (1): "+later.ID,
+		"acme: agents registered since, gone (1): newcomer",
+		"acme: passports issued since, gone (1): p8",
+		"acme: agents disabled since, enabled again (1): stopped",
+		"umbrella: 2 records, and the backup has no such company")
+
+	// What is there now is the backup itself, of which nothing would be lost; nor of one that the backup is ahead of.
+	must(t, restore(in, path, store.RestoreOptions{Force: true}))
+	s = open(t, path)
+	attest(t, s, acme, 1)
+	got(s.Authenticate(ctx, kept.Key, now))(t)
+	must(t, s.Close())
+	must(t, restore(backUp(t, path), in, store.RestoreOptions{Force: true}))
+}
+
+func TestARestoreTellsAnotherHistory(t *testing.T) {
+	t.Parallel()
+	path, acme := sample(t)
+	in := backUp(t, path)
+	ours, theirs := backUp(t, path), backUp(t, path)
+	for file, n := range map[string]int{ours: 4, theirs: 4} {
+		s := open(t, file)
+		attest(t, s, acme, n) // at another time, so with other hashes
+		must(t, s.Close())
+	}
+	checkRollback(t, theirs, ours, "acme: another history: 304 records, the backup has 304, and they differ from record 300 on")
+
+	must(t, other(t, path, append(unguarded, "UPDATE head SET root = zeroblob(32) WHERE company = 1", "PRAGMA wal_checkpoint(TRUNCATE)")...).Close())
+	checkRollback(t, in, path, "acme: another history: 300 records in both, and another root")
+
+	s, stranger := fresh(t)
+	company(t, s, "acme")
+	must(t, s.Close())
+	checkRollback(t, in, stranger, "acme: another history: 0 records, the backup has 300, signed with another key")
+}
+
+// What cannot be read might hold anything.
+func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	in, _ := sample(t)
+	newer, _ := sample(t)
+	must(t, other(t, newer, "PRAGMA user_version = 999", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	checkRollback(t, in, newer, "what it holds cannot be compared: …this one knows 2")
+	damaged, _ := sample(t)
+	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
+	checkRollback(t, in, damaged, "what it holds cannot be compared: …")
+	inside, _ := sample(t) // it opens, and falls apart when it is read
+	content := got(os.ReadFile(inside))(t)
+	must(t, os.WriteFile(inside, scribble(content, len(content)/2, len(content)/2+40000), 0o600))
+	checkRollback(t, in, inside, "what it holds cannot be compared: …")
+}
+
+func TestARestoreIsBrief(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	in := backUp(t, path)
+	for n := range 130 {
+		company(t, s, fmt.Sprintf("c%03d", n))
+	}
+	must(t, s.Close())
+	undone, err := store.Restore(ctx, in, path, store.RestoreOptions{Force: true})
+	if !errors.Is(err, store.ErrRefused) || len(undone.Lines) != 100 || undone.More != 30 {
+		t.Errorf("%d lines and %d more, %v", len(undone.Lines), undone.More, err)
+	}
+}
+
+// A backup of an older schema knows of no agent that is disabled.
+func TestARestoreOfAnOlderSchema(t *testing.T) {
+	t.Parallel()
+	in, _ := schema1(t)
+	path := target(t)
+	must(t, restore(in, path, store.RestoreOptions{}))
+	must(t, open(t, path).Close())
+	must(t, restore(in, path, store.RestoreOptions{Force: true})) // nothing but the schema is newer
+	must(t, open(t, path).Close())
+	must(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	checkRollback(t, in, path, "acme: agents disabled since, enabled again (1): git-bot")
+}
