@@ -69,8 +69,11 @@ func sweep(dir string) {
 			continue
 		}
 		info, err := e.Info()
-		if err == nil && (f != nil && info.Size() > 0 || time.Since(info.ModTime()) > abandoned) {
-			removeDatabase(path)
+		if err == nil {
+			begun := info.Size() > 0 || len(leftovers(path)) > 0
+			if f != nil && begun || time.Since(info.ModTime()) > abandoned {
+				removeDatabase(path)
+			}
 		}
 		if f != nil {
 			f.Close()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,46 @@ func TestInterruptedCopyLeavesNothing(t *testing.T) {
 				t.Error("a part of the copy is left")
 			}
 		})
+	}
+}
+
+// A backup that is killed cannot clean up; the next one into the same folder, under another name, does it. (row 28)
+func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere it takes a day")
+	}
+	program, err := binary()
+	must(t, err)
+	source := filepath.Join(t.TempDir(), "acme.db")
+	must(t, serve(t, source).interrupt())
+	grow(t, source, 64)
+
+	folder := t.TempDir()
+	killed := exec.Command(program, "backup", filepath.Join(folder, "monday.db"), "--db", source)
+	must(t, killed.Start())
+	begun := func() bool { // a copy with something in it
+		found, err := filepath.Glob(filepath.Join(folder, "monday.db.tmp-*"))
+		must(t, err)
+		for _, name := range found {
+			if info, err := os.Stat(name); err == nil && info.Size() > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	for late := time.Now().Add(patience); !begun() && time.Now().Before(late); {
+	}
+	must(t, killed.Process.Kill())
+	_ = killed.Wait()
+	if !begun() {
+		t.Fatal("the killed backup left nothing")
+	}
+	if out, err := exec.Command(program, "backup", filepath.Join(folder, "tuesday.db"), "--db", source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if hasFile(t, folder, "monday") || !hasFile(t, folder, "tuesday.db") {
+		t.Error("what the killed backup left is still there")
 	}
 }
 
