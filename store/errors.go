@@ -24,7 +24,7 @@ var (
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
 	ErrNewer   = errors.New("written by a newer attestd") // likewise
 	ErrCorrupt = errors.New("database is corrupt")        // likewise
-	ErrRefused = errors.New("refused")                    // target exists, wrong service name or trust domain
+	ErrRefused = errors.New("refused")                    // what it says is to be mended or accepted first
 )
 
 // resultCode is the extended result code of SQLite behind err (https://www.sqlite.org/rescode.html), 0 when there is none.

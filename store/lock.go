@@ -65,7 +65,7 @@ func openLocked(path string) (*os.File, error) {
 	}
 	f.Close()
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = nil
+		return nil, nil
 	}
-	return nil, err
+	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
