@@ -9,6 +9,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 	"attestd/store"
 )
 
@@ -62,9 +63,9 @@ func recordPayload(agent, company, action string, payload []byte) (stored, canon
 	canonical = jcs.AppendString(append(canonical, `,"agentId":`...), agent)
 	canonical = jcs.AppendString(append(canonical, `,"companyId":`...), company)
 	canonical, err = jcs.Append(append(canonical, `,"payload":`...), payload, maxDepth)
-	var refused *jcs.Error
+	var refused *strictjson.Error
 	if errors.As(err, &refused) {
-		return nil, nil, badJSON("/payload"+refused.Pointer, refused.Reason)
+		return nil, nil, malformed(refused.Within("/payload"))
 	}
 	return stored, append(canonical, '}'), err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/strictjson"
 )
 
 // value is what a request gives for a field: a member of the body in JSON, nil when it is absent, or a text.
@@ -162,16 +163,9 @@ func scopes(v value, into reflect.Value) error {
 	if isAbsent(v.json) {
 		return nil
 	}
-	var list []*string // pointers, for null is no string
-	if json.Unmarshal(v.json, &list) != nil {
+	given, ok := strictjson.AsStrings(v.json)
+	if !ok {
 		return invalid(v.name, "must be an array of strings")
-	}
-	given := make([]string, len(list))
-	for i, scope := range list {
-		if scope == nil {
-			return invalid(v.name, "must be an array of strings")
-		}
-		given[i] = *scope
 	}
 	if err := cred.CheckScopes(given); err != nil {
 		return fail(http.StatusBadRequest, "Invalid field: "+v.name+": "+err.Error())
@@ -225,9 +219,6 @@ func isAbsent(v jsontext.Value) bool { return v == nil || v.Kind() == 'n' }
 
 // asText returns what a JSON string says, when it is one and not empty.
 func asText(v jsontext.Value) (string, bool) {
-	if v == nil || v.Kind() != '"' {
-		return "", false
-	}
-	text, err := jsontext.AppendUnquote(nil, v)
-	return string(text), err == nil && len(text) > 0
+	text, ok := strictjson.AsString(v)
+	return text, ok && text != ""
 }

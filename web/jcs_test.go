@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 // node returns the path of Node.js, which runs the console's own modules in these tests.
@@ -112,7 +113,7 @@ func TestConsoleCanonicalizesLikeTheService(t *testing.T) {
 	for i, got := range canonicalizeInJavaScript(t, sources) {
 		want := "refused"
 		canonical, err := jcs.Append(nil, sources[i], 128)
-		var refusal *jcs.Error
+		var refusal *strictjson.Error
 		switch {
 		case err == nil:
 			want = "ok " + string(canonical)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"attestd/crypto/strictjson"
 )
 
 // claims are the claims of a token as they are spelt there, each valid JSON; nil where absent. Members with other names
@@ -16,7 +18,7 @@ type claims struct {
 
 func readClaims(src []byte, ns string) (claims, error) {
 	var c claims
-	err := eachMember(src, func(name, value []byte) {
+	err := strictjson.EachMember(src, maxDepth, func(name, value []byte) {
 		switch string(name) {
 		case "iss":
 			c.iss = value
@@ -53,10 +55,10 @@ func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
 	if nbf, ok := asTime(c.nbf); ok && nbf > at {
 		return refuse(CodeTokenNotYetValid, "token is not valid yet")
 	}
-	if aud, ok := asStrings(c.aud); !ok || len(aud) != 1 || aud[0] != audience {
+	if aud, ok := strictjson.AsStrings(c.aud); !ok || len(aud) != 1 || aud[0] != audience {
 		return refuse(CodeAudienceMismatch, "token audience is not "+audience)
 	}
-	if iss, ok := asString(c.iss); !ok || iss != i.issuer {
+	if iss, ok := strictjson.AsString(c.iss); !ok || iss != i.issuer {
 		return refuse(CodeInvalidIssuer, "token issuer is not "+i.issuer)
 	}
 	return nil
@@ -75,7 +77,7 @@ func readLifetime(c claims) (lifetime, error) {
 	l.iat, ok1 = asTime(c.iat)
 	l.nbf, ok2 = asTime(c.nbf)
 	l.exp, ok3 = asTime(c.exp)
-	l.id, ok4 = asString(c.jti)
+	l.id, ok4 = strictjson.AsString(c.jti)
 	switch {
 	case !ok1 || !ok2 || !ok3:
 		return l, refuse(CodeMalformedClaims, "iat, nbf and exp must be Unix seconds")
@@ -85,4 +87,11 @@ func readLifetime(c claims) (lifetime, error) {
 		return l, refuse(CodeMalformedClaims, "jti must be a UUID")
 	}
 	return l, nil
+}
+
+// asTime reads a NumericDate in whole seconds, up to the year 9999.
+func asTime(value []byte) (int64, bool) {
+	const last = 253402300799
+	n, ok := strictjson.AsInteger(value)
+	return n, ok && n <= last
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 // Delegation is what a checked delegation token, or a plain SVID (Act null, Chain only the subject), says.
@@ -93,7 +94,7 @@ func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error
 	if err := i.checkCommon(c, i.Domain.Service, now); err != nil {
 		return Delegation{}, err
 	}
-	sub, ok := asString(c.sub)
+	sub, ok := strictjson.AsString(c.sub)
 	if !ok || !i.Domain.isID(sub) {
 		return Delegation{}, refuse(CodeInvalidSubject, "token subject is no SPIFFE ID of this trust domain")
 	}
@@ -103,7 +104,7 @@ func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error
 	}
 	d := Delegation{Subject: sub, Chain: []string{sub}, Act: c.act, TokenID: l.id}
 	if c.scope != nil {
-		if d.Scope, ok = asString(c.scope); !ok {
+		if d.Scope, ok = strictjson.AsString(c.scope); !ok {
 			return Delegation{}, refuse(CodeMalformedClaims, "scope must be a string")
 		}
 	}
@@ -120,7 +121,7 @@ func (d Domain) appendActors(chain []string, act []byte) ([]string, error) {
 	for act != nil {
 		var sub, inner []byte
 		other := false
-		err := eachMember(act, func(name, value []byte) {
+		err := strictjson.EachMember(act, maxDepth, func(name, value []byte) {
 			switch string(name) {
 			case "sub":
 				sub = value
@@ -130,7 +131,7 @@ func (d Domain) appendActors(chain []string, act []byte) ([]string, error) {
 				other = true
 			}
 		})
-		id, ok := asString(sub)
+		id, ok := strictjson.AsString(sub)
 		switch {
 		case err != nil || other || !ok:
 			return nil, refuse(CodeMalformedClaims, "act must be an object of sub and perhaps act")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 // PassportVersion is the v of the namespaced claims.
@@ -92,7 +93,7 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 	if err := i.checkCommon(raw, i.passportAud, now); err != nil {
 		return PassportClaims{}, err
 	}
-	sub, ok := asString(raw.sub)
+	sub, ok := strictjson.AsString(raw.sub)
 	company, agent, isID := i.Domain.splitID(sub)
 	if !ok || !isID || company != i.Company || agent == "" {
 		return PassportClaims{}, refuse(CodeInvalidSubject, "passport subject is no agent of the company")
@@ -142,20 +143,20 @@ type namespaced struct {
 func readNamespaced(src []byte) (namespaced, error) {
 	var n namespaced
 	var ok [6]bool
-	err := eachMember(src, func(name, value []byte) {
+	err := strictjson.EachMember(src, maxDepth, func(name, value []byte) {
 		switch string(name) {
 		case "v":
-			n.version, ok[0] = asInteger(value)
+			n.version, ok[0] = strictjson.AsInteger(value)
 		case "agentId":
-			n.agentID, ok[1] = asString(value)
+			n.agentID, ok[1] = strictjson.AsString(value)
 		case "org":
-			n.org, ok[2] = asString(value)
+			n.org, ok[2] = strictjson.AsString(value)
 		case "orgSpiffeId":
-			n.orgSPIFFEID, ok[3] = asString(value)
+			n.orgSPIFFEID, ok[3] = strictjson.AsString(value)
 		case "scopes":
-			n.scopes, ok[4] = asStrings(value)
+			n.scopes, ok[4] = strictjson.AsStrings(value)
 		case "delegationChain":
-			n.chain, ok[5] = asStrings(value)
+			n.chain, ok[5] = strictjson.AsStrings(value)
 		}
 	})
 	if err != nil || ok != [6]bool{true, true, true, true, true, true} {

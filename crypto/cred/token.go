@@ -8,6 +8,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 const (
@@ -15,6 +16,7 @@ const (
 	TypeJWT      = "JWT"     // typ of SVIDs and delegation tokens
 	TypePassport = "CAP+JWT" // typ of passports
 	MaxTokenSize = 16 << 10  // bytes of a whole token; longer ones are neither issued nor read
+	maxDepth     = 128       // of a claim or a header member; act with MaxActors is far from it
 )
 
 // token is a compact JWS whose form is sound. Nothing in it is trusted yet.
@@ -49,14 +51,14 @@ func parse(compact, ns string) (token, error) {
 	}
 
 	forbidden := false
-	err := eachMember(header, func(name, value []byte) {
+	err := strictjson.EachMember(header, maxDepth, func(name, value []byte) {
 		switch string(name) {
 		case "alg":
-			t.alg, _ = asString(value)
+			t.alg, _ = strictjson.AsString(value)
 		case "typ":
-			t.typ, _ = asString(value)
+			t.typ, _ = strictjson.AsString(value)
 		case "kid":
-			t.kid, _ = asString(value)
+			t.kid, _ = strictjson.AsString(value)
 		case "crit", "b64", "jwk", "jku", "x5u", "x5c":
 			forbidden = true
 		}

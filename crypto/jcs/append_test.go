@@ -3,11 +3,14 @@ package jcs_test
 import (
 	"bytes"
 	"errors"
+	"math"
+	"math/big"
 	"strings"
 	"sync"
 	"testing"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 func TestAppend(t *testing.T) {
@@ -29,6 +32,8 @@ func TestAppend(t *testing.T) {
 		{"zero, however spelt", `[-0,0.0,-0e5,0E999999999999999999999,-0.000e-1]`, `[0,0,0,0,0]`},
 		{"respelt numbers", `[1.0,1e2,4.50,0.1,1E-7,1e21,1e20,100e-2,0.000001,1.5e+300]`, `[1,100,4.5,0.1,1e-7,1e+21,100000000000000000000,1,0.000001,1.5e+300]`},
 		{"a long way to write 1", "0." + strings.Repeat("0", 20000) + "1e20001", "1"},
+		{"a longer one, which misleads ParseFloat", "0." + strings.Repeat("0", 200000) + "1e200001", "1"},
+		{"and back", "-25" + strings.Repeat("0", 200000) + "e-200001", "-2.5"},
 		{"the ends of the range", `[5e-324,1.7976931348623157e308]`, `[5e-324,1.7976931348623157e+308]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -46,14 +51,23 @@ func TestRefusals(t *testing.T) {
 	lossy := func(lexeme string) string {
 		return "number " + lexeme + " does not survive as an IEEE 754 double; send it as a string"
 	}
+	respelt := func(lexeme, form string) string {
+		return "number " + lexeme + " is an IEEE 754 double whose canonical form has other digits, " + form + "; send those, or send it as a string"
+	}
+	beyond := func(lexeme string) string {
+		return "number " + lexeme + " is beyond the range of an IEEE 754 double; send it as a string"
+	}
 	digits := strings.Repeat("1234567890", 100)
+	exact := func(f float64) string { return new(big.Float).SetFloat64(f).Text('f', 1074) }
+	exactTenth, exactLeast := strings.TrimRight(exact(0.1), "0"), exact(math.SmallestNonzeroFloat64)
+	exactGreatest := new(big.Float).SetFloat64(math.MaxFloat64).Text('f', 0)
 	for _, test := range []struct{ name, in, pointer, reason string }{
 		{"nothing", "", "", "there is no value"},
 		{"white space only", " \n", "", "there is no value"},
-		{"two values", "1 2", "", "there is more than one value"},
-		{"text after the value", "{}x", "", "invalid character"},
-		{"cut short", `{"a":[1,`, "/a", "the value ends too early"},
-		{"cut inside a literal", `{"a":tr`, "/a", "the value ends too early"},
+		{"two values", "1 2", "", "data after the end of the value"},
+		{"text after the value", "{}x", "", "data after the end of the value"},
+		{"cut short", `{"a":[1,`, "/a", "unexpected end (byte "},
+		{"cut inside a literal", `{"a":tr`, "/a", "unexpected end (byte "},
 		{"a comma too many", `[1,]`, "", "invalid character"},
 		{"a leading zero", `{"a":01}`, "", "invalid character"},
 		{"a plus sign", `[+1]`, "/0", "invalid character"},
@@ -62,9 +76,9 @@ func TestRefusals(t *testing.T) {
 		{"a byte order mark", "\ufeff{}", "", "invalid character"},
 		{"a control character", "[\"a\nb\"]", "/0", "invalid character"},
 
-		{"a duplicate key", `{"a":{"x":1,"y":2,"x":3}}`, "/a/x", "duplicate key"},
-		{"a duplicate key in another spelling", `{"a":1,"\u0061":2}`, "/a", "duplicate key"},
-		{"a duplicate key with / and ~", `[0,{"~/":1,"~/":2}]`, "/1/~0~1", "duplicate key"},
+		{"a duplicate key", `{"a":{"x":1,"y":2,"x":3}}`, "/a/x", "duplicate object member name (byte "},
+		{"a duplicate key in another spelling", `{"a":1,"\u0061":2}`, "/a", "duplicate object member name (byte "},
+		{"a duplicate key with / and ~", `[0,{"~/":1,"~/":2}]`, "/1/~0~1", "duplicate object member name (byte "},
 		{"invalid UTF-8 in a value", "{\"k\":[\"ok\",\"\xff\"]}", "/k/1", "invalid UTF-8"},
 		{"invalid UTF-8 in a key", "{\"k\":{\"\xc3\":1}}", "/k", "invalid UTF-8"},
 		{"an encoded surrogate", "[\"\xed\xa0\x80\"]", "/0", "invalid UTF-8"},
@@ -75,24 +89,31 @@ func TestRefusals(t *testing.T) {
 
 		{"an integer beyond 2^53", `{"id":12345678901234567890}`, "/id", lossy("12345678901234567890")},
 		{"2^53 + 1", `[9007199254740993]`, "/0", lossy("9007199254740993")},
-		{"the exact value of a double whose form is shorter", `[295147905179352825856]`, "/0", lossy("295147905179352825856")},
+		{"the exact value of a double whose form is shorter", `[295147905179352825856]`, "/0", respelt("295147905179352825856", "295147905179352830000")},
+		{"2^64", `{"n":18446744073709551616}`, "/n", respelt("18446744073709551616", "18446744073709552000")},
+		{"-2^64", `-18446744073709551616`, "", respelt("-18446744073709551616", "-18446744073709552000")},
+		{"2^64 in another spelling", `1844674407370955.1616e4`, "", respelt("1844674407370955.1616e4", "18446744073709552000")},
+		{"2^64 - 1", `18446744073709551615`, "", lossy("18446744073709551615")},
+		{"the exact value of the double nearest to 0.1", exactTenth, "", respelt(exactTenth, "0.1")},
+		{"the exact value of the least double", exactLeast, "", respelt(exactLeast[:64]+"…", "5e-324")},
+		{"the exact value of the greatest double", exactGreatest, "", respelt(exactGreatest[:64]+"…", "1.7976931348623157e+308")},
 		{"a digit too many", `[0.10000000000000001]`, "/0", lossy("0.10000000000000001")},
 		{"the number of the RFC's own example", `[333333333.33333329]`, "/0", lossy("333333333.33333329")},
-		{"too large", `{"a":[0,1e400]}`, "/a/1", lossy("1e400")},
-		{"too large and negative", `-1e400`, "", lossy("-1e400")},
+		{"too large", `{"a":[0,1e400]}`, "/a/1", beyond("1e400")},
+		{"too large and negative", `-1e400`, "", beyond("-1e400")},
 		{"too small", `1e-400`, "", lossy("1e-400")},
 		{"smaller than the least double", `3e-324`, "", lossy("3e-324")},
-		{"an exponent beyond any integer", `1e99999999999999999999`, "", lossy("1e99999999999999999999")},
+		{"an exponent beyond any integer", `1e99999999999999999999`, "", beyond("1e99999999999999999999")},
 		{"and below", `[-1e-99999999999999999999]`, "/0", lossy("-1e-99999999999999999999")},
-		{"a long number is quoted in part", digits, "", lossy(digits[:64] + "…")},
+		{"a long number is quoted in part", digits, "", beyond(digits[:64] + "…")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dst := []byte("kept")
 			got, err := jcs.Append(dst, []byte(test.in), maxDepth)
-			var refused *jcs.Error
+			var refused *strictjson.Error
 			if !errors.As(err, &refused) {
-				t.Fatalf("got %s, %v; want an *Error", got, err)
+				t.Fatalf("got %s, %v; want a *strictjson.Error", got, err)
 			}
 			if refused.Pointer != test.pointer || !strings.HasPrefix(refused.Reason, test.reason) {
 				t.Errorf("got %q: %s\nwant %q: %s", refused.Pointer, refused.Reason, test.pointer, test.reason)
@@ -107,8 +128,8 @@ func TestRefusals(t *testing.T) {
 func TestErrorText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"a":[1,1e400]}`: "number 1e400 does not survive as an IEEE 754 double; send it as a string (at /a/1)",
-		``:                "there is no value",
+		`{"a":[1,1e400]}`: `JSON at "/a/1": number 1e400 is beyond the range of an IEEE 754 double; send it as a string`,
+		``:                "JSON: there is no value",
 	} {
 		if _, err := jcs.Append(nil, []byte(in), maxDepth); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", in, err, want)
@@ -125,7 +146,7 @@ func TestDepth(t *testing.T) {
 		t.Errorf("%d levels: %s, %v", maxDepth, out, err)
 	}
 	_, err := jcs.Append(nil, nested(maxDepth+2), maxDepth)
-	var refused *jcs.Error
+	var refused *strictjson.Error
 	if !errors.As(err, &refused) || refused.Pointer != strings.Repeat("/0/a", maxDepth/2) {
 		t.Errorf("two levels more: %v", err)
 	}
@@ -164,7 +185,7 @@ func TestHostileSize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := jcs.Append(nil, []byte(in), maxDepth)
-			var refused *jcs.Error
+			var refused *strictjson.Error
 			if errors.As(err, &refused) && len(refused.Reason) > 300 {
 				t.Errorf("the reason is %d bytes long", len(refused.Reason))
 			}

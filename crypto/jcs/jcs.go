@@ -14,29 +14,8 @@
 // decimal value is that of its canonical spelling, so 4.50, 1e2 and 0.1 do.
 package jcs
 
-import (
-	"errors"
-	"io"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
-
-// Error names the place (a JSON Pointer, RFC 6901; "" is the whole value) and the reason
-// why a value has no canonical form that keeps what it says.
-type Error struct {
-	Pointer string // of the member or element at fault, however long the names of the input are
-	Reason  string // at most a few hundred bytes
-}
-
-func (e *Error) Error() string {
-	if e.Pointer == "" {
-		return e.Reason
-	}
-	return e.Reason + " (at " + e.Pointer + ")"
-}
-
 // Append appends to dst the canonical form of src, which must hold exactly one JSON value, and returns the result.
-// It refuses, with an *Error, all that the form cannot carry without loss: syntax errors, duplicate keys,
+// It refuses, with a *strictjson.Error, all that the form cannot carry without loss: syntax errors, duplicate keys,
 // invalid UTF-8, lone surrogates, numbers whose decimal value is not that of their ECMAScript form
 // (12345678901234567890, 1e400, 1e-400), and containers nested deeper than maxDepth. After an error the result is dst.
 //
@@ -44,32 +23,12 @@ func (e *Error) Error() string {
 func Append(dst, src []byte, maxDepth int) ([]byte, error) {
 	w := writers.Get().(*writer)
 	defer w.release()
-	w.reset(dst, src, maxDepth)
+	w.open(dst, src, maxDepth)
 	if err := w.value(0); err != nil {
 		return dst, err
 	}
-	if err := w.end(); err != nil {
+	if err := w.in.End(); err != nil {
 		return dst, err
 	}
 	return w.dst, nil
-}
-
-// asError translates what jsontext says into an *Error.
-func asError(err error) *Error {
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &syntax):
-		reason := syntax.Err.Error()
-		switch {
-		case errors.Is(syntax.Err, jsontext.ErrDuplicateName):
-			reason = "duplicate key"
-		case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
-			reason = "the value ends too early"
-		}
-		return &Error{Pointer: string(syntax.JSONPointer), Reason: reason}
-	case errors.Is(err, io.EOF):
-		return &Error{Reason: "there is no value"}
-	default:
-		return &Error{Reason: err.Error()}
-	}
 }

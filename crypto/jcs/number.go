@@ -7,28 +7,62 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// appendNumber appends the ECMAScript form of the valid JSON number lexeme. exact says whether both have the same
-// decimal value; without that dst is returned as it was.
-func appendNumber(dst, lexeme []byte) (_ []byte, exact bool) {
+// appendNumber appends the ECMAScript form of the valid JSON number lexeme. It refuses a number whose decimal value that
+// form does not have: it then says why, and dst is returned as it was.
+func appendNumber(dst, lexeme []byte) (_ []byte, refusal string) {
 	const safe = 15 // digits that every double keeps
 	if len(lexeme) <= safe && isPlainInteger(lexeme) {
-		return append(dst, lexeme...), true
+		return append(dst, lexeme...), ""
 	}
-	// ParseFloat is linear in the lexeme, whatever the exponent. It misreads exponents of six digits and more, which can
-	// only matter where as many zeros make up for them; the comparison below then refuses what it made of them.
-	f, err := strconv.ParseFloat(string(lexeme), 64)
-	if err != nil { // out of range: every JSON number is one for ParseFloat
-		return dst, false
+	if f, err := strconv.ParseFloat(string(lexeme), 64); err == nil {
+		n := len(dst)
+		dst = appendFloat(dst, f)
+		if form := dst[n:]; bytes.Equal(form, lexeme) || parseDecimal(form).equal(parseDecimal(lexeme)) {
+			return dst, ""
+		}
+		dst = dst[:n]
 	}
+	return appendRare(dst, lexeme)
+}
+
+// appendRare does the same for what is almost certainly refused. ParseFloat misreads an exponent of six digits and more,
+// which matters only where as many zeros make up for it, so it is asked again with the point before the first digit.
+func appendRare(dst, lexeme []byte) (_ []byte, refusal string) {
+	exact := parseDecimal(lexeme)
+	f, err := exact.float()
+	if err != nil { // every JSON number is one for ParseFloat
+		return dst, "number " + brief(lexeme) + " is beyond the range of an IEEE 754 double; send it as a string"
+	}
+	form := appendFloat(nil, f)
+	switch {
+	case exact.equal(parseDecimal(form)):
+		return append(dst, form...), ""
+	case exact.equal(parseDecimal(strconv.AppendFloat(nil, f, 'e', doubleDigits-1, 64))):
+		return dst, "number " + brief(lexeme) + " is an IEEE 754 double whose canonical form has other digits, " + string(form) +
+			"; send those, or send it as a string"
+	default:
+		return dst, "number " + brief(lexeme) + " does not survive as an IEEE 754 double; send it as a string"
+	}
+}
+
+// doubleDigits is how many significant digits the exact value of a double has at most.
+const doubleDigits = 767
+
+// appendFloat appends the ECMAScript form of f.
+func appendFloat(dst []byte, f float64) []byte {
 	if f == 0 {
 		f = 0 // RFC 8785 writes -0 as 0
 	}
-	n := len(dst)
-	dst = jsontext.AppendFloat(dst, f, 64)
-	if form := dst[n:]; !bytes.Equal(form, lexeme) && !parseDecimal(form).equal(parseDecimal(lexeme)) {
-		return dst[:n], false
+	return jsontext.AppendFloat(dst, f, 64)
+}
+
+// brief is a lexeme for a message: a long one is cut.
+func brief(lexeme []byte) string {
+	const most = 64
+	if len(lexeme) > most {
+		return string(lexeme[:most]) + "…"
 	}
-	return dst, true
+	return string(lexeme)
 }
 
 // isPlainInteger reports whether the valid lexeme is digits with perhaps a sign, and not -0.
@@ -112,12 +146,22 @@ func (d decimal) equal(other decimal) bool {
 	return len(a) == len(b) // both are used up: neither ends in a point
 }
 
-// inexact is the reason given for a number that no double holds. A long lexeme is cut.
-func inexact(lexeme []byte) string {
-	const most = 64
-	quoted, cut := lexeme, ""
-	if len(quoted) > most {
-		quoted, cut = quoted[:most], "…"
+// float returns the double nearest to d, or an error where d is out of range. The first digit stands right behind the
+// point, so an exponent too long for ParseFloat leads out of range or to 0 however it is read.
+func (d decimal) float() (float64, error) {
+	if len(d.digits) == 0 {
+		return 0, nil
 	}
-	return "number " + string(quoted) + cut + " does not survive as an IEEE 754 double; send it as a string"
+	spelling := make([]byte, 0, len(d.digits)+24)
+	if d.neg {
+		spelling = append(spelling, '-')
+	}
+	spelling = append(spelling, "0."...)
+	for _, c := range d.digits {
+		if c != '.' {
+			spelling = append(spelling, c)
+		}
+	}
+	spelling = strconv.AppendInt(append(spelling, 'e'), d.exp, 10)
+	return strconv.ParseFloat(string(spelling), 64)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 const maxDepth = 128
@@ -66,7 +67,7 @@ func respellValues(t *testing.T, input []byte) []byte {
 	t.Helper()
 	const lossy, exact = "333333333.33333329", "333333333.3333333"
 	_, err := jcs.Append(nil, input, maxDepth)
-	var refused *jcs.Error
+	var refused *strictjson.Error
 	if !errors.As(err, &refused) || refused.Pointer != "/numbers/0" || !strings.Contains(refused.Reason, lossy) {
 		t.Fatalf("values.json as published: %v, want a refusal of %s at /numbers/0", err, lossy)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // AppendString appends the canonical form of the string s, which must be valid UTF-8.
-func AppendString(dst []byte, s string) []byte {
+func AppendString[Text string | []byte](dst []byte, s Text) []byte {
 	dst, _ = jsontext.AppendQuote(dst, s) // its only error is invalid UTF-8, which it replaces by U+FFFD
 	return dst
 }

@@ -1,24 +1,17 @@
 package jcs
 
 import (
-	"bytes"
-	"io"
 	"slices"
-	"strconv"
 	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"attestd/crypto/strictjson"
 )
 
 // writer makes one pass over a value: it writes each token as it reads it, and when an object ends whose members
 // came in another order, it moves their finished spellings into place. An object inside k unsorted objects is
 // moved k times, so maxDepth bounds the work.
-//
-// The decoder, in its default mode, is the one that refuses duplicate names, invalid UTF-8 and lone surrogates.
 type writer struct {
-	dec      *jsontext.Decoder // reads in
-	in       bytes.Buffer      // over src; the decoder reads its bytes in place
-	src      []byte
+	in       *strictjson.Reader
 	dst      []byte
 	maxDepth int
 	members  []member // a stack: those of the objects that are open
@@ -31,22 +24,18 @@ type member struct {
 	start, end int    // its spelling is dst[start:end], without a comma
 }
 
-var writers = sync.Pool{New: func() any {
-	w := new(writer)
-	w.dec = jsontext.NewDecoder(&w.in)
-	return w
-}}
+var writers = sync.Pool{New: func() any { return &writer{in: strictjson.NewReader()} }}
 
-func (w *writer) reset(dst, src []byte, maxDepth int) {
-	w.in = *bytes.NewBuffer(src)
-	w.src, w.dst, w.maxDepth = src, dst, maxDepth
+func (w *writer) open(dst, src []byte, maxDepth int) {
+	w.in.Open(src)
+	w.dst, w.maxDepth = dst, maxDepth
 }
 
 // release gives w back without any reference to the caller's memory, and without buffers that one large value grew.
 func (w *writer) release() {
 	const keep = 1 << 10 // members; a value of one attestation has a few dozen
-	w.src, w.dst, w.in = nil, nil, bytes.Buffer{}
-	w.dec.Reset(&w.in)
+	w.in.Close()
+	w.dst = nil
 	clear(w.members) // after an error; else it is empty
 	w.members = w.members[:0]
 	if cap(w.members) > keep {
@@ -60,7 +49,7 @@ func (w *writer) release() {
 
 // value writes the next value, which stands inside depth containers.
 func (w *writer) value(depth int) error {
-	switch w.dec.PeekKind() {
+	switch w.in.Kind() {
 	case '{':
 		if depth == w.maxDepth {
 			return w.tooDeep()
@@ -72,30 +61,30 @@ func (w *writer) value(depth int) error {
 		}
 		return w.array(depth + 1)
 	}
-	raw, err := w.dec.ReadValue()
+	raw, err := w.in.Value()
 	if err != nil {
-		return asError(err)
+		return err
 	}
-	switch raw.Kind() {
+	switch raw[0] {
 	case '"':
 		w.dst = appendString(w.dst, raw)
-	case '0':
-		var exact bool
-		if w.dst, exact = appendNumber(w.dst, raw); !exact {
-			return w.fault(inexact(raw))
-		}
+	case 'n', 't', 'f':
+		w.dst = append(w.dst, raw...)
 	default:
-		w.dst = append(w.dst, raw...) // null, true, false
+		var refusal string
+		if w.dst, refusal = appendNumber(w.dst, raw); refusal != "" {
+			return w.in.Fault(refusal)
+		}
 	}
 	return nil
 }
 
 func (w *writer) array(depth int) error {
-	if _, err := w.dec.ReadToken(); err != nil {
-		return asError(err)
+	if err := w.in.Bracket(); err != nil {
+		return err
 	}
 	w.dst = append(w.dst, '[')
-	for first := true; w.dec.PeekKind() != ']'; first = false {
+	for first := true; w.in.Kind() != ']'; first = false {
 		if !first {
 			w.dst = append(w.dst, ',')
 		}
@@ -103,20 +92,20 @@ func (w *writer) array(depth int) error {
 			return err
 		}
 	}
-	if _, err := w.dec.ReadToken(); err != nil {
-		return asError(err)
+	if err := w.in.Bracket(); err != nil {
+		return err
 	}
 	w.dst = append(w.dst, ']')
 	return nil
 }
 
 func (w *writer) object(depth int) error {
-	if _, err := w.dec.ReadToken(); err != nil {
-		return asError(err)
+	if err := w.in.Bracket(); err != nil {
+		return err
 	}
 	w.dst = append(w.dst, '{')
 	bottom, sorted := len(w.members), true
-	for w.dec.PeekKind() != '}' {
+	for w.in.Kind() != '}' {
 		if len(w.members) > bottom {
 			w.dst = append(w.dst, ',')
 		}
@@ -133,8 +122,8 @@ func (w *writer) object(depth int) error {
 		}
 		w.members = append(w.members, m)
 	}
-	if _, err := w.dec.ReadToken(); err != nil {
-		return asError(err)
+	if err := w.in.Bracket(); err != nil {
+		return err
 	}
 	if !sorted {
 		w.sort(w.members[bottom:])
@@ -147,20 +136,17 @@ func (w *writer) object(depth int) error {
 
 // name writes the next name and its colon.
 func (w *writer) name() (member, error) {
-	m := member{start: len(w.dst)}
-	raw, err := w.dec.ReadValue()
+	raw, err := w.in.Value()
 	if err != nil {
-		return m, asError(err)
+		return member{}, err
 	}
-	// raw is only valid until the next read, its place in src for longer.
-	end := w.dec.InputOffset()
-	raw = jsontext.Value(w.src[end-int64(len(raw)) : end])
-	if bytes.IndexByte(raw, '\\') < 0 {
-		m.name = raw[1 : len(raw)-1]
-	} else if m.name, err = jsontext.AppendUnquote(nil, raw); err != nil {
-		return m, asError(err)
+	m := member{name: strictjson.Unquote(raw), start: len(w.dst)}
+	if len(m.name) == len(raw)-len(`""`) { // without an escape it has its canonical form already
+		w.dst = append(w.dst, raw...)
+	} else {
+		w.dst = AppendString(w.dst, m.name)
 	}
-	w.dst = append(appendString(w.dst, raw), ':')
+	w.dst = append(w.dst, ':')
 	return m, nil
 }
 
@@ -178,27 +164,9 @@ func (w *writer) sort(members []member) {
 	}
 }
 
-// end refuses anything but white space after the value.
-func (w *writer) end() error {
-	_, err := w.dec.ReadToken()
-	switch {
-	case err == nil:
-		return &Error{Reason: "there is more than one value"}
-	case err == io.EOF:
-		return nil
-	default:
-		return asError(err)
-	}
-}
-
-// fault is an error at the value just read.
-func (w *writer) fault(reason string) *Error {
-	return &Error{Pointer: string(w.dec.StackPointer()), Reason: reason}
-}
-
 func (w *writer) tooDeep() error {
-	if _, err := w.dec.ReadToken(); err != nil { // so that the pointer is that of the container
-		return asError(err)
+	if err := w.in.Bracket(); err != nil { // so that the place is that of the container
+		return err
 	}
-	return w.fault("nested deeper than " + strconv.Itoa(w.maxDepth) + " levels")
+	return w.in.Fault(strictjson.TooDeep(w.maxDepth))
 }

@@ -53,7 +53,7 @@ function number(lexeme, pointer) {
   if (!Number.isFinite(value)) throw new JSONError(pointer, 'number is too large for a double');
   const spelled = String(value); // -0 becomes 0, RFC 8785 §3.2.2.3
   if (spelled !== lexeme && decimal(spelled) !== decimal(lexeme)) {
-    throw new JSONError(pointer, 'number does not survive a round trip through a double');
+    throw new JSONError(pointer, 'number has another value in its canonical form, that of a double');
   }
   return spelled;
 }

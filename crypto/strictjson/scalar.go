@@ -1,0 +1,44 @@
+package strictjson
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Unquote returns what the valid JSON string quoted says, as a part of it where it holds no escape.
+func Unquote(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	text, _ := jsontext.AppendUnquote(nil, quoted) // its errors are those of strings that are not valid
+	return text
+}
+
+// AsString reads a string. It and the functions below take valid JSON as it stands between white space, or nothing for what is absent, which is of no kind.
+func AsString(value []byte) (string, bool) {
+	if len(value) == 0 || value[0] != '"' {
+		return "", false
+	}
+	return string(Unquote(value)), true
+}
+
+// AsStrings reads an array of strings.
+func AsStrings(value []byte) ([]string, bool) {
+	list, ok := make([]string, 0, 4), true
+	err := EachElement(value, len(value), func(element []byte) {
+		s, isString := AsString(element)
+		list, ok = append(list, s), ok && isString
+	})
+	return list, ok && err == nil
+}
+
+// AsInteger reads a number that is spelt as an integer from 0 to 2⁶³-1.
+func AsInteger(value []byte) (int64, bool) {
+	if len(value) == 0 || value[0] < '0' || value[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return n, err == nil
+}
