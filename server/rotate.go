@@ -21,7 +21,7 @@ type rotatePassportRequest struct {
 func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePassportRequest) (passportBody, error) {
 	issuer := by.Company.Issuer
 	// Under the service's name, or under the product's own, which is always accepted.
-	header := issuer.Domain.PassportHeader()
+	header := issuer.Domain.Title() + "-Passport" // Service-Passport for a service named service
 	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
 	if presented == "" {
 		return passportBody{}, fail(http.StatusBadRequest, "Missing "+header+" passport header")

@@ -57,13 +57,11 @@ func (d Domain) AgentID(company, agent string) string {
 // PassportAudience is the aud of passports, service:passport:v1 for a service named service.
 func (d Domain) PassportAudience() string { return d.Service + ":passport:v1" }
 
-// PassportHeader is the header that carries a passport, Service-Passport for a service named service.
-func (d Domain) PassportHeader() string { return d.title() + "-Passport" }
-
 // ReceiptType is the type of receipts, ServiceAttestationReceipt for a service named service.
-func (d Domain) ReceiptType() string { return d.title() + "AttestationReceipt" }
+func (d Domain) ReceiptType() string { return d.Title() + "AttestationReceipt" }
 
-func (d Domain) title() string {
+// Title is the service's name with a capital, Service for a service named service.
+func (d Domain) Title() string {
 	if d.Service == "" {
 		return ""
 	}

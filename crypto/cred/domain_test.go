@@ -18,11 +18,10 @@ func TestNames(t *testing.T) {
 		{newIssuer("acme").CompanyID(), "spiffe://attestd.local/company/acme"},
 		{newIssuer("acme").AgentID("bot"), "spiffe://attestd.local/company/acme/agent/bot"},
 		{domain.PassportAudience(), "service:passport:v1"},
-		{domain.PassportHeader(), "Service-Passport"},
+		{domain.Title(), "Service"},
 		{domain.ReceiptType(), "ServiceAttestationReceipt"},
 		{notary.AgentID("acme", "bot"), "spiffe://prod.example/company/acme/agent/bot"},
 		{notary.PassportAudience(), "notary:passport:v1"},
-		{notary.PassportHeader(), "Notary-Passport"},
 		{notary.ReceiptType(), "NotaryAttestationReceipt"},
 	} {
 		if test.got != test.want {
