@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,12 +54,25 @@ func Run(version, schema string) int {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintln(os.Stderr, "attestd:", err)
-	status := exitStatus(err)
+	status, why := exitStatus(err), fmt.Sprintln("attestd:", err)
 	if status == exitUsage {
-		fmt.Fprintf(os.Stderr, "Run '%s --help' for how to use it.\n", cmd.CommandPath())
+		why += fmt.Sprintf("Run '%s --help' for how to use it.\n", cmd.CommandPath())
 	}
+	say(why)
 	return status
+}
+
+// say writes to standard error. That may be a pipe that nobody reads: the process then ends without its last words.
+func say(text string) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = os.Stderr.WriteString(text)
+	}()
+	select {
+	case <-said:
+	case <-time.After(logPatience):
+	}
 }
 
 func exitStatus(err error) int {

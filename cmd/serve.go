@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
+	"syscall"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -71,7 +74,7 @@ func serveCommand(version, schema string) *cobra.Command {
 }
 
 // config turns flags into what the server needs, all but the open store.
-func (f serveFlags) config(logs io.Writer) (cfg server.Config, err error) {
+func (f serveFlags) config() (cfg server.Config, err error) {
 	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, Bounds: f.bounds}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
@@ -99,27 +102,39 @@ func (f serveFlags) config(logs io.Writer) (cfg server.Config, err error) {
 		return cfg, usagef("--max-body must be a size from 1KiB to 1GiB, got %q", f.maxBody)
 	}
 	cfg.MaxBody = int64(size)
-	switch f.logFormat {
-	case "text":
-		cfg.Log = slog.New(slog.NewTextHandler(logs, nil))
-	case "json":
-		cfg.Log = slog.New(slog.NewJSONHandler(logs, nil))
-	default:
+	if f.logFormat != "text" && f.logFormat != "json" {
 		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
 	}
 	return cfg, nil
+}
+
+// logTo returns the handler that writes to out in the format that was asked for.
+func (f serveFlags) logTo(out io.Writer) slog.Handler {
+	if f.logFormat == "json" {
+		return slog.NewJSONHandler(out, nil)
+	}
+	return slog.NewTextHandler(out, nil)
+}
+
+// droppedLines is the line of the log that says that others are missing.
+func (f serveFlags) droppedLines(n int) string {
+	var line strings.Builder
+	slog.New(f.logTo(&line)).Warn(fmt.Sprintf("%d log lines were dropped: standard error did not take them", n))
+	return line.String()
 }
 
 // gcPercent lets the heap grow to four times what lives in it, which is little: a tenth of a request's cost is saved.
 const gcPercent = 300
 
 func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Writer) (err error) {
-	logs := newLogBuffer(stderr)
-	defer logs.flush()
-	cfg, err := f.config(logs)
+	cfg, err := f.config()
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // the service outlives whoever reads its log
+	logs := startLog(stderr, f.droppedLines)
+	defer logs.stop()
+	cfg.Log = slog.New(urgentHandler{f.logTo(logs), logs})
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -133,7 +148,8 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
-	f.announce(stderr, cfg.Log, listener.Addr(), os.IsNotExist(statErr))
+	f.announce(logs, cfg.Log, listener.Addr(), os.IsNotExist(statErr))
+	logs.hurry()
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
 	}
@@ -141,7 +157,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 }
 
 // announce says in three lines where the service is, where its data is, and what to do first.
-func (f serveFlags) announce(stderr io.Writer, log *slog.Logger, addr net.Addr, isNew bool) {
+func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, isNew bool) {
 	path, err := filepath.Abs(f.db)
 	if err != nil {
 		path = f.db
@@ -150,9 +166,9 @@ func (f serveFlags) announce(stderr io.Writer, log *slog.Logger, addr net.Addr, 
 	if f.logFormat == "json" {
 		log.Info("listening", "url", url, "db", path)
 	} else {
-		fmt.Fprintf(stderr, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", f.version, url, path)
+		fmt.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", f.version, url, path)
 		if isNew {
-			fmt.Fprintf(stderr, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'\n", url)
+			fmt.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'\n", url)
 		}
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {

@@ -1,0 +1,98 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Standard error is a pipe that nobody reads, and soon full: every request is answered all the same, and a stop is prompt (row 23).
+func TestLogThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	s, stderr := serveToPipe(t)
+	defer stderr.Close()
+	askOften(t, s)
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must(t, s.wait())
+}
+
+// The reader of standard error dies: the server goes on, and its exit status is that of any other (row 23).
+func TestLogWhoseReaderDies(t *testing.T) {
+	t.Parallel()
+	s, stderr := serveToPipe(t)
+	must(t, stderr.Close())
+	askOften(t, s)
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must(t, s.wait())
+}
+
+// serveToPipe starts the built binary with a pipe for standard error, of which no more is read than where the service is.
+func serveToPipe(t *testing.T) (s *service, stderr *os.File) {
+	t.Helper()
+	program, err := binary()
+	must(t, err)
+	stderr, in, err := os.Pipe()
+	must(t, err)
+	db := filepath.Join(t.TempDir(), "acme.db")
+	s = &service{cmd: exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--db", db, "--rate-limits", "off"), end: make(chan error, 1)}
+	s.cmd.Stderr = in
+	must(t, s.cmd.Start())
+	must(t, in.Close())
+	go func() { s.end <- s.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // mostly it has ended
+		_ = s.wait()
+	})
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	must(t, err)
+	m := listens.FindStringSubmatch(line)
+	if m == nil {
+		t.Fatalf("the first line is %q", line)
+	}
+	s.URL = m[1]
+	return s, stderr
+}
+
+// askOften makes requests whose lines in the log are many times what a pipe holds.
+func askOften(t *testing.T, s *service) {
+	t.Helper()
+	acme := s.register(t, "acme")
+	for range 2000 {
+		acme.call(t, http.StatusOK, "GET", "/v1/company", "", nil)
+	}
+	acme.call(t, http.StatusCreated, "POST", "/v1/attest", `{"agentId":"bot","actionType":"deploy","payload":{}}`, nil)
+}
+
+// A start that is refused ends with its exit status, though standard error is full and nobody reads why (row 23).
+func TestRefusalThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	program, err := binary()
+	must(t, err)
+	stderr, in, err := os.Pipe()
+	must(t, err)
+	defer stderr.Close()
+	fd := int(in.Fd())
+	must(t, syscall.SetNonblock(fd, true))
+	for err = nil; err == nil; {
+		_, err = syscall.Write(fd, make([]byte, 4096))
+	}
+	must(t, syscall.SetNonblock(fd, false)) // the child shares this setting
+
+	db := filepath.Join(t.TempDir(), "acme.db")
+	must(t, os.WriteFile(db, []byte("not a database"), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "serve", "--listen", "127.0.0.1:0", "--db", db)
+	cmd.Stderr = in
+	var exited *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exited) || exited.ExitCode() != 8 {
+		t.Errorf("it ended with %v", err)
+	}
+	must(t, in.Close())
+}
