@@ -86,8 +86,50 @@ func TestLimitIsCountedByCredential(t *testing.T) {
 	s.anyone().with("svc_"+strings.Repeat("x", 43)).do(t, "GET /v1/company", "").tooMany(4)
 	s.anyone().do(t, "GET /v1/health", "").tooMany(4)
 	acme.do(t, "GET /v1/company", "").status(200).limited(4, 1) // a valid key is not held up by others at its address
-	acme.do(t, "GET /v1/health", "").status(200).limited(4, 0)  // and counts everywhere
-	acme.do(t, "GET /v1/health", "").tooMany(4)
+	acme.do(t, "GET /v1/company", "").status(200).limited(4, 0)
+	acme.do(t, "GET /v1/company", "").tooMany(4)
+}
+
+// Without authentication a route counts the address too, whatever credential comes with the call.
+func TestPublicRoutesCountTheAddress(t *testing.T) {
+	t.Parallel()
+	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 6}))
+	acme := s.company(t, "acme") // address: 1
+	fresh := []string{acme.credential}
+	for range 4 {
+		fresh = append(fresh, acme.do(t, "POST /v1/keys", "").status(201).str("key"))
+	}
+	for n, credential := range fresh { // address: 6
+		left := 5
+		if n == 0 {
+			left = 1 // made the others
+		}
+		acme.with(credential).do(t, "POST /v1/companies", fmt.Sprintf(`{"companyId":"fresh-%d"}`, n)).status(201).limited(6, left)
+	}
+	for n, credential := range fresh {
+		acme.with(credential).do(t, "POST /v1/companies", fmt.Sprintf(`{"companyId":"more-%d"}`, n)).tooMany(6)
+		acme.with(credential).do(t, "GET /v1/health", "").tooMany(6)
+	}
+	acme.with(fresh[1]).do(t, "GET /v1/company", "").status(200).limited(6, 4) // what was refused has not been counted
+}
+
+// A fresh key for each call buys nothing: a company has one budget over all its credentials.
+func TestLimitOfACompany(t *testing.T) {
+	t.Parallel()
+	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 2, Standard: 100, Company: 3}))
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	record := `{"agentId":"a","actionType":"b","payload":1}`
+	for range 6 {
+		acme.with(acme.do(t, "POST /v1/keys", "").status(201).str("key")).do(t, "POST /v1/attest", record).status(201).limited(2, 1)
+	}
+	for range 3 {
+		acme.with(acme.do(t, "POST /v1/keys", "").status(201).str("key")).do(t, "POST /v1/attest", record).tooMany(2)
+	}
+	acme.with(acme.oauthToken(t)).do(t, "POST /v1/attest", record).tooMany(2) // a token is no way round it
+	globex.do(t, "POST /v1/attest", record).status(201).limited(2, 1)
+	if n := len(acme.checkChain(t)); n != 6 {
+		t.Errorf("%d records, want three times 2", n)
+	}
 }
 
 // The limit is exact when all come at once.

@@ -63,15 +63,6 @@ func trustedHop(ip netip.Addr, trusted []netip.Prefix) bool {
 	return false
 }
 
-// limitKey is the counter key of a client without a valid credential. IPv6 clients count by /64, the least that a site is
-// given, for each of them has 2⁶⁴ addresses to choose from.
-func limitKey(ip netip.Addr) string {
-	if ip.Is6() && !ip.Is4In6() {
-		return netip.PrefixFrom(ip, 64).Masked().String()
-	}
-	return ip.Unmap().String()
-}
-
 // forwardedProto is the scheme of the address that a client uses for us: X-Forwarded-Proto when it is exactly http or
 // https, else what the connection says. Unlike X-Forwarded-For it counts from any peer: it only chooses the
 // scheme of the URL in a discovery document, whose Host the client chooses as well.

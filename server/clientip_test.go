@@ -42,26 +42,6 @@ func TestClientIP(t *testing.T) {
 	}
 }
 
-func TestLimitKey(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"192.0.2.1":            "192.0.2.1",
-		"::ffff:192.0.2.1":     "192.0.2.1",
-		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
-		"2001:db8:1:2:ffff::":  "2001:db8:1:2::/64",
-		"2001:db8:1:3:3:4:5:6": "2001:db8:1:3::/64",
-		"2001:db8:1:3::1%eth0": "2001:db8:1:3::/64",
-		"::1":                  "::/64",
-	} {
-		if got := limitKey(netip.MustParseAddr(in)); got != want {
-			t.Errorf("limitKey(%s) = %s, want %s", in, got, want)
-		}
-	}
-	if limitKey(netip.Addr{}) == "" {
-		t.Error("clients without an address have no counter")
-	}
-}
-
 func TestForwardedProto(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -32,11 +32,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 
 func (s *Server) serve(rt route, c *call) error {
 	c.authenticate()
-	key := c.bearer
-	if c.caller.Company == nil { // made-up tokens count against their sender's address, so they buy nothing
-		key = limitKey(clientIP(c.Request, s.TrustedProxies))
-	}
-	q := s.limiter.Take(rt.tier, key, c.came)
+	q := s.limiter.Take(c.counted(rt), c.came)
 	q.Header(c.w.Header(), c.came)
 	if !q.OK {
 		return fail(http.StatusTooManyRequests, "Too Many Requests")

@@ -51,7 +51,7 @@ const maxVerifies = 2
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	s := &Server{Config: cfg, limiter: limit.New(cfg.Limits)}
+	s := &Server{Config: cfg, limiter: limit.NewLimiter(cfg.Limits)}
 	for _, page := range append(cfg.AllowedOrigins, cfg.BaseURL) {
 		if origin := originOf(page); origin != "" {
 			s.origins = append(s.origins, origin)

@@ -1,0 +1,62 @@
+package limit
+
+import "time"
+
+// counter is the log of one account: a ring that grows with use up to the limit.
+type counter struct {
+	of         account
+	next, prev *counter
+	last       time.Duration // of the last call, admitted or not
+	log        []time.Duration
+	first      int // place of the oldest entry
+	used       int
+}
+
+func (c *counter) unlink() { c.next.prev, c.prev.next = c.prev, c.next }
+
+func (c *counter) oldest() time.Duration { return c.log[c.first] }
+
+// freeAt is when the log will have room for n more entries, which is now when it has it. For more than the limit it never has; then it
+// is a window from now.
+func (c *counter) freeAt(n, limit int, now time.Duration) time.Duration {
+	over := c.used + n - limit
+	switch {
+	case over <= 0:
+		return now
+	case over > c.used:
+		return now + window
+	}
+	place := c.first + over - 1 // of the last entry that must leave
+	if place >= len(c.log) {
+		place -= len(c.log)
+	}
+	return c.log[place] + window
+}
+
+// expire forgets the entries at or before t.
+func (c *counter) expire(t time.Duration) {
+	for c.used > 0 && c.oldest() <= t {
+		c.used--
+		if c.first++; c.first == len(c.log) {
+			c.first = 0
+		}
+	}
+}
+
+// push logs a call and returns by how many slots the ring grew.
+func (c *counter) push(at time.Duration, limit int) (grown int) {
+	if c.used == len(c.log) {
+		bigger := make([]time.Duration, min(max(4, 2*c.used), limit))
+		n := copy(bigger, c.log[c.first:])
+		copy(bigger[n:], c.log[:c.first])
+		grown = len(bigger) - len(c.log)
+		c.log, c.first = bigger, 0
+	}
+	place := c.first + c.used
+	if place >= len(c.log) {
+		place -= len(c.log)
+	}
+	c.log[place] = at
+	c.used++
+	return grown
+}

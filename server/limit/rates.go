@@ -1,0 +1,67 @@
+package limit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Tier names the limit that a route falls under.
+type Tier int
+
+const (
+	Standard Tier = iota
+	Sensitive
+	Attest
+)
+
+// Limits are the requests that one credential or address may make in any 60 seconds, by tier. A tier of zero is not limited.
+type Limits struct {
+	Sensitive, Attest, Standard int
+	Company                     int // how many times each tier a company may spend over all its credentials; 0: without a bound
+}
+
+const (
+	maxLimit   = 1_000_000 // keeps one counter's log within 8 MB
+	maxCompany = 1000
+)
+
+// Parse reads "sensitive=10,attest=100,standard=1000,company=10" in any order, where what is left out keeps the figure shown here,
+// or "off". A tier is from 1 to 1,000,000, company from 1 to 1,000.
+func Parse(s string) (Limits, error) {
+	if s == "off" {
+		return Limits{}, nil
+	}
+	l := Limits{Sensitive: 10, Attest: 100, Standard: 1000, Company: 10}
+	seen := make(map[string]bool)
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			return Limits{}, fmt.Errorf("want tier=number or off, not %q", part)
+		}
+		var limit *int
+		most := maxLimit
+		switch name {
+		case "sensitive":
+			limit = &l.Sensitive
+		case "attest":
+			limit = &l.Attest
+		case "standard":
+			limit = &l.Standard
+		case "company":
+			limit, most = &l.Company, maxCompany
+		default:
+			return Limits{}, fmt.Errorf("unknown tier %q; the tiers are sensitive, attest and standard, and company is their factor", name)
+		}
+		if seen[name] {
+			return Limits{}, fmt.Errorf("%s is given twice", name)
+		}
+		seen[name] = true
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > most {
+			return Limits{}, fmt.Errorf("%s must be a number from 1 to %d, not %q", name, most, value)
+		}
+		*limit = n
+	}
+	return l, nil
+}
