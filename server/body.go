@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/crypto/strictjson"
+	"attestd/server/limit"
 )
 
 // maxDepth is how deep a caller's value may nest; a body is one object around it.
@@ -16,19 +17,24 @@ const maxDepth = 128
 // object is a JSON object as a caller sent it: each member's value, verbatim.
 type object map[string]jsontext.Value
 
+// read returns the body, which the call holds until it is answered.
 func (c *call) read() ([]byte, error) {
-	var buf bytes.Buffer
-	if n := c.ContentLength; n > 0 && n <= c.s.MaxBody {
-		buf.Grow(int(n) + bytes.MinRead) // room for the read that finds the end
+	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, c.Body, c.s.MaxBody), c.ContentLength)
+	if err == nil {
+		c.body = body
+		return body.Bytes, nil
 	}
-	if _, err := buf.ReadFrom(http.MaxBytesReader(c.w, c.Body, c.s.MaxBody)); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			return nil, err
-		}
-		return nil, fail(http.StatusBadRequest, "Request body could not be read to its end")
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) || errors.Is(err, limit.ErrFull) {
+		return nil, err
 	}
-	return buf.Bytes(), nil
+	return nil, fail(http.StatusBadRequest, "Request body could not be read to its end")
+}
+
+func (c *call) release() {
+	if c.body != nil {
+		c.body.Release()
+	}
 }
 
 // parseBody reads a body, which must be one JSON object or nothing.

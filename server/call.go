@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/server/limit"
 	"attestd/store"
 )
 
@@ -24,6 +25,7 @@ type call struct {
 	hash    [32]byte     // of bearer
 	authErr error        // that it could not be found out whose credential it is
 	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so behind a route with auth
+	body    *limit.Body  // nil before it is read
 }
 
 // handler does the work of a route.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"attestd/chain"
+	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
 )
@@ -61,6 +62,12 @@ func classify(err error) *apiError {
 		return &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
+	case errors.Is(err, limit.ErrFull):
+		return &apiError{
+			Status: http.StatusServiceUnavailable, Code: "NOT_DONE", cause: err,
+			Message: "Service Unavailable: too many bytes are on their way to this server; try again later",
+			Header:  http.Header{"Retry-After": {"1"}},
+		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, chain.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return &apiError{
 			Status: http.StatusServiceUnavailable, cause: err,

@@ -19,6 +19,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store") // what may be kept, by whom and how long, is said by the answer itself
+		defer c.release()
 		var err error
 		defer func() {
 			if p := recover(); p != nil {

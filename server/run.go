@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"attestd/server/limit"
 )
 
 // Times and sizes of the HTTP server. There is no WriteTimeout: it counts from the request's header, and would cut a long chain
-// that its reader is taking at a good pace, or a long verification before its first byte. What streams sets a deadline
-// for each of its writes instead (http.ResponseController).
+// that its reader is taking at a good pace, or a long verification before its first byte. Each write has a deadline of its own
+// instead, which limit.Listener sets.
 const (
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = time.Minute // header and body: 1 MiB needs 140 kbit/s
+	readTimeout       = time.Minute // header and body: 4 MiB needs 560 kbit/s
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 	drainTimeout      = 10 * time.Second // for requests under way when we stop
@@ -40,7 +42,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 		},
 	}
-	return m.run(ctx, ln)
+	return m.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
 }
 
 // worker runs until ctx is done. It may then return ctx.Err().

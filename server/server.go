@@ -18,6 +18,7 @@ type Config struct {
 	Version         string         // shown in receipts and discovery
 	BaseURL         string         // public address without a trailing slash; "" infers it from each request
 	Limits          limit.Limits   // requests a minute
+	Budgets         limit.Budgets  // what callers may hold at a time
 	TrustedProxies  []netip.Prefix // peers whose forwarding headers count
 	Stream          stream.Mode
 	MaxBody         int64    // bytes
@@ -40,6 +41,7 @@ type Server struct {
 	monitor  *chain.Monitor
 	verifier *chain.Verifier
 	limiter  *limit.Limiter
+	bodies   *limit.Pool // of bytes
 	hub      *stream.Hub
 	origins  []string      // of pages that are ours, beside those of this machine
 	loopback bool          // whether the listener is bound to this machine alone; set before anything is served
@@ -51,7 +53,7 @@ const maxVerifies = 2
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	s := &Server{Config: cfg, limiter: limit.NewLimiter(cfg.Limits)}
+	s := &Server{Config: cfg, limiter: limit.NewLimiter(cfg.Limits), bodies: limit.NewPool(cfg.Budgets.Bodies)}
 	for _, page := range append(cfg.AllowedOrigins, cfg.BaseURL) {
 		if origin := originOf(page); origin != "" {
 			s.origins = append(s.origins, origin)

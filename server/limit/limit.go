@@ -59,3 +59,16 @@ func Shared(ip netip.Addr, proxies []netip.Prefix) bool {
 	}
 	return false
 }
+
+// otherFiles is what the process opens beside connections: the database with its readers, the log, a copy in the making.
+const otherFiles = 64
+
+// FitFiles is how many of most connections the process may have open, and keep some files for itself.
+func FitFiles(most int64) int64 { return fit(most, openFiles()) }
+
+func fit(most, files int64) int64 {
+	if files == 0 {
+		return most
+	}
+	return min(most, max(files-otherFiles, files/2))
+}
