@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"time"
 
 	"attestd/server/stream"
 )
@@ -21,9 +22,13 @@ func follow(c *call) error {
 	case c.caller.Company == nil && (c.claimed || s.Stream == stream.Authenticated):
 		return unauthorized()
 	}
-	company := int64(0)
-	if c.caller.Company != nil {
-		company = c.caller.Company.Chain
+	who := stream.Subscriber{Holder: c.holder()}
+	if by := c.caller; by.Company != nil {
+		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
+		who.Check = func() error {
+			_, err := s.Store.Authenticate(c.Context(), c.hash, time.Now())
+			return err
+		}
 	}
-	return s.hub.Serve(c.w, c.Request, company, c.w.Header())
+	return s.hub.Serve(c.w, c.Request, who, c.w.Header())
 }

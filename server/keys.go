@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"attestd/crypto/keys"
 	"attestd/store"
 )
 
@@ -47,6 +48,7 @@ func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequ
 	case err != nil:
 		return deletion{}, err
 	}
+	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key)))
 	return deletion{true}, nil
 }
 

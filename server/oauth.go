@@ -37,13 +37,14 @@ type deleteClientRequest struct {
 
 // deleteOAuthClient is an addition to the specification. All tokens of the client go with it.
 func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
-	_, err := s.Store.DeleteOAuthClient(ctx, by, r.ClientID)
+	fingerprint, err := s.Store.DeleteOAuthClient(ctx, by, r.ClientID)
 	if errors.Is(err, store.ErrNotFound) {
 		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
 	}
 	if err != nil {
 		return deletion{}, err
 	}
+	s.hub.End(fingerprint)
 	return deletion{true}, nil
 }
 

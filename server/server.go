@@ -63,6 +63,6 @@ func New(cfg Config) *Server {
 	s.monitor = chain.NewMonitor(cfg.Store, s.verifier, s.companyKey)
 	s.chains = chain.NewLog(cfg.Store, s.monitor.Publish)
 	s.verifies = make(chan struct{}, maxVerifies)
-	s.hub = stream.NewHub(s.monitor.Listen, cfg.Log)
+	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
+	"attestd/server/limit"
 )
 
 // BenchmarkBroadcast is what one message to 1,000 clients costs the monitor, all queues being empty.
 func BenchmarkBroadcast(b *testing.B) {
-	h := NewHub(func(bool) {}, slog.New(slog.DiscardHandler))
+	h := NewHub(limit.Size{}, func(bool) {}, slog.New(slog.DiscardHandler))
 	clients := make([]*client, 1000)
 	for i := range clients {
-		clients[i] = newClient(0)
+		clients[i] = newClient(Subscriber{})
 		h.clients[clients[i]] = struct{}{}
 	}
 	e := benchEvent()
@@ -44,8 +45,8 @@ func BenchmarkBroadcast(b *testing.B) {
 // BenchmarkFanOut is one message to 1,000 sockets, from broadcast to the last reader, as fast as they all take it.
 func BenchmarkFanOut(b *testing.B) {
 	const clients = 1000
-	h := NewHub(func(bool) {}, slog.New(slog.DiscardHandler))
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = h.Serve(w, r, 0, nil) }))
+	h := NewHub(limit.Size{}, func(bool) {}, slog.New(slog.DiscardHandler))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = h.Serve(w, r, Subscriber{}, nil) }))
 	defer srv.Close()
 	e := benchEvent()
 	size := int64(len(appendEvent(nil, &e))) + 4 // a frame's header

@@ -24,9 +24,9 @@ type message struct {
 	size  int64
 }
 
-// client is one connection. Its serve reads, and one goroutine writes; both end with the connection.
+// client is the connection of a subscriber. Its serve reads, and one goroutine writes; both end with the connection.
 type client struct {
-	chain int64 // whose records it gets; 0: those of all companies
+	Subscriber
 	conn  *websocket.Conn
 	net   *wire // below conn; set before the hub knows the client
 	queue chan message
@@ -39,8 +39,8 @@ type client struct {
 	cut    *time.Timer   // likewise
 }
 
-func newClient(chain int64) *client {
-	c := &client{chain: chain, queue: make(chan message, maxQueued), ended: make(chan struct{})}
+func newClient(s Subscriber) *client {
+	c := &client{Subscriber: s, queue: make(chan message, maxQueued), ended: make(chan struct{})}
 	c.alive.Store(true)
 	return c
 }
@@ -91,21 +91,30 @@ func (c *client) read() error {
 
 var errSilent = errors.New("stream: ping not answered")
 
-// write sends what is queued, and pings, until end is called or a write fails.
+// write sends what is queued, and pings, until end is called, the credential expires or a write fails.
 func (c *client) write() {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
+	var expiry <-chan time.Time
+	if !c.Expires.IsZero() {
+		expiry = time.After(time.Until(c.Expires))
+	}
 	for {
 		var err error
-		select {
-		case <-c.ended: // wins over a queue that is never empty
+		select { // both win over a queue that is never empty
+		case <-c.ended:
 			_ = c.conn.WriteControl(websocket.CloseMessage, c.last, time.Now().Add(closeGrace))
 			return
+		case <-expiry:
+			c.end(websocket.ClosePolicyViolation, credentialEnded)
+			continue
 		default:
 		}
 		select {
 		case <-c.ended:
 			continue
+		case <-expiry:
+			c.end(websocket.ClosePolicyViolation, credentialEnded)
 		case m := <-c.queue:
 			err = c.send(m)
 		case <-ping.C:
@@ -138,6 +147,10 @@ func (c *client) put(m message) error {
 }
 
 func (c *client) ping() error {
+	if !c.Expires.IsZero() && !time.Now().Before(c.Expires) { // of a machine that slept, timers are late
+		c.end(websocket.ClosePolicyViolation, credentialEnded)
+		return nil
+	}
 	if !c.alive.Swap(false) {
 		return errSilent
 	}

@@ -3,7 +3,6 @@ package stream
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -12,51 +11,18 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
+	"attestd/server/limit"
 )
-
-// Mode says who may listen to the stream.
-type Mode int
-
-const (
-	Open          Mode = iota // anyone; without a credential, to every company
-	Authenticated             // whoever has a credential, to its company
-	Off
-)
-
-// ParseMode reads open, authenticated or off.
-func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "open":
-		return Open, nil
-	case "authenticated":
-		return Authenticated, nil
-	case "off":
-		return Off, nil
-	}
-	return 0, fmt.Errorf("want open, authenticated or off, not %q", s)
-}
-
-// Refusal is an answer to a request that does not become a client.
-type Refusal struct {
-	Status  int
-	Message string
-	Header  http.Header
-}
-
-func (r *Refusal) Error() string { return r.Message }
-
-// maxClients bounds what connections, which need no credential, can take: 30 KB each, measured.
-const maxClients = 4000
 
 // Hub hands each record to every client of the stream. Each client has a bounded queue and one goroutine that empties it; nobody
 // waits for a client, and one whose queue is full is sent away.
 type Hub struct {
 	log    *slog.Logger
-	listen func(bool) // see NewHub
+	listen func(bool)  // see NewHub
+	places *limit.Pool // of calls of serve, also of clients on their way in or out
 
 	mu      sync.Mutex
 	clients map[*client]struct{} // those that are sent records
-	serving int                  // calls of serve, also of clients on their way in or out
 	closed  bool
 	scratch []byte // of broadcast
 	gone    sync.WaitGroup
@@ -65,23 +31,26 @@ type Hub struct {
 	listening bool       // the last word to listen
 }
 
-// NewHub returns a hub without clients. listen is called, never twice with the same word, when the first client comes and when the last one goes.
-func NewHub(listen func(bool), log *slog.Logger) *Hub {
-	return &Hub{log: log, listen: listen, clients: make(map[*client]struct{})}
+// NewHub returns a hub without clients and with that many places for them. listen is called, never twice with the same word, when the first client comes and when the last one goes.
+func NewHub(places limit.Size, listen func(bool), log *slog.Logger) *Hub {
+	return &Hub{log: log, listen: listen, places: limit.NewPool(places), clients: make(map[*client]struct{})}
 }
 
-// Serve turns a request into a client of the stream, of one company's records or, with a chain of 0, of everybody's, and
-// returns when the client is gone. The client gets every record committed after its handshake was answered. header goes
-// into the answer. An error means that the connection is still HTTP and nothing has been answered.
-func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, chain int64, header http.Header) error {
+// Serve turns a request into a client of the stream, and returns when the client is gone. The client gets every record committed
+// after its handshake was answered. header goes into the answer. An error means that the connection is still HTTP and
+// nothing has been answered.
+//
+// The subscriber's credential was found good before, and may have been deleted since. So Check is called once End would find the
+// client: of a deletion that comes before End, one of the two always learns.
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header http.Header) error {
 	if err := checkHandshake(r); err != nil {
 		return err
 	}
-	if err := h.enter(); err != nil {
+	if err := h.enter(s.Holder); err != nil {
 		return err
 	}
-	defer h.leave()
-	c := newClient(chain)
+	defer h.leave(s.Holder)
+	c := newClient(s)
 	if err := c.upgrade(w, r, header, h.add); err != nil || c.conn == nil {
 		h.remove(c)
 		return err
@@ -105,24 +74,28 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, chain int64, header 
 }
 
 // enter reserves the place of a client that is about to come.
-func (h *Hub) enter() error {
+func (h *Hub) enter(holder limit.Holder) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return &Refusal{Status: http.StatusServiceUnavailable, Message: "The server is stopping"}
+		return busy("The server is stopping")
 	}
-	if h.serving == maxClients {
-		return &Refusal{Status: http.StatusServiceUnavailable, Message: "Too many clients on the stream"}
+	switch err := h.places.Take(1, holder); {
+	case errors.Is(err, limit.ErrShare):
+		return busy("Too many clients on the stream from this address or company")
+	case err != nil:
+		return busy("Too many clients on the stream")
 	}
-	h.serving++
 	h.gone.Add(1)
 	return nil
 }
 
-func (h *Hub) leave() {
-	h.mu.Lock()
-	h.serving--
-	h.mu.Unlock()
+func busy(message string) *Refusal {
+	return &Refusal{Status: http.StatusServiceUnavailable, Message: message, Header: http.Header{"Retry-After": {"10"}}}
+}
+
+func (h *Hub) leave(holder limit.Holder) {
+	h.places.Give(1, holder)
 	h.gone.Done()
 }
 
@@ -135,6 +108,10 @@ func (h *Hub) add(c *client) {
 	}
 	h.mu.Unlock()
 	h.notify()
+	if c.Check != nil && c.Check() != nil {
+		h.remove(c)
+		c.end(websocket.ClosePolicyViolation, credentialEnded)
+	}
 }
 
 func (h *Hub) remove(c *client) {
@@ -163,7 +140,7 @@ func (h *Hub) Broadcast(e chain.Event) {
 	defer h.mu.Unlock()
 	var m message
 	for c := range h.clients {
-		if c.chain != 0 && c.chain != e.Chain {
+		if c.Chain != 0 && c.Chain != e.Chain {
 			continue
 		}
 		if m.frame == nil {
@@ -186,9 +163,22 @@ func (h *Hub) Broadcast(e chain.Event) {
 }
 
 const (
-	goingAway  = "the server is stopping"
-	maxScratch = 64 << 10 // kept from one message to the next
+	goingAway       = "the server is stopping"
+	credentialEnded = "the credential is no longer valid"
+	maxScratch      = 64 << 10 // kept from one message to the next
 )
+
+// End says 1008 to all clients of a credential. It is called after the credential was deleted, and before that is answered.
+func (h *Hub) End(credential string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.clients {
+		if c.Credential == credential && credential != "" {
+			delete(h.clients, c) // its Serve notifies
+			c.end(websocket.ClosePolicyViolation, credentialEnded)
+		}
+	}
+}
 
 // Close says 1001 to all clients, lets no more in, and returns when every serve has ended or is about to, after little more than
 // closeGrace.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,13 +17,27 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
+	"attestd/server/limit"
 )
 
-// streamHandler serves a hub; ?chain=N narrows a client to one company.
-func streamHandler(h *Hub) http.Handler {
+// subscriber reads from the query who a client of a test is: ?chain=1 is a company with a credential.
+func subscriber(r *http.Request) Subscriber {
+	s := Subscriber{Credential: r.FormValue("credential")}
+	s.Chain, _ = strconv.ParseInt(r.FormValue("chain"), 10, 64)
+	s.Holder = limit.Holder{Company: s.Chain, Known: s.Chain != 0}
+	s.Holder.Address, _ = netip.ParseAddr(r.FormValue("address"))
+	if d, err := time.ParseDuration(r.FormValue("expires")); err == nil {
+		s.Expires = time.Now().Add(d).Round(0) // from a database it has no monotonic clock either
+	}
+	return s
+}
+
+// streamHandler serves a hub.
+func streamHandler(h *Hub) http.Handler { return streamHandlerOf(h, subscriber) }
+
+func streamHandlerOf(h *Hub, who func(*http.Request) Subscriber) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		company, _ := strconv.ParseInt(r.FormValue("chain"), 10, 64)
-		err := h.Serve(w, r, company, http.Header{"X-Request-Id": {"a"}})
+		err := h.Serve(w, r, who(r), http.Header{"X-Request-Id": {"a"}})
 		if refused := (*Refusal)(nil); errors.As(err, &refused) {
 			maps.Copy(w.Header(), refused.Header)
 			w.WriteHeader(refused.Status)
@@ -36,8 +51,13 @@ func streamHandler(h *Hub) http.Handler {
 // startHub runs a hub behind a listener on loopback, and returns its address.
 func startHub(t *testing.T, listen func(bool)) (h *Hub, url string) {
 	t.Helper()
-	h = NewHub(listen, slog.New(slog.DiscardHandler))
-	srv := httptest.NewServer(streamHandler(h))
+	return startHubOf(t, listen, subscriber)
+}
+
+func startHubOf(t *testing.T, listen func(bool), who func(*http.Request) Subscriber) (h *Hub, url string) {
+	t.Helper()
+	h = NewHub(limit.Size{Most: 8, Share: 3, Kept: 2}, listen, slog.New(slog.DiscardHandler))
+	srv := httptest.NewServer(streamHandlerOf(h, who))
 	t.Cleanup(func() {
 		h.Close()
 		srv.Close()
@@ -261,7 +281,7 @@ func TestListenFollowsClients(t *testing.T) {
 func TestListenIsSerialised(t *testing.T) {
 	t.Parallel()
 	on, calls := false, 0 // guarded by the hub's own order; the race detector checks it
-	h := NewHub(func(now bool) {
+	h := NewHub(limit.Size{}, func(now bool) {
 		if now == on {
 			t.Errorf("said %v twice", now)
 		}
@@ -272,7 +292,7 @@ func TestListenIsSerialised(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 500 {
-				c := newClient(2)
+				c := newClient(Subscriber{Chain: 2})
 				h.add(c)
 				h.Broadcast(event(1, 0, 0)) // runs beside both
 				h.remove(c)

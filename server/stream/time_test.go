@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,21 +12,22 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/server/internal/pipes"
+	"attestd/server/limit"
 )
 
 // streamed runs a test in a bubble, where time stands still while anyone has something to do, with a hub behind pipes, where
 // nothing is written before it is read.
-func streamed(t *testing.T, test func(t *testing.T, h *Hub, join func() *websocket.Conn)) {
+func streamed(t *testing.T, test func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHub(func(bool) {}, slog.New(slog.DiscardHandler))
+		h := NewHub(limit.Size{}, func(bool) {}, slog.New(slog.DiscardHandler))
 		ln := pipes.New()
 		srv := &http.Server{Handler: streamHandler(h)}
 		go func() { _ = srv.Serve(ln) }()
 		dialer := websocket.Dialer{NetDialContext: ln.Dial}
-		test(t, h, func() *websocket.Conn {
-			conn, _, err := dialer.Dial("ws://attestd/v1/ws", nil)
+		test(t, h, func(query ...string) *websocket.Conn {
+			conn, _, err := dialer.Dial("ws://attestd/v1/ws?"+strings.Join(query, "&"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +47,7 @@ func (h *Hub) clientCount() int {
 }
 
 func TestSilentClientIsCut(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		joined := time.Now()
 		_, _ = io.Copy(io.Discard, conn.NetConn()) // takes the ping, answers nothing
@@ -60,7 +62,7 @@ func TestSilentClientIsCut(t *testing.T) {
 }
 
 func TestAnsweringClientStays(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		time.AfterFunc(24*time.Hour, func() { h.Broadcast(event(1, 3, 0)) })
 		_, m, err := conn.ReadMessage() // answers pings meanwhile
@@ -76,7 +78,7 @@ func TestAnsweringClientStays(t *testing.T) {
 
 // A client may be as far behind as its queue is long, and no further; then it is told so.
 func TestQueueIsBounded(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		for i := range int64(maxQueued + 1) { // one is being written
 			h.Broadcast(event(1, i, 0))
@@ -99,7 +101,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 // Large messages are bounded by what they hold, though one alone may be of any size.
 func TestQueueIsBoundedInBytes(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		join()
 		h.Broadcast(event(1, 0, maxQueuedBytes))
 		synctest.Wait()
@@ -115,7 +117,7 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 }
 
 func TestStuckWriteIsCut(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		join()
 		h.Broadcast(event(1, 0, 0))
 		time.Sleep(writeWait - 1)
@@ -133,7 +135,7 @@ func TestStuckWriteIsCut(t *testing.T) {
 
 // The answer to a ping must not shorten the time that a write under way has.
 func TestPingLeavesWriteAlone(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		h.Broadcast(event(1, 0, 0)) // is written alone, and waited with
 		synctest.Wait()
@@ -158,7 +160,7 @@ func TestPingLeavesWriteAlone(t *testing.T) {
 
 // Whatever clients do or do not do, a shutdown waits for them no longer than closeGrace.
 func TestShutdownDoesNotWaitForClients(t *testing.T) {
-	streamed(t, func(t *testing.T, h *Hub, join func() *websocket.Conn) {
+	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		join() // never reads
 		join()
 		h.Broadcast(event(1, 0, 0))

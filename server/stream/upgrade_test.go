@@ -123,21 +123,3 @@ func TestBearerProtocol(t *testing.T) {
 		_ = conn.Close()
 	}
 }
-
-// Connections need no credential, so that there must be an end to them.
-func TestStreamIsBounded(t *testing.T) {
-	t.Parallel()
-	h, url := startHub(t, func(bool) {})
-	for range maxClients {
-		if err := h.enter(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, res, err := websocket.DefaultDialer.DialContext(t.Context(), url, nil); err == nil || res.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("one client too many: %v", err)
-	}
-	for range maxClients {
-		h.leave()
-	}
-	join(t, url)
-}

@@ -1,0 +1,73 @@
+package server_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"attestd/server"
+	"attestd/server/limit"
+)
+
+// ended waits for the end of the connection, which must be for want of a credential.
+func (l *listener) ended() {
+	l.t.Helper()
+	must(l.t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	_, _, err := l.conn.ReadMessage()
+	var closed *websocket.CloseError
+	if !errors.As(err, &closed) || closed.Code != websocket.ClosePolicyViolation {
+		l.t.Errorf("the stream ended with %v, want 1008", err)
+	}
+}
+
+// A stream ends with the key, or with the client of the token, that opened it. Those of other credentials, and of nobody, go on.
+func TestStreamEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	second := acme.with(acme.do(t, "POST /v1/keys", "").status(201).str("key"))
+	byKey, byBrowser := second.listen(t), s.anyone().listen(t, "Sec-WebSocket-Protocol: attestd.bearer, "+second.credential)
+	byToken := acme.with(acme.oauthToken(t)).listen(t)
+	byOther, byNobody := acme.listen(t), s.anyone().listen(t)
+
+	acme.do(t, "DELETE /v1/keys/"+second.credential, "").status(200)
+	byKey.ended()
+	byBrowser.ended()
+	acme.attestMany(t, 1)
+	byToken.valid("acme", 0)
+
+	clients := acme.do(t, "GET /v1/oauth/clients", "").status(200).json.(map[string]any)["clients"].([]any)
+	acme.do(t, "DELETE /v1/oauth/clients/"+clients[0].(map[string]any)["clientId"].(string), "").status(200)
+	byToken.ended()
+
+	acme.attestMany(t, 1)
+	for _, l := range []*listener{byOther, byNobody} {
+		l.valid("acme", 0)
+		l.valid("acme", 1)
+	}
+}
+
+// An address or a company that has its places is answered 503, and those with a credential find places that strangers cannot take.
+func TestStreamPlacesAreKept(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) {
+		c.Budgets.Streams = limit.Size{Most: 6, Share: 2, Kept: 2}
+	})
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	for range 4 { // loopback has no share
+		s.anyone().listen(t)
+	}
+	busy := func(as caller) {
+		t.Helper()
+		as.do(t, "GET /v1/ws", "", handshake...).status(http.StatusServiceUnavailable).sets("Retry-After: <number>")
+	}
+	busy(s.anyone())
+	l := acme.listen(t)
+	globex.listen(t)
+	busy(globex)
+	acme.attestMany(t, 1)
+	l.valid("acme", 0)
+}

@@ -1,0 +1,51 @@
+package stream
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"attestd/server/limit"
+)
+
+// Mode says who may listen to the stream.
+type Mode int
+
+const (
+	Open          Mode = iota // anyone; without a credential, to every company
+	Authenticated             // whoever has a credential, to its company
+	Off
+)
+
+// ParseMode reads open, authenticated or off.
+func ParseMode(s string) (Mode, error) {
+	switch s {
+	case "open":
+		return Open, nil
+	case "authenticated":
+		return Authenticated, nil
+	case "off":
+		return Off, nil
+	}
+	return 0, fmt.Errorf("want open, authenticated or off, not %q", s)
+}
+
+// Refusal is an answer to a request that does not become a client.
+type Refusal struct {
+	Status  int
+	Message string
+	Header  http.Header
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Subscriber is who asks to follow the stream.
+type Subscriber struct {
+	Chain  int64        // of the company whose records it gets; 0: those of all companies
+	Holder limit.Holder // on whose account it has its place
+
+	// Of the credential that it presents, if it does.
+	Credential string       // names what End ends the stream by: the key, or the client that the token is of; "" for none
+	Expires    time.Time    // zero for never
+	Check      func() error // says whether it is still good; see Serve. nil with no credential
+}
