@@ -28,6 +28,8 @@ import (
 type serveFlags struct {
 	version, schema                                                                       string // of the program
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
+	registration, registrationTokenFile, maxInflight                                      string
+	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
 	trustedProxies, allowedOrigins                                                        []string
 	noRecoverEndpoint                                                                     bool
 	bounds                                                                                server.Bounds
@@ -60,14 +62,20 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
 	flags.StringVar(&f.serviceName, "service-name", "service", "`name` of the service on the wire; fixed at the first start of a database")
 	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
-	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000", "requests a minute in each `tier`, or off")
+	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,company=10", "requests a minute in each `tier`, and how many times that for a company; or off")
 	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers count")
 	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "`URL`,… of web pages elsewhere that may use the API")
 	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "`number` of API keys that a company may have")
 	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients, "`number` of OAuth clients that a company may have")
 	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "`number` of agents that a company may have")
 	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
-	flags.StringVar(&f.maxBody, "max-body", "1MiB", "largest request body, a `size` such as 512KiB")
+	flags.StringVar(&f.maxBody, "max-body", "4MiB", "largest request body, a `size` such as 512KiB")
+	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest `size` of all request bodies together")
+	flags.Int64Var(&f.maxConnections, "max-connections", 10_000, "largest `number` of open connections; less when fewer files may be open")
+	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256, "largest `number` of them from one address")
+	flags.Int64Var(&f.maxStreams, "max-streams", 4000, "largest `number` of clients of the stream")
+	flags.StringVar(&f.registration, "registration", "open", "who may register a company: `open|loopback|token|closed`")
+	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
 	return cmd
@@ -97,11 +105,17 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
 		return cfg, usagef("--stream: %v", err)
 	}
+	if cfg.Registration, err = parseRegistration(f.registration, f.registrationTokenFile); err != nil {
+		return cfg, err
+	}
 	size, err := humanize.ParseBytes(f.maxBody)
 	if err != nil || size < 1024 || size > 1<<30 {
 		return cfg, usagef("--max-body must be a size from 1KiB to 1GiB, got %q", f.maxBody)
 	}
 	cfg.MaxBody = int64(size)
+	if cfg.Budgets, err = f.budgets(cfg.MaxBody); err != nil {
+		return cfg, err
+	}
 	if f.logFormat != "text" && f.logFormat != "json" {
 		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
 	}
@@ -123,6 +137,26 @@ func (f serveFlags) droppedLines(n int) string {
 	return line.String()
 }
 
+// budgets turns what may be held at a time into what the server needs.
+func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
+	for name, n := range map[string]int64{
+		"max-connections": f.maxConnections, "max-connections-per-address": f.maxConnectionsPerAddress, "max-streams": f.maxStreams,
+	} {
+		if n < 1 || n > 1_000_000 {
+			return b, usagef("--%s must be a number from 1 to 1000000, got %d", name, n)
+		}
+	}
+	inflight, err := humanize.ParseBytes(f.maxInflight)
+	if err != nil || inflight < 2*uint64(maxBody) || inflight > 1<<40 {
+		return b, usagef("--max-inflight must be a size from twice --max-body to 1TiB, got %q", f.maxInflight)
+	}
+	return limit.Budgets{
+		Connections: limit.Connections(limit.FitFiles(f.maxConnections), f.maxConnectionsPerAddress),
+		Streams:     limit.Streams(f.maxStreams),
+		Bodies:      limit.Bodies(int64(inflight), maxBody),
+	}, nil
+}
+
 // gcPercent lets the heap grow to four times what lives in it, which is little: a tenth of a request's cost is saved.
 const gcPercent = 300
 
@@ -135,6 +169,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	logs := startLog(stderr, f.droppedLines)
 	defer logs.stop()
 	cfg.Log = slog.New(urgentHandler{f.logTo(logs), logs})
+	if most := cfg.Budgets.Connections.Most; most < f.maxConnections {
+		cfg.Log.Warn("fewer connections than --max-connections, for this process may not open more files", "connections", most)
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -167,8 +204,8 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, is
 		log.Info("listening", "url", url, "db", path)
 	} else {
 		fmt.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", f.version, url, path)
-		if isNew {
-			fmt.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'\n", url)
+		if isNew && f.registration != "closed" {
+			fmt.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url, f.registrationHeader())
 		}
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {

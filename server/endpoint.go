@@ -34,6 +34,17 @@ func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler 
 	return handler{serve, form}
 }
 
+// behind lets a call to h only when allow has nothing against it, which is asked before the body is read.
+func behind(allow func(c *call) error, h handler) handler {
+	serve := func(c *call) error {
+		if err := allow(c); err != nil {
+			return err
+		}
+		return h.serve(c)
+	}
+	return handler{serve, h.form}
+}
+
 // none is the request of an endpoint that is asked for nothing but itself.
 type none struct{}
 

@@ -16,6 +16,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/server"
+	"attestd/server/limit"
 	"attestd/store"
 )
 
@@ -50,7 +51,8 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 	cfg := server.Config{
 		Store:           db,
 		Version:         "1.2.3-test",
-		MaxBody:         1 << 20,
+		MaxBody:         4 << 20,
+		Budgets:         limit.Defaults(4 << 20),
 		Bounds:          server.DefaultBounds,
 		RecoverEndpoint: true,
 		Log:             slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.Level(-100)})),

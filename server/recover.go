@@ -28,15 +28,12 @@ func (s *Server) recoverKey(ctx context.Context, _ store.Caller, r recoverKeyReq
 	return first, err
 }
 
-// localOnly lets a request to h only when its caller is on this very machine and may as well read the file. It says why not.
-func localOnly(h handler) handler {
-	serve := func(c *call) error {
-		if why := c.s.notLocal(c.Request); why != "" {
-			return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
-		}
-		return h.serve(c)
+// localOnly lets only a caller in who is on this very machine and may as well read the file. It says why not.
+func localOnly(c *call) error {
+	if why := c.s.notLocal(c.Request); why != "" {
+		return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
 	}
-	return handler{serve, h.form}
+	return nil
 }
 
 // notLocal says why a request is not to be believed to come from this machine and from whoever owns the server; "" when it is. No single

@@ -21,11 +21,11 @@ const public, key = false, true
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
-	{"POST", "/v1/companies", public, limit.Standard, endpoint(201, (*Server).createCompany)},
-	{"POST", "/v1/setup", public, limit.Sensitive, endpoint(201, (*Server).createCompany)},
+	{"POST", "/v1/companies", public, limit.Standard, behind(mayRegister, endpoint(201, (*Server).createCompany))},
+	{"POST", "/v1/setup", public, limit.Sensitive, behind(mayRegister, endpoint(201, (*Server).createCompany))},
 	{"GET", "/v1/company", key, limit.Standard, endpoint(200, (*Server).getCompany)},
 	{"POST", "/v1/companies/svid", key, limit.Standard, endpoint(200, (*Server).companySVID)},
-	{"POST", "/v1/recover-key", public, limit.Standard, localOnly(endpoint(200, (*Server).recoverKey))},
+	{"POST", "/v1/recover-key", public, limit.Standard, behind(localOnly, endpoint(200, (*Server).recoverKey))},
 
 	{"POST", "/v1/agents/register", key, limit.Standard, endpoint(201, (*Server).registerAgent)},
 	{"GET", "/v1/agents", key, limit.Standard, endpoint(200, (*Server).listAgents)},

@@ -21,6 +21,7 @@ type Config struct {
 	Budgets         limit.Budgets  // what callers may hold at a time
 	TrustedProxies  []netip.Prefix // peers whose forwarding headers count
 	Stream          stream.Mode
+	Registration    Registration
 	MaxBody         int64    // bytes
 	RecoverEndpoint bool     // whether POST /v1/recover-key exists for callers on this machine
 	AllowedOrigins  []string // URLs of pages elsewhere that may use the API from a browser

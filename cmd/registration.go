@@ -1,0 +1,63 @@
+package cmd
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"runtime"
+
+	"attestd/server"
+)
+
+const (
+	minToken = 16
+	maxToken = 4096
+)
+
+// parseRegistration reads who may register a company, and the token where one is asked for.
+func parseRegistration(mode, tokenFile string) (r server.Registration, err error) {
+	if r.Mode, err = server.ParseRegistration(mode); err != nil {
+		return r, usagef("--registration: %v", err)
+	}
+	if needs := r.Mode == server.RegistrationToken; needs != (tokenFile != "") {
+		return r, usagef("--registration token and --registration-token-file go together")
+	} else if needs {
+		r.Token, err = readToken(tokenFile)
+	}
+	return r, err
+}
+
+// readToken reads a token from a file that is for its owner alone. The token is never shown.
+func readToken(path string) (string, error) {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return "", usagef("--registration-token-file: %v", err)
+	case !info.Mode().IsRegular():
+		return "", usagef("--registration-token-file: %s is not a plain file", path)
+	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which has no such bits
+		return "", usagef("--registration-token-file: others may read %s; chmod 600 %[1]s", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", usagef("--registration-token-file: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	if err != nil {
+		return "", usagef("--registration-token-file: %v", err)
+	}
+	token := bytes.TrimSpace(text)
+	hidden := func(c rune) bool { return c <= ' ' || c >= 0x7f }
+	if len(token) < minToken || len(text) > maxToken || bytes.ContainsFunc(token, hidden) {
+		return "", usagef("--registration-token-file: %s must hold %d to %d visible ASCII characters on one line", path, minToken, maxToken)
+	}
+	return string(token), nil
+}
+
+// registrationHeader is what registering a company takes beyond its request, as curl has it.
+func (f serveFlags) registrationHeader() string {
+	if f.registrationTokenFile == "" {
+		return ""
+	}
+	return ` -H "Authorization: Bearer $(cat ` + f.registrationTokenFile + `)"`
+}

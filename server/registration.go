@@ -1,0 +1,64 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+)
+
+// RegistrationMode says who may register a company.
+type RegistrationMode int
+
+const (
+	RegistrationOpen     RegistrationMode = iota // anyone
+	RegistrationLoopback                         // callers on this machine that come without a proxy
+	RegistrationToken                            // whoever presents the operator's token
+	RegistrationClosed                           // nobody
+)
+
+// ParseRegistration reads open, loopback, token or closed.
+func ParseRegistration(s string) (RegistrationMode, error) {
+	switch s {
+	case "open":
+		return RegistrationOpen, nil
+	case "loopback":
+		return RegistrationLoopback, nil
+	case "token":
+		return RegistrationToken, nil
+	case "closed":
+		return RegistrationClosed, nil
+	}
+	return 0, fmt.Errorf("want open, loopback, token or closed, not %q", s)
+}
+
+// Registration says who may register a company, and with which token in the mode that asks for one.
+type Registration struct {
+	Mode  RegistrationMode
+	Token string
+}
+
+// mayRegister lets only a caller in who may register a company.
+func mayRegister(c *call) error {
+	switch r := c.s.Registration; {
+	case r.Mode == RegistrationOpen:
+		return nil
+	case r.Mode == RegistrationLoopback && local(c.Request):
+		return nil
+	case r.Mode == RegistrationLoopback:
+		return registrationClosed("companies are registered from the server's own machine, without a proxy")
+	case r.Mode == RegistrationToken && r.Token != "":
+		// Of the hashes, whose length tells nothing of the token's.
+		got, want := sha256.Sum256([]byte(c.bearer)), sha256.Sum256([]byte(r.Token))
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			return nil
+		}
+		return unauthorized()
+	default:
+		return registrationClosed("this server registers no companies")
+	}
+}
+
+func registrationClosed(why string) error {
+	return &apiError{Status: http.StatusForbidden, Code: "REGISTRATION_CLOSED", Message: "Forbidden: " + why}
+}
