@@ -72,7 +72,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.maxBody, "max-body", "4MiB", "largest request body, a `size` such as 512KiB")
 	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest `size` of all request bodies together")
 	flags.Int64Var(&f.maxConnections, "max-connections", 10_000, "largest `number` of open connections; less when fewer files may be open")
-	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256, "largest `number` of them from one address")
+	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256, "largest `number` of them from one address, and never more than a quarter")
 	flags.Int64Var(&f.maxStreams, "max-streams", 4000, "largest `number` of clients of the stream")
 	flags.StringVar(&f.registration, "registration", "open", "who may register a company: `open|loopback|token|closed`")
 	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")

@@ -20,9 +20,10 @@ func Defaults(maxBody int64) Budgets {
 	}
 }
 
-// Connections is the budget of connections: a sixteenth is kept for the machine itself and for trusted proxies, which have no share.
+// Connections is the budget of connections: an address may have share of them, but no more than a quarter, and a sixteenth is kept
+// for the machine itself and for trusted proxies, which have no share.
 func Connections(most, share int64) Size {
-	return Size{Most: most, Share: min(share, most), Kept: most / 16}
+	return Size{Most: most, Share: min(share, max(1, most/4)), Kept: most / 16}
 }
 
 // Streams is the budget of the stream's places, of 30 KB each: an address and a company may have a sixteenth, and a quarter is
