@@ -82,8 +82,8 @@ var (
 	// ErrClosed: the log takes no more records.
 	ErrClosed = errors.New("chain: log is closed")
 
-	// ErrMissing: a record or stored node that should be on disk is not there.
-	ErrMissing = errors.New("chain: hash is missing on disk")
+	// ErrMissing: a head, record or stored node that should be on disk is not there.
+	ErrMissing = errors.New("chain: missing on disk")
 )
 
 // ChainError says that one chain of a batch cannot be extended, for what is on disk of it alone. Nothing of the batch was written.
@@ -110,6 +110,7 @@ type Storage interface {
 // Reader reads chains from disk.
 type Reader interface {
 	// Tip returns, from one snapshot, the head and the number after the greatest record index on disk (0 when none).
+	// Where there is no head the error MUST wrap ErrMissing.
 	Tip(ctx context.Context, chain int64) (head Head, next int64, err error)
 	// Records calls yield for the records of [from, to) that exist, ascending. The record and its slices are only valid
 	// during the call. An error of yield ends the read and is returned as it is.

@@ -36,6 +36,7 @@ type disk struct {
 // stored is one chain on disk: rows by index, as a table would hold them.
 type stored struct {
 	head  chain.Head
+	gone  bool // the head
 	rows  []chain.Record
 	nodes map[[2]int64]chain.Hash
 }
@@ -103,6 +104,9 @@ func (d *disk) Head(_ context.Context, c int64) (chain.Head, error) {
 	if err != nil {
 		return chain.Head{}, err
 	}
+	if s.gone {
+		return chain.Head{}, fmt.Errorf("head: %w", chain.ErrMissing)
+	}
 	return s.head, nil
 }
 
@@ -154,6 +158,9 @@ func (d *disk) Tip(_ context.Context, c int64) (chain.Head, int64, error) {
 	s, err := d.find(c)
 	if err != nil {
 		return chain.Head{}, 0, err
+	}
+	if s.gone {
+		return chain.Head{}, 0, fmt.Errorf("head: %w", chain.ErrMissing)
 	}
 	next := int64(0)
 	if len(s.rows) > 0 {

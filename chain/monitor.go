@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -33,8 +32,6 @@ type Monitor struct {
 	reader   Reader
 	verifier *Verifier
 	key      func(ctx context.Context, chain int64) (ed25519.PublicKey, error)
-
-	appends atomic.Int64 // records published so far
 
 	mu        sync.Mutex
 	listening bool
@@ -89,8 +86,8 @@ func (m *Monitor) Publish(batch []Extension, foreign bool) {
 	if foreign {
 		m.epoch++
 	}
+	m.verifier.Appended()
 	for i := range batch {
-		m.appends.Add(int64(len(batch[i].Records)))
 		if m.listening {
 			m.note(&batch[i])
 		} else {

@@ -40,7 +40,7 @@ func (m *Monitor) examine(ctx context.Context, chain, from int64) (Verdict, tree
 	if err != nil {
 		return Verdict{}, tree{}, err
 	}
-	return m.verifier.verifyInBackground(ctx, chain, key, from, m.appends.Load)
+	return m.verifier.verifyInBackground(ctx, chain, key, from)
 }
 
 var errGap = errors.New("record is missing")

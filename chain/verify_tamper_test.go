@@ -102,6 +102,7 @@ func TestVerifyFindsTheFirstFailure(t *testing.T) {
 		{"length of the head raised", func(s *stored) { s.head.Length = 602 }, 600, "missing"},
 		{"length of the head lowered", func(s *stored) { s.head.Length = 590 }, 590, "beyond"},
 		{"length of the head negative", func(s *stored) { s.head.Length = -1 }, 0, "negative"},
+		{"head gone", func(s *stored) { s.gone = true }, 0, "head is missing"},
 		{"head of an empty chain", func(s *stored) { s.head = chain.EmptyHead() }, 0, "beyond"},
 
 		// the first of several

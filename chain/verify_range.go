@@ -1,0 +1,116 @@
+package chain
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"attestd/crypto/jcs"
+)
+
+const (
+	rangeBytes = 1 << 20 // a range with large rows ends here, its last row included
+
+	// payloadDepth is one more than a caller's value may be nested: the stored payload wraps it.
+	payloadDepth = 128 + 1
+)
+
+// rowRange is a run of rows on its way through a verification. All that the rows point to is in the range's own memory.
+type rowRange struct {
+	rows    []row
+	memory  []byte
+	to      int64         // the rows are all that there are before this index
+	bad     int           // first row that is not what it should be; -1 when there is none
+	reason  string        // what is wrong with it
+	checked chan struct{} // gets a token from the worker
+}
+
+type row struct {
+	Record
+	encoding []byte // all of the record as read, in one piece
+}
+
+var errFull = errors.New("range is full")
+
+// fill reads the rows of [from, to), or fewer when they are large.
+func (g *rowRange) fill(ctx context.Context, r Reader, chain, from, to int64) error {
+	g.rows, g.memory, g.to, g.bad = g.rows[:0], g.memory[:0], to, -1
+	err := r.Records(ctx, chain, from, to, func(r *Record) error {
+		g.add(r)
+		if len(g.memory) < rangeBytes {
+			return nil
+		}
+		g.to = r.Index + 1
+		return errFull
+	})
+	if errors.Is(err, errFull) {
+		return nil
+	}
+	return err
+}
+
+// add copies a row. Its encoding is, in this order and all lengths and the index as 8 bytes, big-endian: index; lengths of timestamp,
+// payload and delegation; hash; signature; timestamp; payload; delegation. So no two rows have one encoding, and no two
+// sequences of rows give the same bytes.
+func (g *rowRange) add(r *Record) {
+	start := len(g.memory)
+	m := g.memory
+	m = binary.BigEndian.AppendUint64(m, uint64(r.Index))
+	m = binary.BigEndian.AppendUint64(m, uint64(len(r.Timestamp)))
+	m = binary.BigEndian.AppendUint64(m, uint64(len(r.Payload)))
+	m = binary.BigEndian.AppendUint64(m, uint64(len(r.Delegation)))
+	m = append(m, r.Hash[:]...)
+	m = append(m, r.Signature[:]...)
+	m = append(m, r.Timestamp...)
+	payload := len(m)
+	m = append(m, r.Payload...)
+	delegation := len(m)
+	m = append(m, r.Delegation...)
+	g.memory = m // where it grew, the rows before keep the old memory alive until the range is filled again
+
+	kept := row{Record: *r, encoding: m[start:]}
+	kept.Payload, kept.Delegation = m[payload:delegation], m[delegation:]
+	g.rows = append(g.rows, kept)
+}
+
+// checker checks rows by themselves; what lies between rows is the fold's.
+type checker struct {
+	key       ed25519.PublicKey
+	canonical []byte
+	preimage  []byte
+}
+
+// check looks for the first bad row of a range. It stops early when ctx ends: nobody will ask then.
+func (c *checker) check(ctx context.Context, g *rowRange) {
+	for i := range g.rows {
+		if ctx.Err() != nil {
+			return
+		}
+		if reason := c.reasonAgainst(&g.rows[i].Record); reason != "" {
+			g.bad, g.reason = i, reason
+			return
+		}
+	}
+}
+
+// reasonAgainst returns what is wrong with a record, or "".
+func (c *checker) reasonAgainst(r *Record) string {
+	if !isTimestamp(r.Timestamp) {
+		return "the timestamp is not in the form of a timestamp"
+	}
+	var err error
+	if c.canonical, err = jcs.Append(c.canonical[:0], r.Payload, payloadDepth); err != nil {
+		return fmt.Sprintf("the payload has no canonical form: %v", err)
+	}
+	c.preimage = r.appendPreimage(c.preimage[:0], c.canonical)
+	if sha256.Sum256(c.preimage) != r.Hash {
+		return "the hash is not that of the record"
+	}
+	if !ed25519.Verify(c.key, r.Hash[:], r.Signature[:]) {
+		return "the signature does not verify under the company's key"
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package chain
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// turnTime is how long a run works on while another one waits for its turn.
+	turnTime = 10 * time.Millisecond
+
+	// quietTime is how long after an append a run takes no more than one core.
+	quietTime = 100 * time.Millisecond
+
+	// restShare is how many times as long as it worked a run rests while there are appends: it keeps a fifth of a core.
+	restShare = 4
+)
+
+// effort says how much of the machine a run takes.
+type effort struct {
+	workers     int
+	ranges      int   // that go round at once
+	checkedRows int64 // in a range to be checked
+	trustedRows int64 // in a range that is only read
+	givesWay    bool  // to appends, after each range
+}
+
+// full keeps all workers busy: a range is some 5 ms of work, so that short chains are shared out too.
+func full(workers int) effort {
+	return effort{workers: workers, ranges: 2*workers + 1, checkedRows: 128, trustedRows: 1024}
+}
+
+// modest takes no more than one core: there is one range, so reader, worker and fold take turns. It is about 1 ms of work.
+var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, givesWay: true}
+
+// turns shares the processors among the runs of a Verifier, and between them and appends.
+//
+// One run works at a time: each takes all processors that it may, so that two at once would be no sooner done, and would need twice
+// the memory. A run that has worked for turnTime lets those go first that wait, and stands last in their queue. So each of n runs gets
+// an n-th of the time, and the one over a short chain is done after n turns however long the other chains are.
+//
+// While records are appended the runs together keep to a fifth of a core; while there are none, a run takes all.
+type turns struct {
+	turn     *semaphore.Weighted // of 1; first come, first served
+	waiting  atomic.Int64        // runs that wait for their turn
+	start    time.Time           // before all else
+	appended atomic.Int64        // when records were last appended, in nanoseconds after start; 0 for never
+}
+
+func newTurns() *turns { return &turns{turn: semaphore.NewWeighted(1), start: time.Now()} }
+
+// take waits for the turn of a run. Its error is ctx.Err().
+func (t *turns) take(ctx context.Context) error {
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	return t.turn.Acquire(ctx, 1)
+}
+
+func (t *turns) giveBack() { t.turn.Release(1) }
+
+func (t *turns) appendedNow() { t.appended.Store(max(1, int64(time.Since(t.start)))) }
+
+// appendsSince reports whether records have been appended after a moment.
+func (t *turns) appendsSince(moment time.Time) bool {
+	last := t.appended.Load()
+	return last > 0 && last > int64(moment.Sub(t.start))
+}
+
+// pacer makes room for appends, and for whoever else wants a processor: that shows in how long it takes to get one back after giving it up.
+type pacer struct {
+	turns   *turns
+	looked  time.Time // when it last looked for appends
+	resumed time.Time // when work began again
+}
+
+// rest is called after each range of rows.
+func (p *pacer) rest() {
+	stopped := time.Now()
+	appends := p.turns.appendsSince(p.looked)
+	runtime.Gosched()
+	if appends || time.Since(stopped) > 20*time.Microsecond {
+		time.Sleep(restShare * stopped.Sub(p.resumed))
+	}
+	p.looked, p.resumed = stopped, time.Now()
+}
