@@ -8,7 +8,7 @@ import (
 	"attestd/store"
 )
 
-func backupCommand() *cobra.Command {
+func backupCommand(schema string) *cobra.Command {
 	var db string
 	cmd := &cobra.Command{
 		Use:   "backup OUT",
@@ -18,7 +18,7 @@ before it gets its name; an existing file is never overwritten. It holds every p
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, finish := progress()
-			err := store.Backup(cmd.Context(), db, args[0], report)
+			err := store.Backup(cmd.Context(), db, args[0], schema, report)
 			finish()
 			if err == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s and checked it\n", db, args[0])

@@ -8,7 +8,7 @@ import (
 	"attestd/store"
 )
 
-func restoreCommand() *cobra.Command {
+func restoreCommand(schema string) *cobra.Command {
 	var db string
 	var force, acceptRollback bool
 	cmd := &cobra.Command{
@@ -25,7 +25,7 @@ existing database cannot be read. --force --accept-rollback goes on, and prints 
 				return usagef("--accept-rollback goes with --force")
 			}
 			report, finish := progress()
-			undone, err := store.Restore(cmd.Context(), args[0], db,
+			undone, err := store.Restore(cmd.Context(), args[0], db, schema,
 				store.RestoreOptions{Force: force, AcceptRollback: acceptRollback, Progress: report})
 			finish()
 			for _, line := range undone.Lines {

@@ -31,7 +31,7 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Run carries out the command line of the process and returns its exit status. A new database is made from schema.
+// Run carries out the command line of the process and returns its exit status. A new database is made from schema, and an old one held against it.
 func Run(version, schema string) int {
 	// The first signal asks a command to end and leave nothing half done; a second finds the default handler and ends at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -112,7 +112,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), backupCommand(), restoreCommand(), verifyCommand(), versionCommand(version))
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
 	return root
 }
 

@@ -2,9 +2,11 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,14 +14,21 @@ import (
 	"attestd/store"
 )
 
-func verifyCommand() *cobra.Command {
+// clockLeeway is how far the clocks of two machines may be apart before the time of a record counts as in the future.
+const clockLeeway = time.Minute
+
+func verifyCommand(schema string) *cobra.Command {
 	var db, company string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify every chain of a database file, offline",
 		Long: `Recompute every hash, signature and Merkle root of a database file, beside a running server or without one.
-Prints a line for each chain. Exit status 4 when one does not verify.`,
+Prints a line for each chain. Exit status 4 when one does not verify; what companies, chain heads and records
+have and another of them lacks is a failure too, named by the chain's number where no company has it.
+Then checks that tables, indices and guarding triggers are those of this program, and that no row belongs to
+a company that is not there: exit status 8 when only this fails. SQLite's own check of every page would keep a
+server from its checkpoints; backup makes it on the copy. A record with a time in the future is a warning.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := store.OpenReadOnly(cmd.Context(), db)
@@ -33,36 +42,71 @@ Prints a line for each chain. Exit status 4 when one does not verify.`,
 			if report != nil {
 				bar = func(done, total int64) { report("records", done, total) }
 			}
-			show := printVerdict
-			if asJSON {
-				show = printVerdictJSON
-			}
-			return s.VerifyAll(cmd.Context(), company, runtime.GOMAXPROCS(0), func(c *store.Company, v chain.Verdict) {
+			err = s.VerifyAll(cmd.Context(), company, runtime.GOMAXPROCS(0), func(v store.ChainVerdict) {
 				finish() // the line must not be drawn into the bar
-				show(cmd.OutOrStdout(), c.ID, v)
+				warning := futureTime(v, time.Now())
+				if asJSON {
+					printVerdictJSON(cmd.OutOrStdout(), v, warning)
+					return
+				}
+				printVerdict(cmd.OutOrStdout(), v)
+				if warning != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", chainName(v), warning)
+				}
 			}, bar)
+			if invalid := (*store.VerifyError)(nil); err != nil && !errors.As(err, &invalid) {
+				return err
+			}
+			if wrong := s.Check(cmd.Context(), schema); wrong != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", db, wrong))
+			}
+			return err
 		},
 	}
 	databaseFlag(cmd, &db)
-	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company to verify")
+	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chain to verify")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
 
-func printVerdict(out io.Writer, company string, v chain.Verdict) {
-	if v.Valid {
-		fmt.Fprintf(out, "%s: valid, %d records, root %s\n", company, v.Length, v.Root)
-		return
+// futureTime returns a warning when the last record that was verified of a chain, and so perhaps more of them, has a time later than now.
+func futureTime(v store.ChainVerdict, now time.Time) string {
+	if v.Timestamp <= chain.FormatTime(now.Add(clockLeeway)) {
+		return ""
 	}
-	fmt.Fprintf(out, "%s: FAILS at index %d: %s\n", company, v.FailedAt, v.Reason)
+	return fmt.Sprintf("the time of the last record, %s, is in the future", v.Timestamp)
 }
 
-func printVerdictJSON(out io.Writer, company string, v chain.Verdict) {
-	line := map[string]any{"companyId": company, "valid": v.Valid}
+// chainName names a chain by its company where it has one.
+func chainName(v store.ChainVerdict) string {
+	if v.Company == "" {
+		return fmt.Sprintf("chain %d", v.Chain)
+	}
+	return v.Company
+}
+
+func printVerdict(out io.Writer, v store.ChainVerdict) {
+	if v.Valid {
+		fmt.Fprintf(out, "%s: valid, %d records, root %s\n", chainName(v), v.Length, v.Root)
+		return
+	}
+	fmt.Fprintf(out, "%s: FAILS at index %d: %s\n", chainName(v), v.FailedAt, v.Reason)
+}
+
+func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
+	line := map[string]any{"valid": v.Valid}
+	if v.Company != "" {
+		line["companyId"] = v.Company
+	} else {
+		line["chain"] = v.Chain
+	}
 	if v.Valid {
 		line["records"], line["merkleRoot"] = v.Length, v.Root.String()
 	} else {
 		line["failedAtIndex"], line["error"] = v.FailedAt, v.Reason
+	}
+	if warning != "" {
+		line["warning"] = warning
 	}
 	_ = json.NewEncoder(out).Encode(line) // a closed pipe shows in the exit status of whoever closed it
 }

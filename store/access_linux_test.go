@@ -117,7 +117,7 @@ func TestASecondServerByAnotherName(t *testing.T) {
 		if _, err := store.Open(ctx, other, schema(t), cred.Domain{}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := restore("testdata/schema-1.db", other, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
+		if err := restore(t, "testdata/schema-1.db", other, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s, restored over: %v", name, err)
 		}
 		must(t, s.Close())

@@ -10,10 +10,11 @@ import (
 )
 
 // Backup writes a checked copy of the database at path into a new file, 0600; ErrRefused when it exists. progress may be nil.
-// It works beside a running server. A chain that does not verify is a *VerifyError, and leaves no file.
+// It works beside a running server. A chain that does not verify is a *VerifyError, and what Check finds against schema ErrCorrupt;
+// both leave no file.
 //
 // The stages of progress are "copy" and "check" in bytes, and "verify" in records.
-func Backup(ctx context.Context, path, out string, progress func(stage string, done, total int64)) error {
+func Backup(ctx context.Context, path, out, schema string, progress func(stage string, done, total int64)) error {
 	out, err := absolute(out)
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func Backup(ctx context.Context, path, out string, progress func(stage string, d
 	if path, err = absolute(path); err != nil {
 		return err
 	}
-	tmp, err := checkedCopy(ctx, path, out, progress)
+	tmp, err := checkedCopy(ctx, path, out, schema, progress)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -39,7 +40,7 @@ func Backup(ctx context.Context, path, out string, progress func(stage string, d
 
 // checkedCopy copies the database at from, as one moment saw it, into a temporary file beside the place that it is meant for, and
 // checks the copy wholly. The caller discards it, whether or not it has given it another name.
-func checkedCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *temp, err error) {
+func checkedCopy(ctx context.Context, from, to, schema string, progress func(stage string, done, total int64)) (tmp *temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
@@ -80,40 +81,24 @@ func checkedCopy(ctx context.Context, from, to string, progress func(stage strin
 		return tmp, err
 	}
 	progress("check", 0, size)
-	if err := copied.checkFile(ctx); err != nil {
+	if err := copied.checkFile(ctx, schema); err != nil {
 		return tmp, fmt.Errorf("check the copy of %s: %w", from, err)
 	}
 	progress("check", size, size)
 	return tmp, nil
 }
 
-// checks are the questions to a whole file that it must answer with no row. Without its guards a chain would verify, and lie open.
-var checks = []struct{ query, wrong string }{
-	{`SELECT "table" FROM pragma_foreign_key_check LIMIT 1`, "a row refers to a company that is not there, in table"},
-	{`WITH guard (name) AS (VALUES ('record_no_update'), ('record_no_delete'), ('record_no_replace'), ('node_no_update'),
-		('node_no_delete'), ('head_only_grows'), ('head_no_delete'), ('company_no_update'), ('company_no_delete'))
-		SELECT name FROM guard WHERE name NOT IN (SELECT name FROM sqlite_schema WHERE type = 'trigger')`, "missing trigger"},
-}
-
-// checkFile lets SQLite check every page, index and reference of the file, and looks for the guards: ErrCorrupt.
-func (s *Store) checkFile(ctx context.Context) error {
-	return s.read(ctx, func(r *conn) error {
-		var found string
-		if err := r.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found); err != nil {
-			return sentinel(err)
-		}
-		if found != "ok" {
-			return fmt.Errorf("%w: %s", ErrCorrupt, found)
-		}
-		for _, c := range checks {
-			err := r.one([]any{&found}, c.query)
-			if err == nil {
-				err = fmt.Errorf("%w: %s %s", ErrCorrupt, c.wrong, found)
-			}
-			if !errors.Is(err, ErrNotFound) {
-				return err
-			}
-		}
-		return nil
+// checkFile lets SQLite check every page and index of the file, and then makes the checks of Check.
+func (s *Store) checkFile(ctx context.Context, schema string) error {
+	var found string
+	err := s.read(ctx, func(r *conn) error {
+		return sentinel(r.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
 	})
+	switch {
+	case err != nil:
+		return err
+	case found != "ok":
+		return fmt.Errorf("%w: %s", ErrCorrupt, found)
+	}
+	return s.Check(ctx, schema)
 }

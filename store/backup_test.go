@@ -48,7 +48,7 @@ func TestBackupAndRestore(t *testing.T) {
 	before := got(os.ReadFile(path))(t)
 	out := target(t)
 	stages := map[string][2]int64{}
-	must(t, store.Backup(ctx, path, out, func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
+	must(t, store.Backup(ctx, path, out, schema(t), func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
 	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
 		t.Error("the backup has changed its source")
 	}
@@ -68,7 +68,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	restored := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, restore(out, restored, store.RestoreOptions{}))
+	must(t, restore(t, out, restored, store.RestoreOptions{}))
 	s := open(t, restored)
 	if n := length(t, s, acme); n != 300 {
 		t.Errorf("length %d", n)
@@ -107,7 +107,7 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 	}
 	<-appending
 	out := target(t)
-	must(t, store.Backup(ctx, path, out, nil))
+	must(t, store.Backup(ctx, path, out, schema(t), nil))
 	close(end)
 	stop()
 	wg.Wait()
@@ -127,7 +127,7 @@ func TestBackupRefuses(t *testing.T) {
 	text := target(t)
 	must(t, os.WriteFile(text, []byte("dear diary"), 0o600))
 	for name, out := range map[string]string{"a file": text, "itself": path, "a directory": t.TempDir()} {
-		if err := store.Backup(ctx, path, out, nil); !errors.Is(err, store.ErrRefused) {
+		if err := store.Backup(ctx, path, out, schema(t), nil); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("over %s: %v", name, err)
 		}
 	}
@@ -141,14 +141,14 @@ func TestBackupRefuses(t *testing.T) {
 		"none":    {target(t), store.ErrNotFound},
 		"foreign": {text, store.ErrForeign},
 	} {
-		if err := store.Backup(ctx, test.path, target(t), nil); !errors.Is(err, test.want) {
+		if err := store.Backup(ctx, test.path, target(t), schema(t), nil); !errors.Is(err, test.want) {
 			t.Errorf("of %s: %v", name, err)
 		}
 	}
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	out := target(t)
-	if err := store.Backup(canceled, path, out, nil); !errors.Is(err, context.Canceled) {
+	if err := store.Backup(canceled, path, out, schema(t), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if files := list(t, filepath.Dir(out)); files != "" {
@@ -180,9 +180,9 @@ func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
 	} {
 		out := target(t)
 		for what, err := range map[string]error{
-			"backup":       store.Backup(ctx, test.path, out, nil),
-			"restore":      restore(test.path, filepath.Join(filepath.Dir(out), "new.db"), store.RestoreOptions{}),
-			"restore over": restore(test.path, old, store.RestoreOptions{Force: true}),
+			"backup":       store.Backup(ctx, test.path, out, schema(t), nil),
+			"restore":      restore(t, test.path, filepath.Join(filepath.Dir(out), "new.db"), store.RestoreOptions{}),
+			"restore over": restore(t, test.path, old, store.RestoreOptions{Force: true}),
 		} {
 			v := (*store.VerifyError)(nil)
 			if test.company == "" {
@@ -211,7 +211,7 @@ func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 	must(t, err)
 	defer s.Close()
 	verdicts := map[string]bool{}
-	err = s.VerifyAll(ctx, "", 2, func(c *store.Company, v chain.Verdict) { verdicts[c.ID] = v.Valid }, nil)
+	err = s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) { verdicts[v.Company] = v.Valid }, nil)
 	if v := (*store.VerifyError)(nil); !errors.As(err, &v) || v.Company != "zoo" {
 		t.Error(err)
 	}
@@ -229,22 +229,22 @@ func TestRestoreOverADatabase(t *testing.T) {
 	in, acme := sample(t)
 	s, path := fresh(t)
 	company(t, s, "old")
-	if err := restore(in, path, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
+	if err := restore(t, in, path, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("without force: %v", err)
 	}
-	if err := restore(in, path, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
+	if err := restore(t, in, path, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("over a served one: %v", err)
 	}
 	must(t, s.Close())
 
 	stranger := other(t, path)
 	must(t, stranger.QueryRow("SELECT 1 FROM company").Scan(new(int)))
-	if err := restore(in, path, accepted); !errors.Is(err, store.ErrInUse) {
+	if err := restore(t, in, path, accepted); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("under a reader: %v", err)
 	}
 	must(t, stranger.Close())
 
-	must(t, restore(in, path, accepted))
+	must(t, restore(t, in, path, accepted))
 	s = open(t, path)
 	if _, err := s.Company(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what was there before: %v", err)
@@ -262,7 +262,7 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	c, _ := company(t, s, "old")
 	attest(t, s, c, 20)
 	killed := asKilled(t, path)
-	must(t, restore(in, killed, accepted))
+	must(t, restore(t, in, killed, accepted))
 	s = open(t, killed)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if n := length(t, s, acme); n != 300 {
@@ -272,10 +272,10 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	// The same where somebody has removed the file, and only the log is left.
 	orphan := filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
-	if err := restore(in, orphan, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
+	if err := restore(t, in, orphan, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("beside a log: %v", err)
 	}
-	must(t, restore(in, orphan, accepted))
+	must(t, restore(t, in, orphan, accepted))
 	must(t, open(t, orphan).VerifyAll(ctx, "", 2, nil, nil))
 }
 
@@ -286,23 +286,23 @@ func TestRestoreOverDamage(t *testing.T) {
 	damaged, _ := sample(t)
 	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
 	must(t, os.WriteFile(damaged+"-wal", []byte("remains"), 0o600))
-	must(t, restore(in, damaged, accepted))
+	must(t, restore(t, in, damaged, accepted))
 	if n := length(t, open(t, damaged), acme); n != 300 {
 		t.Errorf("length %d", n)
 	}
 	foreign := target(t)
 	must(t, os.WriteFile(foreign, []byte("dear diary"), 0o600))
 	for _, force := range []bool{false, true} {
-		if err := restore(in, foreign, store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
+		if err := restore(t, in, foreign, store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("over a foreign file: %v", err)
 		}
-		if err := restore(foreign, target(t), store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
+		if err := restore(t, foreign, target(t), store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("of a foreign file: %v", err)
 		}
 	}
 	empty := target(t)
 	must(t, os.WriteFile(empty, nil, 0o644))
-	must(t, restore(in, empty, store.RestoreOptions{}))
+	must(t, restore(t, in, empty, store.RestoreOptions{}))
 	if n := length(t, open(t, empty), acme); n != 300 {
 		t.Errorf("over an empty file: length %d", n)
 	}

@@ -173,7 +173,7 @@ func shown(v any) string {
 	return string(text)
 }
 
-func restore(in, path string, o store.RestoreOptions) error {
-	_, err := store.Restore(ctx, in, path, o)
+func restore(t testing.TB, in, path string, o store.RestoreOptions) error {
+	_, err := store.Restore(ctx, in, path, schema(t), o)
 	return err
 }

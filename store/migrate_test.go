@@ -112,7 +112,7 @@ func TestAFileOfSchema1IsUpgraded(t *testing.T) {
 		t.Errorf("at the second start: %q", n)
 	}
 	out := target(t)
-	must(t, store.Backup(ctx, path, out, nil)) // with all its checks
+	must(t, store.Backup(ctx, path, out, schema(t), nil)) // with all its checks
 	_, empty := fresh(t)
 	compareShapes(t, "upgraded", shape(t, path), shape(t, empty))
 }
@@ -131,10 +131,10 @@ func TestAFileOfSchema1IsReadAsItIs(t *testing.T) {
 	}
 	must(t, s.Close())
 	out := target(t)
-	must(t, store.Backup(ctx, path, out, nil))
+	must(t, store.Backup(ctx, path, out, schema(t), nil))
 	compareShapes(t, "backup", shape(t, out), as)
 	restored := target(t)
-	must(t, restore(out, restored, store.RestoreOptions{}))
+	must(t, restore(t, out, restored, store.RestoreOptions{}))
 	compareShapes(t, "restored", shape(t, restored), as)
 	must(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
 	if string(got(os.ReadFile(path))(t)) != string(content) {

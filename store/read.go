@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"attestd/chain"
@@ -23,6 +24,9 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM head WHERE company = ?`,
 			recordID(number, 0), recordID(number, indexMask), number)
 	})
+	if errors.Is(err, ErrNotFound) {
+		err = chain.ErrMissing
+	}
 	if err != nil {
 		return chain.Head{}, 0, fmt.Errorf("head of chain %d: %w", number, err)
 	}

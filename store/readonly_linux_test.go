@@ -63,8 +63,8 @@ func TestReadOnlyMedia(t *testing.T) {
 		got(s.FirstKey(ctx, company))(t)
 		must(t, s.Close())
 		out := target(t)
-		must(t, store.Backup(ctx, path, out, nil))
-		must(t, restore(path, target(t), store.RestoreOptions{}))
+		must(t, store.Backup(ctx, path, out, schema(t), nil))
+		must(t, restore(t, path, target(t), store.RestoreOptions{}))
 	}
 	if _, err := store.OpenReadOnly(ctx, filepath.Join(dir, "copied.db")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "copy both") {
 		t.Errorf("a log without its index: %v", err)

@@ -80,7 +80,7 @@ func TestExtendAndRead(t *testing.T) {
 			t.Errorf("hashes %+v: %v", test, err)
 		}
 	}
-	if _, err := s.Head(ctx, 99); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Head(ctx, 99); !errors.Is(err, chain.ErrMissing) {
 		t.Errorf("head of no chain: %v", err)
 	}
 }

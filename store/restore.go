@@ -18,7 +18,7 @@ type RestoreOptions struct {
 // Restore checks in wholly (integrity, schema, every chain) and then puts it at path. undone is what that takes back of the database that
 // was at path, or, with ErrRefused, would take back. ErrRefused also when path exists and Force is not set; ErrInUse.
 // A foreign file at either place is ErrForeign; a chain that does not verify is a *VerifyError.
-func Restore(ctx context.Context, in, path string, o RestoreOptions) (undone Rollback, err error) {
+func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
 	useOFDLocks()
 	if in, err = absolute(in); err != nil {
 		return undone, err
@@ -32,7 +32,7 @@ func Restore(ctx context.Context, in, path string, o RestoreOptions) (undone Rol
 	}
 	defer l.unlock()
 
-	tmp, err := checkedCopy(ctx, in, path, o.Progress)
+	tmp, err := checkedCopy(ctx, in, path, schema, o.Progress)
 	if err != nil {
 		return undone, fmt.Errorf("restore: %w", err)
 	}

@@ -18,7 +18,7 @@ import (
 func checkRollback(t *testing.T, in, path string, want ...string) {
 	t.Helper()
 	before := got(os.ReadFile(path))(t)
-	undone, err := store.Restore(ctx, in, path, store.RestoreOptions{Force: true})
+	undone, err := store.Restore(ctx, in, path, schema(t), store.RestoreOptions{Force: true})
 	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--accept-rollback") {
 		t.Errorf("by force alone: %v", err)
 	}
@@ -28,7 +28,7 @@ func checkRollback(t *testing.T, in, path string, want ...string) {
 	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
 		t.Error("the refused restore has changed the file")
 	}
-	again, err := store.Restore(ctx, in, path, accepted)
+	again, err := store.Restore(ctx, in, path, schema(t), accepted)
 	must(t, err)
 	if !slices.Equal(again.Lines, undone.Lines) || again.More != undone.More {
 		t.Errorf("accepted, it says:\n%s", strings.Join(again.Lines, "\n"))
@@ -43,7 +43,7 @@ func like(have, want string) bool {
 func backUp(t *testing.T, path string) (out string) {
 	t.Helper()
 	out = target(t)
-	must(t, store.Backup(ctx, path, out, nil))
+	must(t, store.Backup(ctx, path, out, schema(t), nil))
 	return out
 }
 
@@ -103,12 +103,12 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 		"umbrella: 2 records, and the backup has no such company")
 
 	// What is there now is the backup itself, of which nothing would be lost; nor of one that the backup is ahead of.
-	must(t, restore(in, path, store.RestoreOptions{Force: true}))
+	must(t, restore(t, in, path, store.RestoreOptions{Force: true}))
 	s = open(t, path)
 	attest(t, s, acme, 1)
 	got(s.Authenticate(ctx, keys.HashSecret(kept.Key), now))(t)
 	must(t, s.Close())
-	must(t, restore(backUp(t, path), in, store.RestoreOptions{Force: true}))
+	must(t, restore(t, backUp(t, path), in, store.RestoreOptions{Force: true}))
 }
 
 func TestARestoreTellsAnotherHistory(t *testing.T) {
@@ -156,7 +156,7 @@ func TestARestoreIsBrief(t *testing.T) {
 		company(t, s, fmt.Sprintf("c%03d", n))
 	}
 	must(t, s.Close())
-	undone, err := store.Restore(ctx, in, path, store.RestoreOptions{Force: true})
+	undone, err := store.Restore(ctx, in, path, schema(t), store.RestoreOptions{Force: true})
 	if !errors.Is(err, store.ErrRefused) || len(undone.Lines) != 100 || undone.More != 30 {
 		t.Errorf("%d lines and %d more, %v", len(undone.Lines), undone.More, err)
 	}
@@ -167,9 +167,9 @@ func TestARestoreOfAnOlderSchema(t *testing.T) {
 	t.Parallel()
 	in, _ := schema1(t)
 	path := target(t)
-	must(t, restore(in, path, store.RestoreOptions{}))
+	must(t, restore(t, in, path, store.RestoreOptions{}))
 	must(t, open(t, path).Close())
-	must(t, restore(in, path, store.RestoreOptions{Force: true})) // nothing but the schema is newer
+	must(t, restore(t, in, path, store.RestoreOptions{Force: true})) // nothing but the schema is newer
 	must(t, open(t, path).Close())
 	must(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	checkRollback(t, in, path, "acme: agents disabled since, enabled again (1): git-bot")

@@ -23,11 +23,11 @@ func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
 	partial := append(make([]byte, 4096), whole[4096:8192]...) // SQLite writes the first page last
 	for name, run := range map[string]func(t *testing.T, dir string) string{
 		"backup": func(t *testing.T, dir string) string {
-			must(t, store.Backup(ctx, path, filepath.Join(dir, "next.db"), nil))
+			must(t, store.Backup(ctx, path, filepath.Join(dir, "next.db"), schema(t), nil))
 			return "next.db"
 		},
 		"restore": func(t *testing.T, dir string) string {
-			must(t, restore(path, filepath.Join(dir, "next.db"), store.RestoreOptions{}))
+			must(t, restore(t, path, filepath.Join(dir, "next.db"), store.RestoreOptions{}))
 			return "next.db next.db.lock"
 		},
 		"start": func(t *testing.T, dir string) string {
@@ -62,9 +62,9 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	path, _ := sample(t)
 	dir := t.TempDir()
 	n := 0
-	must(t, store.Backup(ctx, path, filepath.Join(dir, "first.db"), func(string, int64, int64) {
+	must(t, store.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(string, int64, int64) {
 		n++
-		must(t, store.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", n)), nil))
+		must(t, store.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", n)), schema(t), nil))
 	}))
 	s, err := store.OpenReadOnly(ctx, filepath.Join(dir, "first.db"))
 	must(t, err)

@@ -2,76 +2,146 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"attestd/chain"
 )
 
+// ChainVerdict is what verification says of one chain of a file.
+type ChainVerdict struct {
+	Chain   int64  // its number
+	Company string // companyId of the company that has this number; "" when there is none
+	chain.Verdict
+}
+
 // VerifyError names the first record of a database that does not verify.
 type VerifyError struct {
-	Company string
+	Chain   int64
+	Company string // as in ChainVerdict
 	Index   int64
 	Reason  string
 }
 
 func (e *VerifyError) Error() string {
+	if e.Company == "" {
+		return fmt.Sprintf("chain %d: %s", e.Chain, e.Reason)
+	}
 	return fmt.Sprintf("company %q, record %d: %s", e.Company, e.Index, e.Reason)
 }
 
-// VerifyAll verifies the chain of the company named, or of all in the order of their IDs when company is "". each, if not nil, is
-// told every verdict; progress, if not nil, the records done so far and their number at the start. A chain that fails does not stop
-// the others: the first failure is returned at the end, a *VerifyError. ErrNotFound where there is no such company.
-func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each func(*Company, chain.Verdict), progress func(done, total int64)) error {
-	var done, total int64
+// VerifyAll verifies the chain of the company named, or when company is "" those of all companies, in the order of their IDs, and then
+// whatever else the file holds of chains. So it finds what companies, heads and records have and another of them lacks.
+//
+// each, if not nil, gets every verdict; progress, if not nil, the records done so far and their number at the start. A chain that
+// fails does not stop the others: the first failure is returned at the end, a *VerifyError. ErrNotFound where there is no such company.
+func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each func(ChainVerdict), progress func(done, total int64)) error {
+	a := audit{store: s, verifier: chain.NewVerifier(s, workers), each: each, progress: progress}
+	var err error
 	if company == "" {
-		if err := s.read(ctx, func(r *conn) error {
-			return r.one([]any{&total}, `SELECT coalesce(sum(length), 0) FROM head`)
-		}); err != nil {
-			return fmt.Errorf("verify: %w", err)
-		}
+		err = a.verifyFile(ctx)
+	} else {
+		err = a.verifyCompany(ctx, company)
 	}
-	v := chain.NewVerifier(s, workers)
-	var first error
-	verify := func(c *Company) error {
-		verdict, err := v.Verify(ctx, c.Chain, c.Issuer.Public.Key, func(n, of int64) {
-			if progress != nil {
-				progress(done+n, max(total, of))
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("verify company %q: %w", c.ID, err)
-		}
-		done += verdict.Length
-		if each != nil {
-			each(c, verdict)
-		}
-		if !verdict.Valid && first == nil {
-			first = &VerifyError{Company: c.ID, Index: verdict.FailedAt, Reason: verdict.Reason}
-		}
-		return nil
+	if err != nil {
+		return err
 	}
-	if company != "" {
-		c, err := s.Company(ctx, company)
-		if err != nil {
-			return err
-		}
-		if err := verify(c); err != nil {
-			return err
-		}
-		return first
+	return a.first
+}
+
+// audit is one call of VerifyAll.
+type audit struct {
+	store       *Store
+	verifier    *chain.Verifier
+	each        func(ChainVerdict)
+	progress    func(done, total int64)
+	done, total int64 // records
+	first       error // failure
+}
+
+func (a *audit) verifyFile(ctx context.Context) error {
+	if err := a.store.read(ctx, func(r *conn) error {
+		return r.one([]any{&a.total}, `SELECT coalesce(sum(length), 0) FROM head`)
+	}); err != nil {
+		return fmt.Errorf("verify: %w", err)
 	}
 	for after, more := "", true; more; {
-		page, err := s.Companies(ctx, after, 256)
+		page, err := a.store.Companies(ctx, after, 256)
 		if err != nil {
 			return err
 		}
 		for _, c := range page {
-			if err := verify(c); err != nil {
+			if err := a.verify(ctx, c); err != nil {
 				return err
 			}
 			after = c.ID
 		}
 		more = len(page) > 0
 	}
-	return first
+	strays, err := a.store.chainsOfNobody(ctx)
+	for _, v := range strays {
+		a.add(v)
+	}
+	return err
+}
+
+func (a *audit) verifyCompany(ctx context.Context, id string) error {
+	c, err := a.store.Company(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.verify(ctx, c)
+}
+
+func (a *audit) verify(ctx context.Context, c *Company) error {
+	verdict, err := a.verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, func(n, of int64) {
+		if a.progress != nil {
+			a.progress(a.done+n, max(a.total, of))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("verify company %q: %w", c.ID, err)
+	}
+	a.add(ChainVerdict{Chain: c.Chain, Company: c.ID, Verdict: verdict})
+	return nil
+}
+
+func (a *audit) add(v ChainVerdict) {
+	a.done += v.Length
+	if a.each != nil {
+		a.each(v)
+	}
+	if !v.Valid && a.first == nil {
+		a.first = &VerifyError{Chain: v.Chain, Company: v.Company, Index: v.FailedAt, Reason: v.Reason}
+	}
+}
+
+// chainsOfNobody finds the chains that no company has: those with a head, records or nodes, and the numbers that were left out though
+// companies are numbered without a gap. One statement, so one snapshot: a company that is being registered is there wholly or not at all.
+func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var v ChainVerdict
+			var traces string
+			err := rows.Scan(&v.Chain, &traces)
+			v.Reason = "the company of this chain is missing; the file holds " + traces
+			found = append(found, v)
+			return err
+		}, `WITH RECURSIVE recorded (chain) AS (
+				SELECT (SELECT id >> 40 FROM record ORDER BY id LIMIT 1)
+				UNION ALL
+				SELECT (SELECT id >> 40 FROM record WHERE id > (recorded.chain << 40 | 1099511627775) ORDER BY id LIMIT 1)
+				FROM recorded WHERE chain IS NOT NULL),
+			trace (chain, what) AS (
+				SELECT company, 'a head' FROM head
+				UNION ALL SELECT chain, 'records' FROM recorded WHERE chain IS NOT NULL
+				UNION ALL SELECT DISTINCT company, 'subtree roots' FROM node
+				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id > 1)
+			SELECT chain, group_concat(what, ', ') FROM trace
+			WHERE NOT EXISTS (SELECT 1 FROM company WHERE id = chain) GROUP BY chain ORDER BY chain`)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for chains without a company: %w", err)
+	}
+	return found, nil
 }
