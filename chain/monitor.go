@@ -68,7 +68,7 @@ func (q *queue) push(w *watch) {
 	}
 }
 
-// NewMonitor returns a monitor; key gives the public key of a chain.
+// NewMonitor returns a monitor; key gives the public key of a chain, or an error that wraps ErrMissing where there is no such chain any more.
 func NewMonitor(r Reader, v *Verifier, key func(ctx context.Context, chain int64) (ed25519.PublicKey, error)) *Monitor {
 	return &Monitor{
 		reader: r, verifier: v, key: key,

@@ -101,6 +101,28 @@ func TestMonitorReadErrors(t *testing.T) {
 	}
 }
 
+// A chain whose head or company is gone from disk is told as not valid, and the others are told as ever (row 2).
+func TestMonitorOfAChainThatIsGone(t *testing.T) {
+	for _, gone := range []string{"key", "tip"} {
+		t.Run(gone, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				d := newDisk(1, 2)
+				w := watch(t, d)
+				d.setFault(func(s string, c int64) error {
+					if s == gone && c == 1 {
+						return fmt.Errorf("taken away: %w", chain.ErrMissing)
+					}
+					return nil
+				})
+				appendAll(t, w.Log, 1, 0, 3)
+				w.want(t, w.events(), 1, 0, 3, 0)
+				appendAll(t, w.Log, 2, 0, 3)
+				w.want(t, w.events(), 2, 0, 3, valid)
+			})
+		})
+	}
+}
+
 // Reading back fails in the middle: the rest is told later, nothing twice.
 func TestMonitorReadBackFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -37,6 +37,9 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 
 func (m *Monitor) examine(ctx context.Context, chain, from int64) (Verdict, tree, error) {
 	key, err := m.key(ctx, chain)
+	if errors.Is(err, ErrMissing) {
+		return Verdict{Reason: "the company of this chain is missing"}, tree{}, nil
+	}
 	if err != nil {
 		return Verdict{}, tree{}, err
 	}

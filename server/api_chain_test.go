@@ -130,6 +130,7 @@ func TestTampering(t *testing.T) {
 		{"the last record is cut off", `DELETE FROM record WHERE id = 1 << 40 | 5`, 5},
 		{"half the chain is cut off", `DELETE FROM record WHERE id >= 1 << 40 | 3`, 3},
 		{"all of it is cut off", `DELETE FROM record`, 0},
+		{"the head is taken away", `DROP TRIGGER head_no_delete; DELETE FROM head WHERE company = 1`, 0},
 		{"a record is taken out of the middle", `DELETE FROM record WHERE id = 1 << 40 | 2`, 2},
 		{"the record is valid JSON no more", `UPDATE record SET payload = '{' WHERE id = 1 << 40 | 3`, 3},
 		{"another company's record is put in", `UPDATE record SET (hash, signature, timestamp, payload) = (SELECT hash, signature, timestamp, payload FROM record WHERE id = 2 << 40) WHERE id = 1 << 40`, 0},
@@ -155,6 +156,17 @@ func TestTampering(t *testing.T) {
 			caller{again, "acme", acme.credential}.do(t, "GET /v1/verify", "").gets(200, want)
 		})
 	}
+}
+
+// HEAD asks whether one may ask, and reads nothing of the chain (row 19).
+func TestHeadOfVerifyReadsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	s.anyone().do(t, "HEAD /v1/verify", "").status(401)
+	s.file(t, "DROP TABLE head")
+	acme.do(t, "GET /v1/verify", "").status(500)
+	acme.do(t, "HEAD /v1/verify", "").status(200).sets("Content-Type: application/json")
 }
 
 // A chain survives a restart, and goes on where it was.

@@ -109,30 +109,34 @@ func (a records) writeTo(c *call, status int) error {
 	return write()
 }
 
-// verdict is the answer to a verification.
-type verdict struct {
-	Valid         bool   `json:"valid"`
-	MerkleRoot    string `json:"merkleRoot,omitempty"`
-	FailedAtIndex *int64 `json:"failedAtIndex,omitempty"`
-	Error         string `json:"error,omitempty"`
+// verifyChain recomputes the whole chain from disk.
+func (s *Server) verifyChain(_ context.Context, by store.Caller, _ none) (verdict, error) {
+	return verdict{by.Company}, nil
 }
 
-// verifyChain recomputes the whole chain from disk.
-func (s *Server) verifyChain(ctx context.Context, by store.Caller, _ none) (verdict, error) {
-	select {
-	case s.verifies <- struct{}{}:
-		defer func() { <-s.verifies }()
-	case <-ctx.Done():
-		return verdict{}, ctx.Err()
+// verdict is an answer about the whole chain of a company. It is found out when it is written: who asks by HEAD gets none, and costs nothing.
+type verdict struct{ of *store.Company }
+
+func (a verdict) writeTo(c *call, status int) error {
+	if c.Method == http.MethodHead {
+		return c.bytes(status, nil)
 	}
-	v, err := s.verifier.Verify(ctx, by.Company.Chain, by.Company.Issuer.Public.Key, nil)
-	switch {
-	case err != nil:
-		return verdict{}, err
-	case !v.Valid:
-		return verdict{FailedAtIndex: &v.FailedAt, Error: v.Reason}, nil
+	v, err := c.s.verifications.verify(c.Context(), a.of)
+	if err != nil {
+		return err
 	}
-	return verdict{Valid: true, MerkleRoot: v.Root.String()}, nil
+	body := struct {
+		Valid         bool   `json:"valid"`
+		MerkleRoot    string `json:"merkleRoot,omitempty"`
+		FailedAtIndex *int64 `json:"failedAtIndex,omitempty"`
+		Error         string `json:"error,omitempty"`
+	}{Valid: v.Valid}
+	if v.Valid {
+		body.MerkleRoot = v.Root.String()
+	} else {
+		body.FailedAtIndex, body.Error = &v.FailedAt, v.Reason
+	}
+	return c.json(status, body)
 }
 
 type proveRequest struct {
@@ -187,6 +191,9 @@ func (s *Server) prove(ctx context.Context, by store.Caller, r proveRequest) (ve
 // companyKey is the door through which the monitor finds the key of a chain.
 func (s *Server) companyKey(ctx context.Context, id int64) (ed25519.PublicKey, error) {
 	company, err := s.Store.CompanyOfChain(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", chain.ErrMissing, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -40,16 +41,14 @@ type Server struct {
 	Config
 	chains   *chain.Log
 	monitor  *chain.Monitor
-	verifier *chain.Verifier
 	limiter  *limit.Limiter
 	bodies   *limit.Pool // of bytes
 	hub      *stream.Hub
-	origins  []string      // of pages that are ours, beside those of this machine
-	loopback bool          // whether the listener is bound to this machine alone; set before anything is served
-	verifies chan struct{} // a token for each GET /v1/verify under way: each takes all cores
-}
+	origins  []string // of pages that are ours, beside those of this machine
+	loopback bool     // whether the listener is bound to this machine alone; set before anything is served
 
-const maxVerifies = 2
+	verifications *verifications // of GET /v1/verify
+}
 
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
@@ -60,10 +59,12 @@ func New(cfg Config) *Server {
 			s.origins = append(s.origins, origin)
 		}
 	}
-	s.verifier = chain.NewVerifier(cfg.Store, verifyWorkers())
-	s.monitor = chain.NewMonitor(cfg.Store, s.verifier, s.companyKey)
+	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
+	s.verifications = newVerifications(func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
+		return verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, nil)
+	})
+	s.monitor = chain.NewMonitor(cfg.Store, verifier, s.companyKey)
 	s.chains = chain.NewLog(cfg.Store, s.monitor.Publish)
-	s.verifies = make(chan struct{}, maxVerifies)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

@@ -1,0 +1,226 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// slowVerifications take a second of the bubble's clock each. They note when they began, by chain, and answer with that time.
+type slowVerifications struct {
+	*verifications
+	start time.Time
+
+	mu        sync.Mutex
+	begun     map[int64][]time.Duration
+	cancelled int
+}
+
+func newSlowVerifications() *slowVerifications {
+	s := &slowVerifications{start: time.Now(), begun: make(map[int64][]time.Duration)}
+	s.verifications = newVerifications(func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
+		began := time.Since(s.start)
+		s.mu.Lock()
+		s.begun[c.Chain] = append(s.begun[c.Chain], began)
+		s.mu.Unlock()
+		select {
+		case <-time.After(time.Second):
+			return chain.Verdict{Valid: true, Length: int64(began)}, nil
+		case <-ctx.Done():
+			s.mu.Lock()
+			s.cancelled++
+			s.mu.Unlock()
+			return chain.Verdict{}, ctx.Err()
+		}
+	})
+	return s
+}
+
+// begins waits until nothing moves and returns when the verifications of a chain began.
+func (s *slowVerifications) begins(number int64) []time.Duration {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.begun[number])
+}
+
+func (s *slowVerifications) isEmpty() bool {
+	s.verifications.mu.Lock()
+	defer s.verifications.mu.Unlock()
+	return len(s.companies) == 0 && s.requests == 0
+}
+
+func ofChain(n int64) *store.Company { return &store.Company{Chain: n} }
+
+// Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is about a state older than its
+// request (row 19).
+func TestVerificationsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowVerifications()
+		var all sync.WaitGroup
+		ask := func(number int64, within time.Duration) {
+			asked := time.Since(s.start)
+			all.Go(func() {
+				v, err := s.verify(t.Context(), ofChain(number))
+				if took := time.Since(s.start) - asked; err != nil || !v.Valid || v.Length < int64(asked) || took > within {
+					t.Errorf("asked at %v: %+v, %v after %v", asked, v, err, took)
+				}
+			})
+		}
+		for range 100 {
+			ask(1, 2*time.Second)
+		}
+		time.Sleep(100 * time.Millisecond)
+		ask(2, time.Second)
+		ask(1, 1900*time.Millisecond)
+		all.Wait()
+		if got := s.begins(1); len(got) != 2 || got[1] != time.Second {
+			t.Errorf("chain 1 was verified at %v", got)
+		}
+		if !s.isEmpty() {
+			t.Error("something is remembered of requests that are answered")
+		}
+	})
+}
+
+// A verification goes on while one waits for it, be it not the one whose request it was, and ends when nobody does.
+func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowVerifications()
+		var all sync.WaitGroup
+		leaving, leave := context.WithCancel(t.Context())
+		running, stop := context.WithCancel(t.Context())
+		all.Go(func() { s.verify(running, ofChain(1)) }) // so that the next two wait for one verification
+		synctest.Wait()
+		for _, ctx := range []context.Context{leaving, t.Context()} {
+			all.Go(func() {
+				v, err := s.verify(ctx, ofChain(1))
+				if ctx == t.Context() && (err != nil || v.Length != int64(time.Second)) {
+					t.Errorf("who stayed: %+v, %v", v, err)
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(1500 * time.Millisecond) // the second is under way
+		leave()
+		stop()
+		all.Wait()
+		if got := s.begins(1); len(got) != 2 || s.cancelled != 0 {
+			t.Errorf("verified at %v, %d cancelled", got, s.cancelled)
+		}
+
+		alone, leave := context.WithCancel(t.Context())
+		all.Go(func() {
+			if _, err := s.verify(alone, ofChain(1)); !errors.Is(err, context.Canceled) {
+				t.Errorf("who left: %v", err)
+			}
+		})
+		time.Sleep(100 * time.Millisecond)
+		waiting, leaveToo := context.WithCancel(t.Context())
+		all.Go(func() { s.verify(waiting, ofChain(1)) })
+		synctest.Wait()
+		leaveToo()
+		leave()
+		all.Wait()
+		if got := s.begins(1); len(got) != 3 || s.cancelled != 1 {
+			t.Errorf("verified at %v, %d cancelled", got, s.cancelled)
+		}
+		if v, err := s.verify(t.Context(), ofChain(1)); err != nil || !v.Valid || !s.isEmpty() {
+			t.Errorf("the next one: %+v, %v", v, err)
+		}
+	})
+}
+
+// The queue is bounded for each company and in all, and what all others have filled is still open to a company with none in it (row 19).
+func TestVerificationsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowVerifications()
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		fill := func(number int64, n int) {
+			for range n {
+				all.Go(func() { s.verify(ctx, ofChain(number)) })
+			}
+			synctest.Wait()
+		}
+		refused := func(number int64) bool {
+			t.Helper()
+			already, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			_, err := s.verify(already, ofChain(number))
+			var e *apiError
+			if errors.As(err, &e) && (e.Status != http.StatusServiceUnavailable || e.Header.Get("Retry-After") == "") {
+				t.Errorf("refused with %+v", e)
+			}
+			return e != nil
+		}
+		fill(1, maxVerifyRequestsOfOne)
+		if !refused(1) || refused(2) {
+			t.Error("what is full for one company is not full for another")
+		}
+		companies := int64(maxVerifyRequests / maxVerifyRequestsOfOne)
+		for n := range companies - 1 {
+			fill(n+2, maxVerifyRequestsOfOne)
+		}
+		fill(100, 1)
+		if refused(101) || !refused(100) {
+			t.Error("a full queue is open to a company with none in it, and to no other")
+		}
+		for n := range maxVerifyRequests - 1 {
+			fill(200+int64(n), 1)
+		}
+		if !refused(101) {
+			t.Error("the queue has no end")
+		}
+		cancel()
+		all.Wait()
+		if refused(101) || !s.isEmpty() {
+			t.Error("not empty after all have left")
+		}
+	})
+}
+
+// A panic is one company's verification that failed, and no more.
+func TestVerificationPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		panics := true
+		v := newVerifications(func(context.Context, *store.Company) (chain.Verdict, error) {
+			time.Sleep(time.Second)
+			if panics {
+				panics = false
+				panic("of a test")
+			}
+			return chain.Verdict{Valid: true}, nil
+		})
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is gone")
+				}
+			}()
+			v.verify(t.Context(), ofChain(1))
+		})
+		synctest.Wait()
+		for range 2 {
+			all.Go(func() {
+				if verdict, err := v.verify(t.Context(), ofChain(1)); err != nil || !verdict.Valid {
+					t.Errorf("%+v, %v", verdict, err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
