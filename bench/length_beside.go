@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// verifyRequests is how many requests at once ask for the verification of one chain.
+const verifyRequests = 100
+
+// beside measures what appends lose while a chain is verified, and how long a company with an empty chain waits for its verdict meanwhile.
+// In each round the server is started anew, so that it has verified nothing yet.
+func (b *bench) beside(ctx context.Context, s *shape) error {
+	if !s.million {
+		return nil
+	}
+	b.say("%s: appends while it is verified", s.column)
+	empty, err := register(ctx, s.server.addr, "empty")
+	if err != nil {
+		return err
+	}
+	req := attestRequest(s.tenants[0])
+	next := func(int) []byte { return req }
+	each := pick(b.quick, 200*time.Millisecond, 2*time.Second)
+	var background, requests, waited []float64
+	for range pick(b.quick, 2, 3) {
+		for _, way := range []struct {
+			kept  *[]float64
+			begin func(context.Context, *shape) (end func() error, err error)
+		}{{&background, verifyForStream}, {&requests, verifyForRequests}} {
+			if err := s.start(ctx, b); err != nil {
+				return err
+			}
+			alone, err := b.appendTo(ctx, s, next, each, 0)
+			if err != nil {
+				return err
+			}
+			end, err := way.begin(ctx, s)
+			if err != nil {
+				return err
+			}
+			beside, err := b.appendTo(ctx, s, next, each, 0)
+			if way.kept == &requests && err == nil {
+				var took time.Duration
+				took, err = verdictTime(ctx, s, empty)
+				waited = append(waited, millis(took))
+			}
+			if err := errors.Join(err, end()); err != nil {
+				return fmt.Errorf("beside a verification: %w", err)
+			}
+			*way.kept = append(*way.kept, beside.perSecond()/alone.perSecond())
+		}
+	}
+	if err := s.start(ctx, b); err != nil { // or the last verification would go on beside what is measured next
+		return err
+	}
+	b.report.add(lengthSection, s.column, "append rate while verifying ÷ alone", median(background), ratio, atLeast(0.8))
+	b.report.add(lengthSection, s.column, fmt.Sprintf("  while %d requests verify ÷ alone", verifyRequests), median(requests), ratio, atLeast(0.8))
+	b.report.add(lengthSection, s.column, "  verdict about an empty chain meanwhile", median(waited), milli, atMost(100))
+	return nil
+}
+
+// verifyForStream has a chain verified in the background: the first record after a restart sets that off when someone listens. The
+// listener hears nothing before it has ended.
+func verifyForStream(ctx context.Context, s *shape) (end func() error, err error) {
+	listener, err := listen(ctx, s.server.addr)
+	if err != nil {
+		return nil, err
+	}
+	return listener.conn.Close, nil
+}
+
+// verifyForRequests asks for verification over and over, on many connections, until the end.
+func verifyForRequests(ctx context.Context, s *shape) (end func() error, err error) {
+	clients, err := connect(ctx, s.server.addr, verifyRequests)
+	if err != nil {
+		return nil, err
+	}
+	var wait sync.WaitGroup
+	failed := make(chan error, verifyRequests)
+	for _, c := range clients {
+		wait.Go(func() {
+			for {
+				if err := c.verify(ctx, s.tenants[0]); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	return func() (err error) {
+		hangUp(clients)
+		wait.Wait()
+		close(failed)
+		for e := range failed {
+			if !errors.Is(e, net.ErrClosed) {
+				err = errors.Join(err, e)
+			}
+		}
+		return err
+	}, nil
+}
+
+// verdictTime is how long a company waits for the verdict about its chain.
+func verdictTime(ctx context.Context, s *shape, t tenant) (time.Duration, error) {
+	c, err := dial(ctx, s.server.addr)
+	if err != nil {
+		return 0, err
+	}
+	defer c.conn.Close()
+	start := time.Now()
+	err = c.verify(ctx, t)
+	return time.Since(start), err
+}
