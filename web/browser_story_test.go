@@ -25,6 +25,8 @@ func TestBrowserStory(t *testing.T) {
 		t.Error("the key was put somewhere it does not belong")
 	}
 
+	b.confirmKey(s, "acme")
+
 	// An agent is registered.
 	b.goTo("#/agents")
 	b.fill(`input[name="agentId"]`, "agent-1")
@@ -39,7 +41,7 @@ func TestBrowserStory(t *testing.T) {
 	s.api("POST", "/v1/attest", other, `{"agentId":"x","actionType":"foreign","payload":1}`)
 	s.api("POST", "/v1/attest", key, `{"agentId":"agent-1","actionType":"note","payload":{"b":1.50,"a":"<script>violations.push('script ran')</script>"}}`)
 	b.shows(`li[data-index="0"][data-check="ok"]`)
-	b.shows(`.pulse[data-verdict="valid"]`)
+	b.shows(`.pulse[data-tone="ok"]`)
 	svid := s.api("GET", "/v1/agents/agent-1/svid", key, nil)["svid"].(string)
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"agent-2"}`)
 	actor := s.api("GET", "/v1/agents/agent-2/svid", key, nil)["svid"].(string)
@@ -72,14 +74,14 @@ func TestBrowserStory(t *testing.T) {
 	s = startService(t, s.db, address)
 	b.waitFor(40*time.Second, `document.querySelector('.notice')?.textContent.includes('records 5 to 7')`)
 	b.shows(`li[data-index="7"][data-check="ok"]`)
-	b.shows(`.pulse[data-verdict="valid"]`)
+	b.shows(`.pulse[data-tone="ok"]`)
 
 	// A record, opened and recomputed; its payload is text and stands as it was sent.
 	b.goTo("#/chain/0")
 	b.reads("dialog pre", "1.50")
 	b.reads("dialog pre", "<script>violations.push('script ran')</script>")
-	b.press("Check this record")
 	b.shows(`dialog [data-check="ok"]`)
+	b.press("How it was checked, step by step")
 	b.reads("dialog .check-step pre", `{"a":"<script>violations.push('script ran')</script>","b":1.5}`)
 	b.press("Close")
 	b.goTo("#/chain/1")
@@ -119,7 +121,7 @@ func TestBrowserStory(t *testing.T) {
 	b.shows(`[data-token="ok"]`)
 	b.shows(`[data-status="valid"] .notice.ok`)
 	b.press("Rotate")
-	b.reads(".notice.ok", "is revoked")
+	b.wait(`[...document.querySelectorAll(".notice")].some((n) => n.textContent.includes("is revoked"))`)
 	b.wait(`document.querySelectorAll('tr[data-status]').length === 2`)
 	b.shows(`tr[data-status="revoked"]`)
 	b.shows(`.card [data-status="valid"]`)
@@ -152,7 +154,7 @@ func TestBrowserStory(t *testing.T) {
 	b.goTo("#/proof")
 	b.reads("h1", "Proof")
 	b.drop("evidence.json", evidence)
-	b.shows(`[data-evidence="ok"] [data-origin="true"]`)
+	b.shows(`[data-evidence="ok"] [data-origin="ok"]`)
 }
 
 // download presses a button and returns the content of the file that it saves.

@@ -28,14 +28,17 @@ func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	s.attest(key, 30)
 	b := openBrowser(t, s.base)
 	b.signIn(key)
+	b.confirmKey(s, "acme")
 	b.goTo("#/live")
-	b.shows(`.pulse[data-verdict="valid"]`)
+	b.shows(`.pulse[data-tone="ok"]`)
+	b.shows(`[data-server="valid"]`)
 
 	tamper(t, s.db,
 		`DROP TRIGGER record_no_update`,
 		`UPDATE record SET payload = replace(payload, '"amount"', '"amounT"') WHERE id & 1099511627775 = 12`)
 	s.attest(key, 1)
-	b.shows(`.pulse.bad[data-verdict="failed"]`)
+	b.shows(`.pulse.bad[data-tone="bad"]`)
+	b.shows(`[data-server="failed"]`)
 	b.reads(".pulse-word", "fails at 12")
 	b.shows(`li[data-index="30"][data-check="ok"]`) // the new record itself is sound
 	b.look(1280, "light")
@@ -47,9 +50,14 @@ func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	b.picture("verify-failed-1280-light", "")
 	b.reads(`[data-verdict] .notice`, "Your browser and the server agree: the chain fails at record 12")
 
+	// Opened, it is checked before it is read: the verdict stands above the payload, and no part of it is said to match.
 	b.goTo("#/chain/12")
-	b.press("Check this record")
 	b.shows(`dialog [data-check="bad"]`)
+	b.wait(`document.querySelector('dialog [data-check]').compareDocumentPosition(document.querySelector('dialog pre')) & Node.DOCUMENT_POSITION_FOLLOWING`)
+	b.press("How it was checked, step by step")
+	if badges := eval[[]string](b, `[...document.querySelectorAll('dialog .badge')].map((e) => e.textContent)`); len(badges) != 2 || badges[0] != "does not match" || badges[1] != "does not match" {
+		t.Errorf("a changed record is said to have %v", badges)
+	}
 }
 
 // Records cut off the end can't be seen from those that are left, but the server's signed length tells.

@@ -242,6 +242,15 @@ func (b *browser) signIn(key string) {
 	b.reads("h1", "Welcome")
 }
 
+// confirmKey enters the fingerprint of the key of the company that is signed in, as if it had come from another source.
+func (b *browser) confirmKey(s *service, companyID string) {
+	b.t.Helper()
+	b.goTo("#/start")
+	b.fill(`input[name="fingerprint"]`, s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string))
+	b.press("Compare")
+	b.reads(".card .badge", "confirmed by you")
+}
+
 func jsString(s string) string {
 	quoted, _ := json.Marshal(s) // a string always has a JSON form
 	return string(quoted)

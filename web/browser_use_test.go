@@ -39,6 +39,7 @@ func TestBrowserWithoutWebCrypto(t *testing.T) {
 		t.Fatal("this context is secure: the test shows nothing")
 	}
 	b.signIn(key)
+	b.confirmKey(s, "acme")
 	b.goTo("#/live")
 	b.shows(`li[data-index="39"][data-check="ok"]`)
 	b.goTo("#/proof/7")

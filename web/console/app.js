@@ -1,12 +1,13 @@
 // The frame: navigation, who is signed in, and the page that the URL names.
 import { html, render, useEffect, useRef, useState } from './vendor/preact-htm.js';
-import { live, start as startStream, stop as stopStream } from './core/live.js';
+import { live, start as startStream, stop as stopStream, toneOfLive } from './core/live.js';
 import { href, route } from './core/router.js';
 import { restore, session, signOut } from './core/session.js';
 import { useStore } from './core/store.js';
 import { choose, restoreTheme, theme } from './core/theme.js';
 import { engine } from './lib/ed25519.js';
 import { Icon, Notice } from './parts/basic.js';
+import { useStanding } from './parts/key_trust.js';
 import { Agents } from './pages/agents.js';
 import { Chain } from './pages/chain.js';
 import { Keys } from './pages/keys.js';
@@ -36,11 +37,11 @@ function ThemeButton() {
     aria-label="Colours: ${choice}. Change"><${Icon} name="theme" />${choice}</button>`;
 }
 
-function LiveDot() {
-  const { verdict, connection } = useStore(live);
-  const kind = verdict.state === 'failed' ? 'bad' : verdict.state === 'valid' && connection === 'open' ? 'ok' : '';
-  const says = kind === 'bad' ? `fails at ${verdict.failedAt}` : kind === 'ok' ? 'valid' : 'not connected';
-  return html`<span class="dot ${kind}" title=${says}></span><span class="visually-hidden">${says}</span>`;
+const DOTS = { ok: 'what was checked here holds', warn: 'what was checked here holds, with a key not confirmed', bad: 'fails', '': 'nothing checked now' };
+
+function LiveDot({ companyKey }) {
+  const tone = toneOfLive(useStore(live), useStanding(companyKey));
+  return html`<span class="dot ${tone}" title=${DOTS[tone]}></span><span class="visually-hidden">${DOTS[tone]}</span>`;
 }
 
 function Side({ page }) {
@@ -54,7 +55,7 @@ function Side({ page }) {
         <${Icon} name="menu" />Menu</button>
       <nav class="nav" id="nav" aria-label="Pages">
         ${PAGES.map((p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
-          <${Icon} name=${p.id} />${p.name}${p.id === 'live' && status === 'in' && html`<${LiveDot} />`}</a>`)}
+          <${Icon} name=${p.id} />${p.name}${p.id === 'live' && status === 'in' && html`<${LiveDot} companyKey=${key} />`}</a>`)}
       </nav>
       <div class="who">
         ${status === 'in' && html`

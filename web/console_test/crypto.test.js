@@ -44,7 +44,7 @@ test('both Ed25519 engines accept what is signed and refuse one flipped bit anyw
 });
 
 test('a record is checked over its canonical form and keeps its spelling', async () => {
-  const key = await publicKey(raw);
+  const key = { companyId: 'acme', prepared: await publicKey(raw) };
   const text = record(7, { text: '{ "b":1.50, "a":"\\u00e9<script>" }', canonical: '{"a":"é<script>","b":1.5}' });
   const r = parseRecord(text);
   assert.equal(r.text, text);
@@ -52,13 +52,13 @@ test('a record is checked over its canonical form and keeps its spelling', async
   const result = await checkRecord(r, key);
   assert.deepEqual([result.ok, result.reason], [true, '']);
   const tampered = await checkRecord(parseRecord(text.replace('1.50', '1.51')), key);
-  assert.deepEqual([tampered.hashOK, tampered.signatureOK, tampered.ok], [false, true, false]);
+  assert.deepEqual([tampered.hashOK, tampered.signatureOK, tampered.ok], [false, false, false]);
   const swapped = await checkRecord(parseRecord(text.replace('"index":7', '"index":8')), key);
   assert.equal(swapped.ok, false);
 });
 
 test('a delegation is part of what is hashed', async () => {
-  const key = await publicKey(raw);
+  const key = { companyId: 'acme', prepared: await publicKey(raw) };
   const delegation = '{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"t"}';
   const text = record(0, { text: 'null', canonical: 'null' }, delegation);
   assert.equal((await checkRecord(parseRecord(text), key)).ok, true);
@@ -103,19 +103,19 @@ test('evidence survives being saved, and any flipped bit is found', async () => 
   const id = await evidence.identify(raw);
   const file = evidence.build({
     record: r, proof: slowProof(leaves, 1), root: slowRoot(leaves), savedAt: '2026-01-01T00:00:00Z',
-    key: { companyId: 'acme', spiffeId: 's', pem, x: base64url(raw), ...id },
+    key: { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...id },
   });
-  const result = await evidence.check(evidence.read(file));
-  assert.deepEqual([result.ok, result.reason, result.identity], [true, '', id]);
+  const result = await evidence.check(await evidence.read(file));
+  assert.deepEqual([result.ok, result.reason], [true, '']);
   assert.equal(JSON.parse(file).record.hash, r.hash);
   for (const hash of [r.hash, leaves[0], leaves[2], slowRoot(leaves)]) {
     const flipped = unhex(hash);
     flipped[5] ^= 16;
-    const damaged = await evidence.check(evidence.read(file.replace(hash, hex(flipped))));
+    const damaged = await evidence.check(await evidence.read(file.replace(hash, hex(flipped))));
     assert.equal(damaged.ok, false, hash);
   }
-  assert.throws(() => evidence.read('{"type":"other"}'), /not an evidence file/);
-  assert.throws(() => evidence.read('no JSON'));
+  await assert.rejects(evidence.read('{"type":"other"}'), /not an evidence file/);
+  await assert.rejects(evidence.read('no JSON'));
 });
 
 function jwt(header, claims) {
@@ -124,18 +124,19 @@ function jwt(header, claims) {
 }
 
 test('a passport is read strictly and each failed check is named', async () => {
-  const key = await publicKey(raw);
+  const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', kid: 'k', prepared: await publicKey(raw) };
+  const agent = 'spiffe://d/company/acme/agent/a';
   const claims = {
-    iss: 'ca', sub: 'agent', aud: ['service:passport:v1'], jti: 'j', iat: 100, nbf: 100, exp: 200,
-    service: { v: 1, agentId: 'a', org: 'acme', orgSpiffeId: 'o', scopes: ['tool:*'], delegationChain: ['o', 'agent'] },
+    iss: 'ca', sub: agent, aud: ['service:passport:v1'], jti: 'j', iat: 100, nbf: 100, exp: 200,
+    service: { v: 1, agentId: 'a', org: 'acme', orgSpiffeId: 'o', scopes: ['tool:*'], delegationChain: ['o', agent] },
   };
   const header = { alg: 'EdDSA', typ: 'CAP+JWT', kid: 'k' };
-  const expected = { kid: 'k', audience: 'service:passport:v1', issuer: 'ca', now: 150 };
+  const expected = { audience: 'service:passport:v1', issuer: 'ca', now: 150 };
   const failed = async (token, extra) =>
     (await check(decode(token), key, { ...expected, ...extra })).filter((r) => !r.ok).map((r) => r.name).join();
 
   const good = decode(jwt(header, claims));
-  assert.deepEqual([good.kind, good.companyId, good.passport.namespace, principals(good)], ['passport', 'acme', 'service', ['o', 'agent']]);
+  assert.deepEqual([good.kind, good.companyId, good.passport.namespace, principals(good)], ['passport', 'acme', 'service', ['o', agent]]);
   assert.equal(await failed(jwt(header, claims)), '');
   assert.equal(await failed(jwt(header, claims), { now: 200 }), 'Expiry');
   assert.equal(await failed(jwt(header, claims), { now: 99 }), 'Not before');
@@ -143,7 +144,13 @@ test('a passport is read strictly and each failed check is named', async () => {
   assert.equal(await failed(jwt({ ...header, crit: ['b64'] }, claims)), 'Header');
   assert.equal(await failed(jwt(header, { ...claims, aud: ['x'] })), 'Audience');
   assert.equal(await failed(jwt(header, { ...claims, iss: 'x' })), 'Issuer');
-  assert.equal(await failed(jwt(header, { ...claims, sub: 'other' })), 'Chain');
+  assert.equal(await failed(jwt(header, { ...claims, sub: 'other' })), 'Subject,Chain');
+  assert.equal(await failed(jwt(header, { ...claims, service: { ...claims.service, org: 'other' } })), 'Subject');
+  assert.equal(await failed(jwt(header, { ...claims, service: { ...claims.service, agentId: 'b' } })), 'Subject');
+  assert.equal(await failed(jwt(header, { ...claims, service: { ...claims.service, v: 2 } })), 'Version');
+  for (const wrong of [{ exp: '200' }, { sub: { type: 'div' } }, { aud: [1] }, { iss: {} }, { service: { ...claims.service, scopes: [{}] } }, { service: 1 }]) {
+    assert.throws(() => decode(jwt(header, { ...claims, ...wrong })), /claims/, JSON.stringify(wrong));
+  }
   const [h, c, s] = jwt(header, claims).split('.');
   const other = Buffer.from(JSON.stringify({ ...claims, exp: 999 })).toString('base64url');
   assert.equal(await failed(`${h}.${other}.${s}`), 'Signature');

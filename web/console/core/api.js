@@ -1,7 +1,8 @@
 // The service's HTTP API. The credential lives in this module's memory, in a header, and never in a URL.
 import { text } from '../lib/bytes.js';
-import { member, parse } from '../lib/json.js';
-import { readRecord } from '../lib/record.js';
+import { FormError, having, json, list, read } from '../lib/form.js';
+import { recordForm } from '../lib/record.js';
+import { failure, inclusionProof } from './answers.js';
 
 let credential = '';
 export const setCredential = (key) => { credential = key; };
@@ -31,43 +32,55 @@ async function send(method, path, { body, headers = {}, signal, accept = 'applic
     throw new APIError(0, 'The server does not answer.');
   }
   if (response.ok) return response;
-  throw await failure(response);
+  throw await refusal(response);
 }
 
-async function failure(response) {
+async function refusal(response) {
   let answer = {};
   try {
-    answer = await response.json();
+    answer = read(failure, await response.text(), 'answer');
   } catch { /* not from the service itself: a proxy, perhaps */ }
-  let message = String(answer?.error ?? `status ${response.status}`);
+  let message = answer.error ?? `status ${response.status}`;
   if (response.status === 401) message = 'The server does not accept this key any more. Sign in again.';
   const wait = response.headers.get('Retry-After');
   if (response.status === 429 && wait) message += `; try again in ${wait} s`;
-  return new APIError(response.status, message, String(answer?.code ?? ''));
+  return new APIError(response.status, message, answer.code);
 }
 
-/** A call whose answer is ordinary JSON. */
-export const call = async (method, path, options) => (await send(method, path, options)).json();
+/** The text of an answer, exactly as it came: what is signed in it can be checked. */
+export const callText = async (method, path, options) => text(new Uint8Array(await (await send(method, path, options)).arrayBuffer()));
 
-/** A call whose answer holds records: the node of json.js and its source. */
-async function callExact(path, options) {
-  const source = text(new Uint8Array(await (await send('GET', path, options)).arrayBuffer()));
-  return { node: parse(source), source };
+/** A call whose answer has a form of answers.js; it returns what the form makes of it. */
+export async function call(form, method, path, options) {
+  const answer = await callText(method, path, options);
+  try {
+    return read(form, answer, 'answer');
+  } catch (err) {
+    throw new FormError(`The server’s answer is not what it must be: ${err.message}`);
+  }
+}
+
+// The record that must have an index. The error names the index, so that a page can say where a chain fails.
+function recordAt(index, node, source) {
+  try {
+    const record = recordForm(node, source, 'it');
+    if (record.index !== index) throw new FormError(`record ${record.index} stands in its place`);
+    return record;
+  } catch (err) {
+    throw Object.assign(new FormError(`Record ${index} is none: ${err.message}`), { index });
+  }
 }
 
 /** The records [from, from + limit) as far as they exist. */
 export async function records(from, limit, options) {
-  const { node, source } = await callExact(`/v1/chain?from=${from}&limit=${limit}`, options);
-  return member(node, 'records').items.map((item) => readRecord(item, source));
+  const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, options);
+  return found.records.map(({ node, source }, i) => recordAt(from + i, node, source));
 }
 
 export async function proofOf(index, options) {
-  const { node, source } = await callExact(`/v1/proof/${index}`, options);
-  return {
-    record: readRecord(member(node, 'record'), source),
-    proof: JSON.parse(source.slice(member(node, 'proof').start, member(node, 'proof').end)),
-    root: member(node, 'root').value,
-  };
+  const found = await call(inclusionProof, 'GET', `/v1/proof/${index}`, options);
+  if (found.record.index !== index) throw new FormError(`The server proves record ${found.record.index} instead.`);
+  return found;
 }
 
 /** The texts of all records from an index on, streamed; memory stays constant at any length. */

@@ -1,20 +1,37 @@
-// The stream of records as it happens. Each record is checked on arrival; what a broken connection missed is
-// fetched and checked after it; the verdict is the server's about the whole chain, unless a check made here failed.
-import { parse, member, plain } from '../lib/json.js';
-import { checkRecord, readRecord } from '../lib/record.js';
+// The stream of records as it happens. Each record is checked on arrival; what a broken connection missed is fetched and
+// checked after it. What was found here and what the server says of its chain are kept apart: the server may lie.
+import { FormError, read } from '../lib/form.js';
+import { checkRecord } from '../lib/record.js';
+import { chainVerdict, streamMessage } from './answers.js';
 import { call, chainLength, getCredential, records } from './api.js';
 import { session } from './session.js';
 import { store } from './store.js';
+import { toneOf } from './trust.js';
 
 const SHOWN = 400; // entries kept, the newest first
 const HISTORY = 20; // records shown at first
 const GAP = 1000; // most missed records that are fetched
 const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked, and counted
 
-const quiet = { connection: 'off', entries: [], length: 0, verdict: { state: 'unknown' }, missed: null, checked: 0, unchecked: 0, beats: 0 };
+const quiet = { connection: 'off', entries: [], checked: 0, unchecked: 0, failure: null, server: null, length: 0, missed: null, problem: '', beats: 0 };
 
-/** connection: off, connecting, open, retrying. verdict: {state: unknown | valid | failed, failedAt, reason, root}. */
+/**
+ * connection: off, connecting, open, retrying. checked: how many records were checked here; failure: the first that failed here,
+ * {failedAt, reason}, or null. server: what the server said last of its whole chain, {valid, root} or {valid, failedAt, reason}, or
+ * null; length: how many records it says there are.
+ */
 export const live = store(quiet);
+
+/**
+ * The tone of the chain as far as it is known: bad where a check failed here or the server says one did; ok or warn only for what was
+ * checked here, while the connection stands. The server's word alone has no tone.
+ */
+export function toneOfLive({ connection, checked, failure, server, problem }, keyStanding) {
+  if (failure) return 'bad';
+  if (connection !== 'open' || problem) return '';
+  if (server && !server.valid) return 'bad';
+  return checked ? toneOf(true, keyStanding) : '';
+}
 
 let socket = null;
 let epoch = 0; // counts sign-ins: work begun for an earlier one is dropped
@@ -22,7 +39,6 @@ let last = -1; // greatest index seen
 let everOpen = false;
 let attempts = 0;
 let timer = 0;
-let ownFailure = null;
 let work = Promise.resolve();
 let waiting = 0;
 let fresh = []; // entries since the last flush, the newest last
@@ -34,7 +50,6 @@ export function start() {
   last = -1;
   everOpen = false;
   attempts = 0;
-  ownFailure = null;
   live.set(quiet);
   connect();
 }
@@ -66,7 +81,9 @@ function connect() {
       try {
         await job(current);
       } catch (err) {
-        if (current()) change({ problem: err.message });
+        if (!current()) return;
+        change({ problem: err.message });
+        if (err instanceof FormError) fail(err.index ?? last + 1, err.message);
       }
     });
   };
@@ -98,13 +115,12 @@ async function catchUp(current) {
     await take(found, true, current);
     if (current() && found.length) change({ missed: { from, to: last, more: found.length === GAP } });
   }
-  const said = await call('GET', '/v1/verify');
-  if (current()) verdict(said);
+  const said = await call(chainVerdict, 'GET', '/v1/verify');
+  if (current()) serverSays(said);
 }
 
 async function receive(data, current) {
-  const message = parse(data);
-  const record = readRecord(member(message, 'record'), data);
+  const { record, ...said } = read(streamMessage, data, 'message');
   // An open stream carries every company's records.
   if (record.companyId !== session.get().company?.companyId || record.index <= last) return;
   if (record.index > last + 1) {
@@ -114,13 +130,11 @@ async function receive(data, current) {
     change({ missed: { from, to: record.index - 1, more: record.index - from > GAP } });
   }
   await take([record], false, current);
-  if (!current()) return;
-  const { valid, merkleRoot, failedAtIndex } = plain(message);
-  verdict({ valid, merkleRoot, failedAtIndex });
+  if (current()) serverSays(said);
 }
 
 async function take(found, late, current) {
-  const key = session.get().key?.prepared;
+  const { key } = session.get();
   for (const record of found) {
     if (!current()) return;
     if (!key || record.index <= last) continue;
@@ -130,21 +144,21 @@ async function take(found, late, current) {
       check = await checkRecord(record, key);
       if (!current()) return;
       change({ checked: (changes.checked ?? live.get().checked) + 1 });
+      if (!check.ok) fail(record.index, check.reason);
     } else change({ unchecked: (changes.unchecked ?? live.get().unchecked) + 1 });
-    if (check && !check.ok && (!ownFailure || record.index < ownFailure.failedAt)) {
-      ownFailure = { state: 'failed', failedAt: record.index, reason: `checked here: ${check.reason}` };
-    }
     fresh.push({ record, check, late });
   }
   if (current()) change({ length: last + 1 });
 }
 
-function verdict({ valid, merkleRoot, failedAtIndex, error }) {
-  let said = valid
-    ? { state: 'valid', root: merkleRoot }
-    : { state: 'failed', failedAt: failedAtIndex, reason: error ?? 'the server’s verdict on the whole chain' };
-  if (ownFailure && (said.state === 'valid' || ownFailure.failedAt < said.failedAt)) said = ownFailure;
-  change({ verdict: said });
+// The failure with the lowest index is kept. None is ever taken back: what failed was shown by the server.
+function fail(failedAt, reason) {
+  const known = changes.failure ?? live.get().failure;
+  if (!known || failedAt < known.failedAt) change({ failure: { failedAt, reason } });
+}
+
+function serverSays({ valid, merkleRoot, failedAtIndex, error }) {
+  change({ server: valid ? { valid, root: merkleRoot } : { valid, failedAt: failedAtIndex, reason: error ?? '' } });
 }
 
 // Collects changes, so that a thousand records a second are ten renderings and not a thousand.

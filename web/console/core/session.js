@@ -1,7 +1,6 @@
 // Who is signed in, and the key that everything is checked with.
-import { rawKeyFromPEM } from '../lib/bytes.js';
-import { publicKey } from '../lib/ed25519.js';
-import { identify } from '../lib/evidence.js';
+import { prepareKey } from '../lib/evidence.js';
+import * as answers from './answers.js';
 import { call, setCredential } from './api.js';
 import { store } from './store.js';
 
@@ -13,22 +12,20 @@ export const session = store({ status: 'out', company: null, key: null, kept: fa
 const companyKeys = new Map();
 
 /**
- * A company's public key and what its tokens must say: {companyId, pem, x, kid, fingerprint, raw, prepared, audience, issuer}.
- * kid and fingerprint are computed here from the key itself, not believed.
+ * The public key that this server publishes for a company, and what its tokens must say:
+ * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, audience, issuer}.
  */
 export async function companyKey(companyId) {
   const known = companyKeys.get(companyId);
   if (known) return known;
   const query = `companyId=${encodeURIComponent(companyId)}`;
-  const [published, discovery] = await Promise.all([
-    call('GET', `/v1/ca/public-key?${query}`),
-    call('GET', `/v1/ca/well-known?${query}`),
+  const [{ jwk, ...published }, discovery] = await Promise.all([
+    call(answers.publishedKey, 'GET', `/v1/ca/public-key?${query}`),
+    call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`),
   ]);
-  const raw = rawKeyFromPEM(published.pem);
+  if (published.companyId !== companyId) throw new Error(`the server answers with the key of ${published.companyId}`);
   const key = {
-    companyId, spiffeId: published.spiffeId, pem: published.pem, x: published.jwk.x, raw,
-    ...(await identify(raw)),
-    prepared: await publicKey(raw),
+    ...(await prepareKey({ ...published, x: jwk.x })),
     audience: discovery.passport_format.audience,
     issuer: discovery.issuer,
   };
@@ -40,7 +37,7 @@ export async function companyKey(companyId) {
 export async function signIn(credential, keep) {
   setCredential(credential);
   try {
-    const company = await call('GET', '/v1/company');
+    const company = await call(answers.company, 'GET', '/v1/company');
     const key = await companyKey(company.companyId);
     if (keep) sessionStorage.setItem(KEPT, credential);
     else sessionStorage.removeItem(KEPT);

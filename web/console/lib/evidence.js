@@ -1,12 +1,18 @@
 // Evidence: one record, its way to the root and the company's public key in one JSON file, checkable without a server.
 import { base64url, equalBytes, hex, rawKeyFromPEM, spki, unbase64url } from './bytes.js';
 import { publicKey } from './ed25519.js';
-import { member, parse, plain, stringOf } from './json.js';
-import { checkProofShape, climb } from './merkle.js';
-import { checkRecord, readRecord } from './record.js';
+import { FormError, exactly, hash, oneOf, rawKey, read as readForm, string } from './form.js';
+import { climb, proofForm } from './merkle.js';
+import { checkRecord, recordForm } from './record.js';
 import { sha256 } from './sha256.js';
 
 const TYPE = 'attestd-evidence';
+
+const form = exactly({
+  type: oneOf(TYPE), v: oneOf(1), savedAt: string,
+  record: recordForm, proof: proofForm, root: hash,
+  publicKey: exactly({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, x: rawKey }),
+});
 
 /**
  * The text of an evidence file. The record goes in as the text that came from the server: rebuilding it would
@@ -27,32 +33,35 @@ export async function identify(raw) {
   return { kid: hex(digest).slice(0, 16), fingerprint: 'SHA256:' + base64url(digest) };
 }
 
-/** Reads an evidence file; throws an Error that says why it is none. */
-export function read(text) {
-  const file = parse(text);
-  if (stringOf(member(file, 'type')) !== TYPE) throw new Error(`not an evidence file: its type is not "${TYPE}"`);
-  for (const name of ['record', 'proof', 'root', 'publicKey']) {
-    if (!member(file, name)) throw new Error(`the evidence has no ${name}`);
+/** A published key, {companyId, spiffeId, kid, fingerprint, pem, x}, made ready for checks; what it says of itself must be so. */
+export async function prepareKey(published) {
+  const raw = rawKeyFromPEM(published.pem);
+  const { kid, fingerprint } = await identify(raw);
+  if (!equalBytes(unbase64url(published.x), raw) || published.kid !== kid || published.fingerprint !== fingerprint) {
+    throw new FormError('the public key, its ID and its fingerprint are not of one key');
   }
-  const { proof, root, publicKey: key } = plain(file);
-  const raw = rawKeyFromPEM(String(key.pem));
-  if (key.x !== undefined && !equalBytes(unbase64url(key.x), raw)) throw new Error('the evidence names two different keys');
-  return { record: readRecord(member(file, 'record'), text), proof: checkProofShape(proof), root, key, raw };
+  if (!published.spiffeId.endsWith(`/company/${published.companyId}`)) throw new FormError('the public key names two companies');
+  return { ...published, raw, prepared: await publicKey(raw) };
 }
 
-/** Checks evidence that was read: {record, path, root, identity, ok, reason}. Nothing is asked of any server. */
-export async function check(evidence) {
-  const key = await publicKey(evidence.raw);
-  const [record, path, identity] = await Promise.all([
-    checkRecord(evidence.record, key),
-    climb(evidence.record.hash, evidence.proof),
-    identify(evidence.raw),
-  ]);
-  const rootOK = path.root === evidence.root;
-  const sameCompany = !evidence.key.companyId || evidence.key.companyId === evidence.record.companyId;
-  let reason = '';
-  if (!record.ok) reason = record.reason;
-  else if (!rootOK) reason = 'the path does not lead to the root';
-  else if (!sameCompany) reason = 'record and key belong to different companies';
-  return { record, path, rootOK, identity, ok: record.ok && rootOK && sameCompany, reason };
+/** Reads an evidence file: {record, proof, root, key}. Throws an Error that says why it is none. */
+export async function read(text) {
+  let file;
+  try {
+    file = readForm(form, text, 'evidence');
+  } catch (err) {
+    throw new FormError(`not an evidence file: ${err.message}`);
+  }
+  return { record: file.record, proof: file.proof, root: file.root, key: await prepareKey(file.publicKey) };
+}
+
+/**
+ * Checks evidence against the key that it names: {record, path, rootOK, ok, reason}. Nothing is asked of any server. The path
+ * begins at the hash that was computed here, for it must be the way of what is shown. Whose key it is no file can say.
+ */
+export async function check({ record, proof, root, key }) {
+  const checked = await checkRecord(record, key);
+  const path = await climb(checked.computed || record.hash, proof);
+  const rootOK = checked.computed !== '' && path.root === root;
+  return { record: checked, path, rootOK, ok: checked.ok && rootOK, reason: checked.reason || (rootOK ? '' : 'the path does not lead to the root') };
 }

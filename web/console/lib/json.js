@@ -157,22 +157,3 @@ export function parse(source, maxDepth = 160) {
 export function member(node, key) {
   return node?.type === 'object' ? node.members.find((m) => m.key === key)?.value : undefined;
 }
-
-/** The string of a string node, or undefined. */
-export const stringOf = (node) => (node?.type === 'string' ? node.value : undefined);
-
-/** Plain JavaScript values; objects have no prototype, so that "__proto__" is a key like any other. */
-export function plain(node) {
-  switch (node.type) {
-    case 'object': {
-      const out = Object.create(null);
-      for (const m of node.members) out[m.key] = plain(m.value);
-      return out;
-    }
-    case 'array': return node.items.map(plain);
-    case 'string': return node.value;
-    case 'number': return Number(node.lexeme);
-    case 'null': return null;
-  }
-  return node.type === 'true';
-}

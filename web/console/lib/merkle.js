@@ -1,6 +1,6 @@
 // The Merkle tree over a chain: leaf = a record's hash as a hex string; node = SHA-256 of its two children's
 // hex strings joined; the shape of RFC 6962 §2.1 (an odd node moves up unhashed).
-import { isHash } from './bytes.js';
+import { exactly, hash, list, oneOf } from './form.js';
 import { sha256hex } from './sha256.js';
 
 export const nodeHash = (left, right) => sha256hex(left + right);
@@ -21,16 +21,8 @@ export async function climb(leaf, proof) {
   return { steps, root: current };
 }
 
-/** The proof of the API, checked for its shape; 64 levels are more than any chain has. */
-export function checkProofShape(proof) {
-  if (!Array.isArray(proof) || proof.length > 64) throw new Error('the proof is not a list of nodes');
-  for (const node of proof) {
-    if (!isHash(node?.sibling) || (node.position !== 'left' && node.position !== 'right')) {
-      throw new Error('a node of the proof is not {sibling, position}');
-    }
-  }
-  return proof;
-}
+/** The form of a proof; 64 levels are more than any chain has. */
+export const proofForm = list(exactly({ sibling: hash, position: oneOf('left', 'right') }), 64);
 
 /** A growing tree that remembers only the roots of its perfect subtrees: O(log n) memory at any length. */
 export class Frontier {

@@ -1,76 +1,71 @@
-// One attestation record: read without loss, and checked from nothing but itself and the company's key.
-import { hex, isHash, unbase64url, unhex, utf8 } from './bytes.js';
+// One attestation record: read strictly and without loss, and checked from nothing but itself and the company's key.
+import { hex, unbase64url, utf8 } from './bytes.js';
 import { verify } from './ed25519.js';
+import { exactly, hash, integer, json, jsonOf, list, read, signature, string, timestamp } from './form.js';
 import { canonical } from './jcs.js';
-import { member, parse, stringOf } from './json.js';
+import { member } from './json.js';
 import { sha256 } from './sha256.js';
 
+// Parts that moved between index, timestamp, payload and delegation would give the same preimage. The forms refuse them.
+const form = exactly({
+  index: integer,
+  timestamp,
+  payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json }),
+  hash,
+  signature,
+}, {
+  delegation: exactly({ subject: string, delegationChain: list(string), act: jsonOf('object', 'null'), tokenId: string }),
+});
+
 /**
- * Reads an AttestationRecord from a node of json.js and the text it was parsed from.
- * payload and delegation stay nodes; inner is the node of the caller's own value.
+ * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId, actionType, delegation, hash, signature}
+ * and the nodes that were hashed. inner is the node of the caller's own value.
  */
-export function readRecord(node, source) {
-  const payload = member(node, 'payload');
-  const record = {
+export function recordForm(node, source, name) {
+  const { payload, delegation, ...rest } = form(node, source, name);
+  return {
+    ...rest,
     text: source.slice(node.start, node.end),
     source,
-    indexText: member(node, 'index')?.lexeme,
-    timestamp: stringOf(member(node, 'timestamp')),
-    payload,
-    inner: member(payload, 'payload'),
-    agentId: stringOf(member(payload, 'agentId')) ?? '',
-    companyId: stringOf(member(payload, 'companyId')) ?? '',
-    actionType: stringOf(member(payload, 'actionType')) ?? '',
-    delegation: member(node, 'delegation'),
-    hash: stringOf(member(node, 'hash')),
-    signature: stringOf(member(node, 'signature')),
+    agentId: payload.agentId,
+    companyId: payload.companyId,
+    actionType: payload.actionType,
+    inner: payload.payload.node,
+    delegation: delegation && { subject: delegation.subject, chain: delegation.delegationChain, tokenId: delegation.tokenId },
+    payloadNode: member(node, 'payload'),
+    delegationNode: member(node, 'delegation'),
   };
-  record.index = Number(record.indexText);
-  if (!/^(0|[1-9][0-9]*)$/.test(record.indexText ?? '') || !Number.isSafeInteger(record.index)) throw new Error('record: no index');
-  if (record.timestamp === undefined) throw new Error('record: no timestamp');
-  if (payload === undefined) throw new Error('record: no payload');
-  if (!isHash(record.hash)) throw new Error('record: no hash');
-  if (record.signature === undefined) throw new Error('record: no signature');
-  return record;
 }
 
-export const parseRecord = (text) => readRecord(parse(text), text);
+export const parseRecord = (text) => read(recordForm, text, 'record');
 
 /** The text whose UTF-8 bytes are hashed. */
 export function preimage(record) {
-  const parts = [record.indexText, record.timestamp, canonical(record.payload)];
-  if (record.delegation) parts.push(canonical(record.delegation));
+  const parts = [record.index, record.timestamp, canonical(record.payloadNode)];
+  if (record.delegationNode) parts.push(canonical(record.delegationNode));
   return parts.join('|');
 }
 
 /**
- * Recomputes everything of a record: {preimage, computed, hashOK, signatureOK, ok, reason}.
- * The signature is over the 32 raw bytes of the digest, not over its hex spelling.
+ * Recomputes everything of a record with a company's key, {companyId, prepared}: {preimage, computed, hashOK, signatureOK, ok, reason}.
+ * The signature is checked over the hash that was computed here, never over the one that the record names: it says something about
+ * the content that is shown, or nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
  */
 export async function checkRecord(record, key) {
   const result = { preimage: '', computed: '', hashOK: false, signatureOK: false, ok: false, reason: '' };
   try {
     result.preimage = preimage(record);
-    result.computed = hex(await sha256(utf8(result.preimage)));
+    const digest = await sha256(utf8(result.preimage));
+    result.computed = hex(digest);
     result.hashOK = result.computed === record.hash;
-    result.signatureOK = await verify(key, unbase64url(record.signature), unhex(record.hash));
+    result.signatureOK = await verify(key.prepared, unbase64url(record.signature), digest);
   } catch (err) {
     result.reason = err.message;
+    return result;
   }
-  result.ok = result.hashOK && result.signatureOK;
-  if (!result.ok && !result.reason) {
-    result.reason = result.hashOK ? 'the signature does not verify' : 'the content does not hash to the recorded hash';
-  }
+  if (!result.hashOK) result.reason = 'its content does not hash to the hash that it names';
+  else if (!result.signatureOK) result.reason = 'this key did not sign it';
+  else if (record.companyId !== key.companyId) result.reason = `it is of ${record.companyId}, and the key of ${key.companyId}`;
+  result.ok = result.reason === '';
   return result;
-}
-
-/** What a record's DelegationInfo says: {subject, chain, tokenId}, or null. */
-export function delegationOf(record) {
-  if (!record.delegation) return null;
-  const chain = member(record.delegation, 'delegationChain');
-  return {
-    subject: stringOf(member(record.delegation, 'subject')) ?? '',
-    chain: chain?.type === 'array' ? chain.items.map((n) => stringOf(n) ?? '?') : [],
-    tokenId: stringOf(member(record.delegation, 'tokenId')) ?? '',
-  };
 }

@@ -1,19 +1,27 @@
 // The three kinds of JWT that a company signs (passport, SVID, delegation), read strictly and checked offline.
 import { text as utf8Text, unbase64url, utf8 } from './bytes.js';
 import { verify } from './ed25519.js';
-import { parse, plain } from './json.js';
+import { having, integer, list, string } from './form.js';
+import { member, parse } from './json.js';
 
 const MAX_TOKEN = 16 * 1024;
 const FOREIGN_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64'];
 
-function part(encoded, name) {
+const actForm = (node, source, name) => having({ sub: string }, { act: actForm })(node, source, name);
+const audience = (node, ...rest) => (node.type === 'array' ? list(string)(node, ...rest) : [string(node, ...rest)]);
+const headerForm = having({ alg: string, typ: string }, { kid: string });
+const claimsForm = having({ sub: string }, {
+  iss: string, jti: string, aud: audience, iat: integer, nbf: integer, exp: integer, act: actForm,
+});
+const passportForm = having({ v: integer, agentId: string, org: string, scopes: list(string, 100), delegationChain: list(string) });
+
+function part(encoded, name, form) {
   try {
     const source = utf8Text(unbase64url(encoded));
     const node = parse(source);
-    if (node.type !== 'object') throw new Error('not an object');
-    return { source, value: plain(node), node };
+    return { source, node, value: form(node, source, name) };
   } catch (err) {
-    throw new Error(`${name}: ${err.message}`);
+    throw new Error(err.message.startsWith(name) ? err.message : `${name}: ${err.message}`);
   }
 }
 
@@ -23,8 +31,8 @@ export function decode(token) {
   if (compact.length > MAX_TOKEN) throw new Error('longer than 16 KiB');
   const parts = compact.split('.');
   if (parts.length !== 3) throw new Error('a token has three parts, separated by dots');
-  const header = part(parts[0], 'header');
-  const claims = part(parts[1], 'claims');
+  const header = part(parts[0], 'header', headerForm);
+  const claims = part(parts[1], 'claims', claimsForm);
   let signature;
   try {
     signature = unbase64url(parts[2]);
@@ -32,58 +40,55 @@ export function decode(token) {
     throw new Error(`signature: ${err.message}`);
   }
   const decoded = { compact, header, claims, signature, signed: `${parts[0]}.${parts[1]}` };
-  decoded.passport = header.value.typ === 'CAP+JWT' ? passportOf(claims.value) : null;
+  decoded.passport = header.value.typ === 'CAP+JWT' ? passportOf(claims) : null;
   decoded.kind = decoded.passport ? 'passport' : claims.value.act ? 'delegation' : 'SVID';
   decoded.companyId = companyOf(decoded);
   return decoded;
 }
 
 // The namespaced object is the one member that looks like it: its key is the service's own name.
-function passportOf(claims) {
-  for (const [namespace, value] of Object.entries(claims)) {
-    if (value && typeof value === 'object' && typeof value.agentId === 'string' && Array.isArray(value.scopes)) {
-      return { namespace, ...value };
-    }
-  }
-  return { namespace: '', scopes: [], delegationChain: [] };
+function passportOf({ node, source }) {
+  const found = node.members.filter(({ value }) => member(value, 'agentId') && member(value, 'scopes'));
+  if (found.length !== 1) throw new Error('claims: not those of one passport');
+  const [{ key, value }] = found;
+  return { namespace: key, ...passportForm(value, source, `claims.${key}`) };
 }
 
 // Which company's key to try. An SVID names its company in its subject, and so does a delegation that acts
 // within one company; whether that is true, only the signature says.
 function companyOf({ passport, claims }) {
-  if (typeof passport?.org === 'string') return passport.org;
-  return /^spiffe:\/\/[^/]+\/company\/([^/]+)/.exec(claims.value.sub ?? '')?.[1] ?? '';
+  return passport?.org ?? /^spiffe:\/\/[^/]+\/company\/([^/]+)/.exec(claims.value.sub)?.[1] ?? '';
 }
 
 /** The principals of a token from the subject to the one that acts. */
 export function principals({ passport, claims }) {
-  if (passport) return Array.isArray(passport.delegationChain) ? passport.delegationChain.map(String) : [];
-  const chain = [String(claims.value.sub ?? '?')];
-  for (let act = claims.value.act; act && chain.length <= 32; act = act.act) chain.push(String(act.sub ?? '?'));
+  if (passport) return passport.delegationChain;
+  const chain = [claims.value.sub];
+  for (let { act } = claims.value; act; act = act.act) chain.push(act.sub);
   return chain;
 }
 
 /**
- * Checks a decoded token against a company's key (as ed25519.js prepared it): a list of {name, ok, detail}. now is in seconds.
- * Revocation is the one question that only the service can answer.
+ * Checks a decoded token against a company's key, {companyId, spiffeId, kid, prepared}, and what its service says of tokens,
+ * {audience, issuer}: a list of {name, ok, detail}. now is in seconds. Revocation is the one question that only the service can answer.
  */
-export async function check(decoded, key, { kid, audience, issuer, now }) {
-  const { header, claims, passport } = decoded;
-  const c = claims.value;
+export async function check(decoded, key, { audience: expected, issuer, now }) {
+  const { header: { node, value: h }, claims: { value: c }, passport } = decoded;
   const results = [];
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
-  add('Algorithm', header.value.alg === 'EdDSA', `alg is ${header.value.alg}`);
-  const foreign = FOREIGN_HEADERS.filter((name) => name in header.value);
-  add('Header', !foreign.length, foreign.length ? `carries ${foreign.join(', ')}` : `typ is ${header.value.typ}`);
-  add('Key', !header.value.kid || header.value.kid === kid, `kid ${header.value.kid ?? 'not named'}; the company’s is ${kid}`);
-  add('Signature', await verify(key, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
-  add('Not before', typeof c.nbf !== 'number' || c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
-  add('Expiry', typeof c.exp === 'number' && c.exp > now, iso(c.exp));
-  if (issuer) add('Issuer', c.iss === issuer, String(c.iss));
+  add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
+  const foreign = FOREIGN_HEADERS.filter((name) => member(node, name));
+  add('Header', !foreign.length && (passport || h.typ === 'JWT'), foreign.length ? `carries ${foreign.join(', ')}` : `typ is ${h.typ}`);
+  add('Key', h.kid === undefined || h.kid === key.kid, `kid ${h.kid ?? 'not named'}; the company’s is ${key.kid}`);
+  add('Signature', await verify(key.prepared, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
+  add('Not before', c.nbf === undefined || c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
+  add('Expiry', c.exp > now, iso(c.exp));
+  add('Issuer', c.iss === issuer, c.iss ?? 'not given');
   if (passport) {
-    if (audience) add('Audience', [].concat(c.aud).includes(audience), [].concat(c.aud).join(', '));
+    add('Audience', c.aud?.length === 1 && c.aud[0] === expected && expected.startsWith(`${passport.namespace}:`), c.aud?.join(', ') ?? 'not given');
     add('Version', passport.v === 1, `v is ${passport.v}`);
-    add('Chain', passport.delegationChain?.at?.(-1) === c.sub, 'the last principal is the subject');
+    add('Subject', passport.org === key.companyId && c.sub === `${key.spiffeId}/agent/${passport.agentId}`, c.sub);
+    add('Chain', passport.delegationChain.at(-1) === c.sub, 'the last principal is the subject');
   }
   return results;
 }

@@ -1,5 +1,6 @@
 // Agents: who may act for the company; register one, get its SVID, issue it a passport.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import * as answers from '../core/answers.js';
 import { call } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { go } from '../core/router.js';
@@ -23,7 +24,7 @@ function Register({ onDone }) {
         parse(metadata); // says where the JSON is wrong
         body.metadata = JSON.parse(metadata);
       }
-      await call('POST', '/v1/agents/register', { body });
+      await call(answers.agent, 'POST', '/v1/agents/register', { body });
       setMade(agentId);
       setAgentId('');
       setMetadata('');
@@ -40,14 +41,9 @@ function Register({ onDone }) {
         ${(p) => html`<textarea ...${p} class="input" name="metadata" spellcheck="false" placeholder='{"team":"payments"}' value=${metadata} onInput=${(e) => setMetadata(e.target.value)}></textarea>`}
       <//>
       <${Failure} error=${error} />
-      ${made && html`<${Notice} kind="ok">Agent <strong>${made}</strong> is registered.<//>`}
+      ${made && html`<${Notice}>Agent <strong>${made}</strong> is registered.<//>`}
       <div><button class="button primary" disabled=${busy}>Register agent</button></div>
     </form>`;
-}
-
-function Metadata({ metadata }) {
-  const source = JSON.stringify(metadata);
-  return html`<section class="stack tight"><h3>Metadata</h3><${JSONView} node=${parse(source)} source=${source} what="metadata" /></section>`;
 }
 
 function AgentPanel({ agentId, onClose }) {
@@ -55,8 +51,8 @@ function AgentPanel({ agentId, onClose }) {
   const [svid, setSVID] = useState('');
   const [run, , error] = useTask();
   const [runSVID, busy, svidError] = useTask();
-  useEffect(() => { run(async () => setAgent(await call('GET', `/v1/agents/${encodeURIComponent(agentId)}`))); }, [agentId]);
-  const fetchSVID = () => runSVID(async () => setSVID((await call('GET', `/v1/agents/${encodeURIComponent(agentId)}/svid`)).svid));
+  useEffect(() => { run(async () => setAgent(await call(answers.agent, 'GET', `/v1/agents/${encodeURIComponent(agentId)}`))); }, [agentId]);
+  const fetchSVID = () => runSVID(async () => setSVID((await call(answers.agentSVID, 'GET', `/v1/agents/${encodeURIComponent(agentId)}/svid`)).svid));
   return html`
     <${Drawer} title=${agentId} onClose=${onClose}>
       <${Failure} error=${error} />
@@ -65,7 +61,7 @@ function AgentPanel({ agentId, onClose }) {
           <dt>SPIFFE ID</dt><dd><code>${agent.spiffeId}</code></dd>
           <dt>registered</dt><dd>${localTime(agent.registeredAt)} <span class="muted">(${agent.registeredAt})</span></dd>
         </dl>
-        ${agent.metadata && html`<${Metadata} metadata=${agent.metadata} />`}
+        ${agent.metadata?.node.type === 'object' && html`<section class="stack tight"><h3>Metadata</h3><${JSONView} ...${agent.metadata} what="metadata" /></section>`}
         <section class="stack"><h3>SVID</h3>
           <p class="small muted">A JWT that says who the agent is, for one hour. It goes into the token exchange.</p>
           ${svid && html`<${Value} value=${svid} what="SVID" />`}
@@ -77,7 +73,7 @@ function AgentPanel({ agentId, onClose }) {
 }
 
 export function Agents({ argument }) {
-  const { items, more, reload, hasMore, busy, error } = usePaged('/v1/agents', 'agents');
+  const { items, more, reload, hasMore, busy, error } = usePaged(answers.agentPage, '/v1/agents', 'agents');
   return html`
     <${Page} title="Agents" lead="Each agent has a SPIFFE ID below the company’s. Open one for its SVID, or to issue it a passport.">
       <div class="columns uneven">

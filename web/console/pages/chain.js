@@ -6,13 +6,24 @@ import { go } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { parseRecord } from '../lib/record.js';
-import { Failure, Field, Page, useTask } from '../parts/basic.js';
+import { Badge, Failure, Field, Page, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { RecordView } from '../parts/record_view.js';
 import { VirtualList } from '../parts/virtual_list.js';
 
 const MOST = 200000; // rows held in memory; the field "from" leads past them
 const ROW = 44;
+
+// What the list shows of a line. One that is no record, or not the one that belongs here, is a row that says so.
+function rowOf(line, expected) {
+  try {
+    const { index, timestamp, agentId, actionType, hash, delegation } = parseRecord(line);
+    if (index !== expected) throw new Error(`record ${index} stands in its place`);
+    return { index, timestamp, agentId, actionType, hash, delegated: Boolean(delegation) };
+  } catch (err) {
+    return { index: expected, timestamp: '', agentId: '', actionType: err.message, hash: '', broken: true };
+  }
+}
 
 // Loads the rows from an index on. A row holds what the list shows; the record itself is fetched when it is opened.
 function useRows(from) {
@@ -26,8 +37,7 @@ function useRows(from) {
       setState({ rows: [], done: false, error: null });
       try {
         for await (const line of recordLines(from, { signal: abort.signal })) {
-          const { index, timestamp, agentId, actionType, hash, delegation } = parseRecord(line);
-          rows.push({ index, timestamp, agentId, actionType, hash, delegated: Boolean(delegation) });
+          rows.push(rowOf(line, from + rows.length));
           if (rows.length === MOST) break;
           if (performance.now() - shown > 150) {
             show();
@@ -50,11 +60,11 @@ function useRows(from) {
 function Row({ row }) {
   return html`
     <span class="row-index">${row.index}</span>
-    <span class="row-action">${row.actionType}</span>
+    <span class="row-action ${row.broken ? 'bad-text' : ''}">${row.actionType}</span>
     <span class="row-agent">${row.agentId}</span>
-    <span class="row-time">${localTime(row.timestamp)}</span>
+    <span class="row-time">${row.timestamp && localTime(row.timestamp)}</span>
     <code class="row-hash">${short(row.hash)}</code>
-    <span class="row-mark">${row.delegated && html`<span class="badge">delegated</span>`}</span>`;
+    <span class="row-mark">${row.broken && html`<${Badge} tone="bad">no record<//>`}${row.delegated && html`<span class="badge">delegated</span>`}</span>`;
 }
 
 function OpenRecord({ index, onClose }) {
@@ -64,7 +74,7 @@ function OpenRecord({ index, onClose }) {
   useEffect(() => {
     run(async () => {
       const [found] = await records(index, 1);
-      if (!found || found.index !== index) throw new Error(`There is no record ${index}.`);
+      if (!found) throw new Error(`There is no record ${index}.`);
       setRecord(found);
     });
   }, [index]);
@@ -98,7 +108,7 @@ export function Chain({ argument }) {
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   const state = `${filter ? `${count(shown.length)} of ` : ''}${plural(rows.length, 'record')}${done ? '' : ' so far …'}`;
   return html`
-    <${Page} title="Chain" lead="All records in their order. Open one to see its payload, its delegation, what was hashed and what was signed.">
+    <${Page} title="Chain" lead="All records in their order. The list is as the server sends it; opening a record checks it.">
       <div class="filters">
         <${Field} label="Filter">${(p) => html`<input ...${p} class="input" type="search" placeholder="action, agent or hash" value=${filter} onInput=${(e) => setFilter(e.target.value)} />`}<//>
         <form class="filters jump" onSubmit=${submit}>

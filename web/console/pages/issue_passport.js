@@ -1,5 +1,6 @@
 // Issues a passport: which scopes, for how long. The token is shown once.
 import { html, useState } from '../vendor/preact-htm.js';
+import { passportIssued } from '../core/answers.js';
 import { call } from '../core/api.js';
 import { duration } from '../core/format.js';
 import { Failure, Field, Notice, Value, useTask } from '../parts/basic.js';
@@ -16,7 +17,7 @@ export function IssuePassport({ agentId }) {
     event.preventDefault();
     run(async () => {
       const body = { scopes: scopes.split(/[\s,]+/).filter(Boolean), ttl: Number(ttl) };
-      setMade(await call('POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, { body }));
+      setMade(await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, { body }));
     });
   };
   return html`
@@ -32,7 +33,7 @@ export function IssuePassport({ agentId }) {
       <${Failure} error=${error} />
       <div><button class="button primary" disabled=${busy}>Issue passport</button></div>
       ${made && html`
-        <${Notice} kind="ok">Issued for ${duration(made.expiresIn)}. The token is shown only now.<//>
+        <${Notice}>Issued for ${duration(made.expiresIn)}. The token is shown only now.<//>
         <${Value} value=${made.passport} what="passport" />
         <div><button type="button" class="button" onClick=${() => inspect(made.passport)}>Look into it</button></div>`}
     </form>`;

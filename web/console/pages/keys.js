@@ -1,5 +1,6 @@
 // Keys and OAuth clients: what opens the company's doors.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import * as answers from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { signOut } from '../core/session.js';
@@ -14,7 +15,7 @@ function KeyRow({ entry, last, onDelete }) {
   const name = entry.label ?? 'without a label';
   return html`
     <tr data-key-label=${entry.label ?? ''}>
-      <td data-label="Label">${entry.label ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge} ok=${true}>in use here<//>`}</td>
+      <td data-label="Label">${entry.label ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge}>in use here<//>`}</td>
       <td data-label="Key"><code>${shown ? entry.key : masked(entry.key)}</code></td>
       <td data-label="Created" class="nowrap">${localTime(entry.createdAt)}</td>
       <td><div class="buttons">
@@ -32,19 +33,19 @@ function APIKeys() {
   const [deleting, setDeleting] = useState(null);
   const [run, , error] = useTask();
   const [runCreate, busy, createError] = useTask();
-  const load = () => run(async () => setKeys((await call('GET', '/v1/keys')).keys));
+  const load = () => run(async () => setKeys((await call(answers.keyList, 'GET', '/v1/keys')).keys));
   useEffect(() => { load(); }, []);
   const create = (event) => {
     event.preventDefault();
     runCreate(async () => {
-      setMade((await call('POST', '/v1/keys', { body: label.trim() ? { label: label.trim() } : {} })).key);
+      setMade((await call(answers.keyCreated, 'POST', '/v1/keys', { body: label.trim() ? { label: label.trim() } : {} })).key);
       setLabel('');
       await load();
     });
   };
   const remove = async () => {
     const own = deleting.key === getCredential();
-    await call('DELETE', `/v1/keys/${encodeURIComponent(deleting.key)}`);
+    await call(answers.nothing, 'DELETE', `/v1/keys/${encodeURIComponent(deleting.key)}`);
     if (own) signOut('You deleted the key that you were signed in with.');
     else await load();
   };
@@ -63,7 +64,7 @@ function APIKeys() {
         <button class="button primary" disabled=${busy}>Create key</button>
       </form>
       <${Failure} error=${createError} />
-      ${made && html`<${Notice} kind="ok">The new key:<//><${Value} value=${made} what="new key" />`}
+      ${made && html`<${Notice}>The new key:<//><${Value} value=${made} what="new key" />`}
       ${deleting && html`
         <${Confirm} title="Delete this key?" action="Delete key" act=${remove} onClose=${() => setDeleting(null)}>
           <p>Key <strong>${deleting.label ?? masked(deleting.key)}</strong> stops working at once, wherever it is used. This cannot be taken back.
@@ -77,10 +78,10 @@ function OAuthClients() {
   const [made, setMade] = useState(null);
   const [run, , error] = useTask();
   const [runCreate, busy, createError] = useTask();
-  const load = () => run(async () => setClients((await call('GET', '/v1/oauth/clients')).clients));
+  const load = () => run(async () => setClients((await call(answers.clientList, 'GET', '/v1/oauth/clients')).clients));
   useEffect(() => { load(); }, []);
   const create = () => runCreate(async () => {
-    setMade(await call('POST', '/v1/oauth/clients'));
+    setMade(await call(answers.clientCreated, 'POST', '/v1/oauth/clients'));
     await load();
   });
   return html`
@@ -89,7 +90,7 @@ function OAuthClients() {
       <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that lasts an hour and opens what an API key opens.</p>
       <${Failure} error=${error} /><${Failure} error=${createError} />
       ${made && html`
-        <${Notice} kind="ok">The secret is shown only now.<//>
+        <${Notice}>The secret is shown only now.<//>
         <div class="stack tight"><h3>Client ID</h3><${Value} value=${made.clientId} what="client ID" /></div>
         <div class="stack tight"><h3>Client secret</h3><${Value} value=${made.clientSecret} what="client secret" /></div>`}
       ${clients?.length === 0 && html`<p class="empty">No client yet.</p>`}

@@ -1,17 +1,16 @@
 // One token taken apart: checked in this page against the company's key, then asked about online.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { call } from '../core/api.js';
+import { callText } from '../core/api.js';
 import { duration } from '../core/format.js';
 import { go } from '../core/router.js';
 import { companyKey, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
-import { unbase64url, utf8 } from '../lib/bytes.js';
-import { verify } from '../lib/ed25519.js';
-import { canonicalize } from '../lib/jcs.js';
-import { sha256 } from '../lib/sha256.js';
+import { toneOf } from '../core/trust.js';
+import { checkStatus } from '../lib/status.js';
 import { check, decode, iso, principals } from '../lib/token.js';
 import { Badge, Notice, useNow } from '../parts/basic.js';
 import { JSONView } from '../parts/json_view.js';
+import { ConfirmKey, useStanding } from '../parts/key_trust.js';
 import { Principals } from '../parts/principals.js';
 
 /** The token on the bench. It never enters the URL. */
@@ -22,29 +21,28 @@ export function inspect(token) {
   go('passports');
 }
 
-// The service's signed statement about a passport (OCSP), its signature checked here.
-async function signedStatus(jti, key) {
-  const { caPublicKey: _, signature, ...said } = await call('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
-  const digest = await sha256(utf8(canonicalize(JSON.stringify(said))));
-  return { ...said, signatureOK: await verify(key.prepared, unbase64url(signature), digest) };
-}
-
 // Everything that can be found out about a token; what is not possible is said, not hidden.
 async function examine(decoded) {
-  const found = { checks: null, status: null, problem: '' };
-  let key;
+  const found = { key: null, checks: null, status: null, problem: '', statusProblem: '' };
+  const now = Date.now() / 1000;
   try {
-    key = await companyKey(decoded.companyId);
+    found.key = await companyKey(decoded.companyId);
   } catch (err) {
     return { ...found, problem: `The signature could not be checked: ${err.message}` };
   }
-  found.checks = await check(decoded, key.prepared, { ...key, now: Date.now() / 1000 });
-  const jti = decoded.claims.value.jti;
+  found.checks = await check(decoded, found.key, { ...found.key, now });
+  const { jti } = decoded.claims.value;
   if (decoded.passport && session.get().status === 'in' && session.get().company.companyId === decoded.companyId && jti) {
+    let answer;
     try {
-      found.status = await signedStatus(String(jti), key);
+      answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
     } catch (err) {
-      found.problem = `Revocation could not be asked: ${err.message}`;
+      return { ...found, problem: `Revocation could not be asked: ${err.message}` };
+    }
+    try {
+      found.status = await checkStatus(answer, found.key, { jti, now });
+    } catch (err) {
+      found.statusProblem = err.message;
     }
   }
   return found;
@@ -63,24 +61,30 @@ function Clock({ claims }) {
     </div>`;
 }
 
-function Status({ status }) {
+function Status({ status, problem, keyStanding }) {
+  if (problem) return html`<div data-status="bad"><${Notice} kind="bad">The server’s statement about revocation is worth nothing: ${problem}.<//></div>`;
   if (!status) return null;
-  const ok = status.status === 'valid' && status.signatureOK;
   return html`
     <div data-status=${status.status}>
-      <${Notice} kind=${ok ? 'ok' : 'bad'}>
-        ${!status.signatureOK ? 'The server’s statement about revocation has a bad signature.'
-          : status.status === 'valid' ? `Not revoked, as the company’s signed statement of ${status.checkedAt} says.`
+      <${Notice} kind=${toneOf(status.status === 'valid', keyStanding)}>
+        ${status.status === 'valid' ? `Not revoked, says a statement of ${status.checkedAt} signed with this key.`
           : status.status === 'revoked' ? html`<strong>Revoked</strong> at ${status.revokedAt}${status.reason ? `: ${status.reason}` : ''}.`
           : 'This company never issued a passport with this ID.'}
       <//>
     </div>`;
 }
 
+/** The key that a token was checked with; without one there is nothing to confirm. */
+const KeyOfToken = ({ keyOf }) => html`
+  <div class="stack tight"><h3>Key</h3><p class="small">This server publishes <code>${keyOf.fingerprint}</code> for ${keyOf.companyId}.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
+
+const WORDS = { ok: 'genuine', warn: 'key not confirmed', bad: 'not acceptable' };
+
 /** version changes when something happened to the token online. actions are shown for a passport of this company. */
 export function Inspector({ token, version, actions }) {
   const { status: signedIn } = useStore(session);
   const [found, setFound] = useState(null);
+  const keyStanding = useStanding(found?.key ?? { companyId: '', fingerprint: '' });
   let decoded;
   let malformed = '';
   try {
@@ -96,23 +100,23 @@ export function Inspector({ token, version, actions }) {
   }, [token, version, signedIn]);
   if (malformed) return html`<${Notice} kind="bad">This is not a token: ${malformed}.<//>`;
   const { header, claims, passport } = decoded;
-  const genuine = found?.checks?.every((c) => c.ok);
+  const tone = found?.checks ? toneOf(found.checks.every((c) => c.ok), keyStanding) : '';
   return html`
-    <section class="card" data-token=${genuine === undefined ? 'unknown' : genuine ? 'ok' : 'bad'}>
+    <section class="card" data-token=${tone || 'unknown'}>
       <div class="card-head"><h2>${decoded.kind === 'passport' ? 'Passport' : decoded.kind === 'SVID' ? 'SVID' : 'Delegation token'}
-        ${passport && html` of <span class="accent-text">${passport.agentId ?? '?'}</span>`}</h2>
-        ${genuine !== undefined && html`<${Badge} ok=${genuine}>${genuine ? 'genuine' : 'not acceptable'}<//>`}</div>
+        ${passport && html` of <span class="accent-text">${passport.agentId}</span>`}</h2>
+        ${tone && html`<${Badge} tone=${tone}>${WORDS[tone]}<//>`}</div>
       ${found?.problem && html`<${Notice}>${found.problem}<//>`}
-      <${Status} status=${found?.status} />
+      <${Status} status=${found?.status} problem=${found?.statusProblem} keyStanding=${keyStanding} />
       <div class="columns">
         <div class="stack">
           <${Clock} claims=${claims.value} />
-          ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip">${String(s)}</span>`)}</div></div>`}
+          ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip">${s}</span>`)}</div></div>`}
           ${found?.checks && html`
             <div class="stack tight"><h3>Checked in this page</h3>
-              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} ok=${c.ok}>${c.name}<//> <span class="small muted">${c.detail}</span></li>`)}</ul></div>`}
+              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} tone=${toneOf(c.ok, keyStanding)}>${c.name}<//> <span class="small muted">${c.detail}</span></li>`)}</ul></div>`}
         </div>
-        <div class="stack"><h3>Principals</h3><${Principals} chain=${principals(decoded)} /></div>
+        <div class="stack"><h3>Principals</h3><${Principals} chain=${principals(decoded)} />${found?.key && html`<${KeyOfToken} keyOf=${found.key} />`}</div>
       </div>
       ${passport && actions?.(decoded, found?.status)}
       <details><summary>Header and claims</summary>

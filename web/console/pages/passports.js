@@ -1,5 +1,6 @@
 // Passports: look into a token, revoke or rotate it, and the list of those issued.
 import { html, useState } from '../vendor/preact-htm.js';
+import * as answers from '../core/answers.js';
 import { call } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { session } from '../core/session.js';
@@ -12,7 +13,7 @@ import { Inspector, bench } from './passport_inspector.js';
 
 function Revoke({ jti, agentId, onDone, onClose }) {
   const act = async (reason) => {
-    await call('POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, { body: reason ? { reason } : {} });
+    await call(answers.nothing, 'POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, { body: reason ? { reason } : {} });
     onDone();
   };
   return html`
@@ -25,14 +26,14 @@ function Rotate({ decoded, onDone }) {
   const [run, busy, error] = useTask();
   const rotate = () => run(async () => {
     const path = `/v1/agents/${encodeURIComponent(decoded.passport.agentId)}/passport/rotate`;
-    const made = await call('POST', path, { headers: { 'Attestd-Passport': decoded.compact } });
+    const made = await call(answers.passportRotated, 'POST', path, { headers: { 'Attestd-Passport': decoded.compact } });
     bench.set({ token: made.passport, rotatedFrom: made.rotatedFrom });
     onDone();
   });
   return html`<button type="button" class="button" disabled=${busy} onClick=${rotate}>Rotate</button><${Failure} error=${error} />`;
 }
 
-const LOOKS = { valid: true, revoked: false, expired: undefined };
+const TONES = { revoked: 'bad' }; // valid is only the server’s word
 
 function Issued({ list, onRevoke }) {
   const { items, more, hasMore, busy, error } = list;
@@ -47,7 +48,7 @@ function Issued({ list, onRevoke }) {
           <tbody>${items.map((p) => html`
             <tr key=${p.jti} data-jti=${p.jti} data-status=${p.status}>
               <td data-label="Agent"><strong>${p.agentId}</strong></td>
-              <td data-label="Status"><${Badge} ok=${LOOKS[p.status]}>${p.status}<//>
+              <td data-label="Status"><${Badge} tone=${TONES[p.status]}>${p.status}<//>
                 ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason ? `: ${p.reason}` : ''}</div>`}</td>
               <td data-label="Expires" class="nowrap">${localTime(p.expiresAt)}</td>
               <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip">${s}</span>`)}</span></td>
@@ -61,7 +62,7 @@ function Issued({ list, onRevoke }) {
 
 // The list needs a company; looking into a token does not.
 function Company({ onRevoke }) {
-  return html`<${Issued} list=${usePaged('/v1/passports', 'passports')} onRevoke=${onRevoke} />`;
+  return html`<${Issued} list=${usePaged(answers.passportPage, '/v1/passports', 'passports')} onRevoke=${onRevoke} />`;
 }
 
 export function Passports() {
@@ -73,7 +74,7 @@ export function Passports() {
   const actions = (decoded, online) => status === 'in' && decoded.companyId === company.companyId && online?.status === 'valid' && html`
     <div class="buttons">
       <${Rotate} decoded=${decoded} onDone=${changed} />
-      <button type="button" class="button danger" onClick=${() => setRevoking({ jti: String(decoded.claims.value.jti), agentId: decoded.passport.agentId })}>Revoke</button>
+      <button type="button" class="button danger" onClick=${() => setRevoking({ jti: decoded.claims.value.jti, agentId: decoded.passport.agentId })}>Revoke</button>
     </div>`;
   return html`
     <${Page} title="Passports" lead="A passport is a signed credential with an agent’s identity and scopes. Its signature is checked here, with the company’s key; whether it was revoked, only the service knows.">
@@ -83,7 +84,7 @@ export function Passports() {
             onInput=${(e) => bench.set({ token: e.target.value, rotatedFrom: '' })}></textarea>`}
         <//></div>
       <//>
-      ${rotatedFrom && html`<${Notice} kind="ok">Rotated. The token above is the new one; <code>${rotatedFrom}</code> is revoked.<//>`}
+      ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code>${rotatedFrom}</code> is revoked.<//>`}
       ${token.trim() && html`<${Inspector} token=${token} version=${version} actions=${actions} />`}
       ${status === 'in' && html`<${Company} key=${version} onRevoke=${setRevoking} />`}
       ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${changed} onClose=${() => setRevoking(null)} />`}

@@ -5,10 +5,10 @@ import { plural } from '../core/format.js';
 import { go } from '../core/router.js';
 import { companyKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { publicKey } from '../lib/ed25519.js';
 import * as evidence from '../lib/evidence.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
+import { ConfirmKey, useStanding } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
 import { ProofWalk } from './proof_walk.js';
 
@@ -22,49 +22,66 @@ function save(subject) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-// Whose key the evidence carries. The file cannot vouch for its own key: that takes another source.
-async function compareKey(subject, identity) {
-  const { company, key } = session.get();
-  try {
-    const known = company?.companyId === subject.record.companyId ? key : await companyKey(subject.record.companyId);
-    return known.fingerprint === identity.fingerprint
-      ? { ok: true, text: `It is the key that this server publishes for ${subject.record.companyId}.` }
-      : { ok: false, text: `This server publishes another key for ${subject.record.companyId}: ${known.fingerprint}` };
-  } catch {
-    return { text: 'No server confirms the key. Compare its fingerprint with one that you trust.' };
-  }
+// Whose key the evidence names: {tone, text}. A key that was confirmed needs no server. One that was not is at best amber, and red where
+// this server publishes another one for the company.
+function useOrigin(key) {
+  const standing = useStanding(key);
+  const [published, setPublished] = useState(null);
+  useEffect(() => {
+    let current = true;
+    setPublished(null);
+    companyKey(key.companyId).then((k) => k.fingerprint, () => '').then((f) => current && setPublished(f));
+    return () => { current = false; };
+  }, [key]);
+  if (standing === 'confirmed') return { tone: 'ok', text: `You confirmed this key for ${key.companyId}.` };
+  if (standing === 'other') return { tone: 'bad', text: `You confirmed another key for ${key.companyId}.` };
+  if (published && published !== key.fingerprint) return { tone: 'bad', text: `This server publishes another key for ${key.companyId}: ${published}` };
+  return { tone: 'warn', text: published ? `This server publishes this key for ${key.companyId}; you have not confirmed it.` : 'Nobody confirms this key: it came with the file.' };
 }
 
-function Checked({ subject }) {
+const VERDICTS = {
+  ok: (index) => html`<strong>The proof holds.</strong> Record ${index} is signed with the key that you confirmed, and part of the tree with this root.`,
+  warn: (index) => html`<strong>Whose key?</strong> Record ${index} is signed with the key below, and part of the tree with this root. Anyone can make a key: compare its fingerprint.`,
+};
+
+function Checked({ subject, result, origin, tone }) {
+  const of = (ok) => (ok ? tone : 'bad');
+  return html`
+    <section class="card" data-evidence=${tone}>
+      <${Notice} kind=${tone}>
+        ${!result.ok ? html`<strong>The proof fails:</strong> ${result.reason}.`
+          : tone === 'bad' ? html`<strong>Another key signed this.</strong> ${origin.text}` : VERDICTS[tone](subject.record.index)}
+      <//>
+      <dl class="facts">
+        <dt>record hash</dt><dd><${Badge} tone=${of(result.record.hashOK)}>${result.record.hashOK ? 'matches' : 'differs'}<//> <code>${subject.record.hash}</code></dd>
+        <dt>signature</dt><dd><${Badge} tone=${of(result.record.signatureOK)}>${result.record.signatureOK ? 'by this key' : 'not by this key'}<//></dd>
+        <dt>path</dt><dd><${Badge} tone=${of(result.rootOK)}>${result.rootOK ? `${plural(subject.proof.length, 'step')} to the root` : 'does not lead to the root'}<//></dd>
+        <dt>root</dt><dd><code>${subject.root}</code><br /><span class="small muted">Compare it with one that you keep.</span></dd>
+        <dt>key</dt><dd><code>${subject.key.fingerprint}</code><br /><span class="small ${origin.tone === 'bad' ? 'bad-text' : 'muted'}" data-origin=${origin.tone}>${origin.text}</span></dd>
+      </dl>
+      <${ConfirmKey} keyOf=${subject.key} />
+    </section>`;
+}
+
+// What was proved: the verdict, the walk and the record, all in the tone of the one check.
+function Subject({ subject }) {
+  const origin = useOrigin(subject.key);
   const [result, setResult] = useState(null);
-  const [origin, setOrigin] = useState(null);
   useEffect(() => {
     let current = true;
     setResult(null);
-    setOrigin(null);
-    evidence.check(subject).then(async (r) => {
-      if (!current) return;
-      setResult(r);
-      const compared = await compareKey(subject, r.identity);
-      if (current) setOrigin(compared);
-    });
+    evidence.check(subject).then((r) => current && setResult(r));
     return () => { current = false; };
   }, [subject]);
-  if (!result) return html`<p class="muted">Computing …</p>`;
+  const tone = result && (result.ok ? origin.tone : 'bad');
   return html`
-    <section class="card" data-evidence=${result.ok ? 'ok' : 'bad'}>
-      <${Notice} kind=${result.ok ? 'ok' : 'bad'}>
-        ${result.ok ? html`<strong>The proof holds.</strong> Record ${subject.record.index} is signed by this key and is part of the tree with this root.`
-          : html`<strong>The proof fails:</strong> ${result.reason}.`}
-      <//>
-      <dl class="facts">
-        <dt>record hash</dt><dd><${Badge} ok=${result.record.hashOK}>${result.record.hashOK ? 'matches' : 'differs'}<//> <code>${subject.record.hash}</code></dd>
-        <dt>signature</dt><dd><${Badge} ok=${result.record.signatureOK}>${result.record.signatureOK ? 'verifies' : 'fails'}<//></dd>
-        <dt>path</dt><dd><${Badge} ok=${result.rootOK}>${result.rootOK ? `${plural(subject.proof.length, 'step')} to the root` : 'does not lead to the root'}<//></dd>
-        <dt>root</dt><dd><code>${subject.root}</code></dd>
-        <dt>key</dt><dd><code>${result.identity.fingerprint}</code><br />
-          ${origin && html`<span class="small ${origin.ok === false ? 'bad-text' : 'muted'}" data-origin=${origin.ok ?? 'unknown'}>${origin.text}</span>`}</dd>
-      </dl>
+    <section class="stack">
+      <div class="card-head"><h2>Record ${subject.record.index}${subject.file ? html` <span class="muted">from ${subject.file}</span>` : ''}</h2>
+        <button type="button" class="button" onClick=${() => save(subject)}>Download evidence</button></div>
+      ${!result ? html`<p class="muted">Computing …</p>` : html`
+        <${Checked} ...${{ subject, result, origin, tone }} />
+        <${ProofWalk} subject=${subject} leaf=${result.record.computed || subject.record.hash} tone=${tone} />`}
+      <details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${subject.record} companyKey=${subject.key} /></div></details>
     </section>`;
 }
 
@@ -74,25 +91,25 @@ export function Proof({ argument }) {
   const [fileError, setFileError] = useState('');
   const [run, busy, error] = useTask();
   const input = useRef(null);
+  const draw = (index) => run(async () => setSubject({ ...(await proofOf(Number(index))), key }));
 
   useEffect(() => {
     if (status !== 'in' || !/^[0-9]{1,15}$/.test(argument)) return;
     setFileError('');
-    run(async () => setSubject({ ...(await proofOf(Number(argument))), key, raw: key.raw, prepared: key.prepared }));
+    draw(argument);
   }, [argument, status]);
 
   const submit = (event) => {
     event.preventDefault();
     const wanted = input.current.value.trim();
-    if (wanted === argument) run(async () => setSubject({ ...(await proofOf(Number(wanted))), key, raw: key.raw, prepared: key.prepared }));
+    if (wanted === argument) draw(wanted);
     else go('proof', wanted);
   };
   const dropped = async (text, name) => {
     setFileError('');
     setSubject(null);
     try {
-      const read = evidence.read(text);
-      setSubject({ ...read, key: { ...read.key, fingerprint: (await evidence.identify(read.raw)).fingerprint }, prepared: await publicKey(read.raw), file: name });
+      setSubject({ ...(await evidence.read(text)), file: name });
     } catch (err) {
       setFileError(`${name}: ${err.message}`);
     }
@@ -115,13 +132,6 @@ export function Proof({ argument }) {
         <//>
       </div>
       ${fileError && html`<${Notice} kind="bad">${fileError}<//>`}
-      ${subject && html`
-        <section class="stack">
-          <div class="card-head"><h2>Record ${subject.record.index}${subject.file ? html` <span class="muted">from ${subject.file}</span>` : ''}</h2>
-            <button type="button" class="button" onClick=${() => save(subject)}>Download evidence</button></div>
-          <${Checked} subject=${subject} />
-          <${ProofWalk} subject=${subject} />
-          <details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${subject.record} companyKey=${subject.key.prepared ? subject.key : { ...subject.key, prepared: subject.prepared }} /></div></details>
-        </section>`}
+      ${subject && html`<${Subject} subject=${subject} />`}
     <//>`;
 }

@@ -16,17 +16,17 @@ function flipped(hash) {
 }
 
 // The path as given, and as it is with the flipped bit.
-function usePaths({ record, proof }, flip) {
+function usePaths(truth, proof, flip) {
   const [paths, setPaths] = useState(null);
   useEffect(() => {
     let current = true;
-    const leaf = flip === 'leaf' ? flipped(record.hash) : record.hash;
+    const leaf = flip === 'leaf' ? flipped(truth) : truth;
     const changed = proof.map((node, i) => (i === flip ? { ...node, sibling: flipped(node.sibling) } : node));
-    Promise.all([climb(record.hash, proof), climb(leaf, changed)]).then(([truth, now]) => {
-      if (current) setPaths({ leaf, steps: now.steps, root: now.root, truth: { leaf: record.hash, steps: truth.steps }, proof });
+    Promise.all([climb(truth, proof), climb(leaf, changed)]).then(([given, now]) => {
+      if (current) setPaths({ leaf, steps: now.steps, root: now.root, truth: { leaf: truth, steps: given.steps }, proof });
     });
     return () => { current = false; };
-  }, [record, proof, flip]);
+  }, [truth, proof, flip]);
   return paths?.proof === proof ? paths : null; // never the path of another record
 }
 
@@ -41,13 +41,14 @@ function StepText({ paths, lit }) {
     </dl>`;
 }
 
-export function ProofWalk({ subject }) {
+/** leaf is the record’s hash as it was computed here. tone is how much what holds is worth: ok, warn or bad. */
+export function ProofWalk({ subject, leaf, tone }) {
   const levels = subject.proof.length;
   const [flip, setFlip] = useState(null);
   const [place, setPlace] = useState('leaf');
   const [lit, setLit] = useState(0);
   const [playing, setPlaying] = useState(true);
-  const paths = usePaths(subject, flip);
+  const paths = usePaths(leaf, subject.proof, flip);
 
   useEffect(() => {
     setFlip(null);
@@ -72,8 +73,8 @@ export function ProofWalk({ subject }) {
   const done = lit >= levels;
   const holds = paths.root === subject.root;
   return html`
-    <section class="card walk" aria-label="Walk to the root" data-walk=${done ? (holds ? 'ok' : 'bad') : 'walking'}>
-      <div class="walk-picture">
+    <section class="card walk" aria-label="Walk to the root" data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
+      <div class="walk-picture ${tone}">
         <${ProofPath} ...${paths} lit=${lit} root=${subject.root} picked=${flip} onPick=${toggle} />
       </div>
       <div class="stack walk-side">
@@ -82,7 +83,7 @@ export function ProofWalk({ subject }) {
           <button type="button" class="button" onClick=${() => { setPlaying(false); setLit(done ? 0 : lit + 1); }}>One step</button>
         </div>
         <p role="status">${done
-          ? html`<${Badge} ok=${holds}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
+          ? html`<${Badge} tone=${holds ? tone : 'bad'}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
           : html`<span class="muted">Step ${lit} of ${levels}</span>`}</p>
         <${StepText} paths=${paths} lit=${lit} />
         <hr />

@@ -1,10 +1,12 @@
 // Start: get in, and the first steps as lines to type.
 import { html, useState } from '../vendor/preact-htm.js';
+import { companyCreated } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
 import { href } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
+import { ConfirmKey } from '../parts/key_trust.js';
 
 function Keep({ keep, setKeep }) {
   return html`
@@ -19,7 +21,7 @@ function Register({ onKey }) {
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
-      const made = await call('POST', '/v1/companies', { body: { companyId } });
+      const made = await call(companyCreated, 'POST', '/v1/companies', { body: { companyId } });
       onKey(made.apiKey);
       await signIn(made.apiKey, keep);
     });
@@ -117,7 +119,8 @@ export function Start() {
           <dt>key ID</dt><dd><code>${key.kid}</code></dd>
           <dt>fingerprint</dt><dd><code>${key.fingerprint}</code></dd>
         </dl>
-        <p class="small muted">Everything here is checked with this key. An auditor compares the fingerprint with one that came by another way.</p>
+        <p class="small muted">Everything here is checked with this key, and this server names it. Green is only what was checked here with a key that you confirmed; until then it is amber. What the server merely says is never green.</p>
+        <${ConfirmKey} keyOf=${key} />
       </section>
       <${FirstRun} />
     <//>`;

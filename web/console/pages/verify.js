@@ -6,8 +6,10 @@ import { live } from '../core/live.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
+import { toneOf } from '../core/trust.js';
 import { startWorker } from '../core/worker.js';
 import { Badge, Notice, Page } from '../parts/basic.js';
+import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
 
 // Both verdicts in words: ours, the server's, and whether they are one.
 function compare({ failures, root, server }) {
@@ -22,16 +24,19 @@ function compare({ failures, root, server }) {
   return { ok: false, text: `Your browser finds that the chain fails at record ${ours.index}; the server ${server.valid ? 'says that it is valid' : `says that it fails at ${server.failedAtIndex}`}.` };
 }
 
-function Outcome({ result }) {
+function Outcome({ result, companyKey }) {
   const verdict = compare(result);
+  const tone = toneOf(verdict.ok, useStanding(companyKey));
+  const failedAt = result.failures.first?.index ?? result.server.failedAtIndex;
   return html`
-    <section class="card" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-failed-at=${result.failures.first?.index ?? result.server.failedAtIndex}>
-      <h2 class="verdict-word ${verdict.ok ? 'ok' : 'bad'}">${verdict.ok ? 'valid' : `fails at ${result.failures.first?.index ?? result.server.failedAtIndex ?? 'the root'}`}</h2>
-      <${Notice} kind=${verdict.ok ? 'ok' : 'bad'}>${verdict.text}<//>
+    <section class="card" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
+      <h2 class="verdict-word ${tone}">${!verdict.ok ? `fails at ${failedAt ?? 'the root'}` : tone === 'bad' ? 'signed by another key' : 'valid'}</h2>
+      <${Notice} kind=${tone}>${verdict.text}<//>
+      <${KeyHint} keyOf=${companyKey} />
       <dl class="facts">
         <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
-        <dt>server</dt><dd><${Badge} ok=${result.server.valid}>${result.server.valid ? 'valid' : `fails at ${result.server.failedAtIndex}`}<//></dd>
+        <dt>server</dt><dd><${Badge} tone=${result.server.valid ? '' : 'bad'}>${result.server.valid ? 'says valid' : `says it fails at ${result.server.failedAtIndex}`}<//></dd>
         ${result.server.merkleRoot && html`<dt>server’s root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
       </dl>
       ${result.failures.count > 0 && html`
@@ -62,7 +67,7 @@ export function Verify() {
       else patch({ phase: 'error', message: data.message });
     };
     mine.onerror = () => patch({ phase: 'error', message: 'The verification worker did not start.' });
-    mine.postMessage({ credential: getCredential(), raw: key.raw });
+    mine.postMessage({ credential: getCredential(), raw: key.raw, companyId: key.companyId });
     // Only for the bar: without it the count goes up just the same.
     chainLength(live.get().length).then((total) => patch({ total }), () => {});
   };
@@ -82,9 +87,9 @@ export function Verify() {
               <div style=${{ width: `${share * 100}%` }}></div></div>
             <p class="small muted">${count(done)}${total ? ` of ${count(Math.max(total, done))}` : ''} checked${state.failures ? `, ${plural(state.failures, 'failure')}, the first at ${state.first?.index ?? state.result?.failures.first.index}` : ''}</p>
           </div>`}
-        <p class="small muted">Key: <code>${key.fingerprint}</code></p>
+        <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
       </section>
       ${phase === 'error' && html`<${Notice} kind="bad">${state.message}<//>`}
-      ${phase === 'done' && html`<${Outcome} result=${state.result} />`}
+      ${phase === 'done' && html`<${Outcome} result=${state.result} companyKey=${key} />`}
     <//>`;
 }

@@ -11,6 +11,7 @@ const ICONS = {
   passports: 'M6 3h12v18H6zM12 13a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM9 17h6',
   keys: 'M8.5 19a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM11.4 12.2L20 4M15.5 8.2l3 3',
   ok: 'M5 12.5l4.5 4.5L19 7.5',
+  warn: 'M12 4L2.5 20h19zM12 10v4M12 17h.01',
   bad: 'M6 6l12 12M18 6L6 18',
   info: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 11v5M12 8h.01',
   menu: 'M4 7h16M4 12h16M4 17h16',
@@ -29,7 +30,7 @@ export function Page({ title, lead, children }) {
     ${children}`;
 }
 
-/** kind: ok, bad or nothing. What is bad is announced at once. */
+/** kind: a tone as of Badge. What is bad is announced at once. */
 export function Notice({ kind = '', children, actions }) {
   return html`
     <div class="notice ${kind}" role=${kind === 'bad' ? 'alert' : 'status'}>
@@ -39,10 +40,11 @@ export function Notice({ kind = '', children, actions }) {
     </div>`;
 }
 
-export const Badge = ({ ok, children }) =>
-  html`<span class="badge ${ok === undefined ? '' : ok ? 'ok' : 'bad'}">
-    ${ok !== undefined && html`<${Icon} name=${ok ? 'ok' : 'bad'} />`}${children}
-  </span>`;
+/**
+ * tone: ok is for what was checked in this page with a key that the person confirmed, and for nothing else; warn for what was checked
+ * with a key that nobody confirmed; bad for what failed; none for all that is only said.
+ */
+export const Badge = ({ tone = '', children }) => html`<span class="badge ${tone}">${tone && html`<${Icon} name=${tone} />`}${children}</span>`;
 
 let fields = 0;
 /** A labelled input: children is a function that gets the id (and that of the hint) to use. */

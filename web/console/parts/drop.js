@@ -1,4 +1,5 @@
 // A place to drop or choose one small file.
+import { text } from '../lib/bytes.js';
 import { html, useRef, useState } from '../vendor/preact-htm.js';
 
 const LARGEST = 8 << 20;
@@ -12,7 +13,13 @@ export function Drop({ what, onText, children }) {
     setError('');
     if (!file) return;
     if (file.size > LARGEST) return setError('That file is larger than 8 MiB.');
-    onText(await file.text(), file.name);
+    let content;
+    try {
+      content = text(new Uint8Array(await file.arrayBuffer())); // file.text() would put U+FFFD for what is no UTF-8
+    } catch {
+      return setError('That file is not text in UTF-8.');
+    }
+    onText(content, file.name);
   };
   return html`
     <div class="drop ${over ? 'over' : ''}"

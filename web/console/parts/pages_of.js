@@ -5,12 +5,12 @@ import { useTask } from './basic.js';
 
 const LIMIT = 50;
 
-/** {items, more(), reload(), hasMore, busy, error} of a paged endpoint whose list stands under name. */
-export function usePaged(path, name) {
+/** {items, more(), reload(), hasMore, busy, error} of a paged endpoint: its form, its path, and the name that its list has. */
+export function usePaged(form, path, name) {
   const [state, setState] = useState({ items: null, next: '' });
   const [run, busy, error] = useTask();
   const load = (cursor, before) => run(async () => {
-    const page = await call('GET', `${path}?limit=${LIMIT}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+    const page = await call(form, 'GET', `${path}?limit=${LIMIT}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
     setState({ items: [...before, ...page[name]], next: page.next ?? '' });
   });
   useEffect(() => { load('', []); }, []);

@@ -1,17 +1,19 @@
-// One record with everything that is in it, and its check step by step.
+// One record with everything that is in it. It is checked when it is opened, and the verdict stands above what it is about.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { localTime } from '../core/format.js';
 import { href } from '../core/router.js';
+import { toneOf } from '../core/trust.js';
 import { canonical } from '../lib/jcs.js';
-import { checkRecord, delegationOf } from '../lib/record.js';
+import { checkRecord } from '../lib/record.js';
 import { Badge, Notice, Value } from './basic.js';
 import { JSONView } from './json_view.js';
+import { KeyHint, useStanding } from './key_trust.js';
 import { Principals } from './principals.js';
 
-function Step({ number, title, ok, children }) {
+function Step({ number, title, tone, children }) {
   return html`
     <li class="check-step">
-      <div class="card-head"><h4><span class="step-number">${number}</span> ${title}</h4>${ok !== undefined && html`<${Badge} ok=${ok}>${ok ? 'matches' : 'does not match'}<//>`}</div>
+      <div class="card-head"><h4><span class="step-number">${number}</span> ${title}</h4>${tone && html`<${Badge} tone=${tone}>${tone === 'bad' ? 'does not match' : 'matches'}<//>`}</div>
       ${children}
     </li>`;
 }
@@ -24,36 +26,45 @@ function canonicalOf(node) {
   }
 }
 
-/** Every value on the way from the content to the verdict, computed in this page. */
-export function CheckSteps({ record, companyKey }) {
+/** Every value on the way from the content to the verdict, computed in this page. result as of checkRecord. */
+function CheckSteps({ record, result, companyKey, standing }) {
+  return html`
+    <ol class="stack">
+      <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload">${canonicalOf(record.payloadNode)}</pre><//>
+      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage">${result.preimage}</pre><//>
+      <${Step} number="3" title="SHA-256 of the preimage" tone=${toneOf(result.hashOK, standing)}>
+        <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
+      <//>
+      <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${toneOf(result.signatureOK, standing)}>
+        <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
+      <//>
+    </ol>`;
+}
+
+function Verdict({ result, tone, record }) {
+  if (!result) return html`<p class="muted" role="status">Checking …</p>`;
+  if (!result.ok) return html`<${Notice} kind="bad"><strong>This record fails:</strong> ${result.reason}.<//>`;
+  if (tone === 'bad') return html`<${Notice} kind="bad"><strong>Signed by another key</strong> than the one that you confirmed for ${record.companyId}.<//>`;
+  return html`<${Notice} kind=${tone}>${tone === 'ok' ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<//>`;
+}
+
+/** companyKey: {companyId, fingerprint, prepared}. */
+export function RecordView({ record, companyKey }) {
+  const standing = useStanding(companyKey);
   const [result, setResult] = useState(null);
   useEffect(() => {
     let current = true;
     setResult(null);
-    checkRecord(record, companyKey.prepared).then((r) => current && setResult(r));
+    checkRecord(record, companyKey).then((r) => current && setResult(r));
     return () => { current = false; };
   }, [record, companyKey]);
-  if (!result) return html`<p class="muted">Computing …</p>`;
+  const tone = result ? toneOf(result.ok, standing) : '';
+  const { delegation } = record;
   return html`
-    <div class="stack" data-check=${result.ok ? 'ok' : 'bad'}>
-      <${Notice} kind=${result.ok ? 'ok' : 'bad'}>${result.ok ? 'This record is exactly what the company signed.' : `This record fails: ${result.reason}.`}<//>
-      <ol class="stack">
-        <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload">${canonicalOf(record.payload)}</pre><//>
-        <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage">${result.preimage}</pre><//>
-        <${Step} number="3" title="SHA-256 of the preimage" ok=${result.hashOK}>
-          <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
-        <//>
-        <${Step} number="4" title="Ed25519 signature over the 32 bytes of the hash" ok=${result.signatureOK}>
-          <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
-        <//>
-      </ol>
-    </div>`;
-}
-
-export function RecordView({ record, companyKey }) {
-  const [checking, setChecking] = useState(false);
-  const delegation = delegationOf(record);
-  return html`
+    <section class="stack tight" data-check=${tone}>
+      <${Verdict} result=${result} tone=${tone} record=${record} />
+      ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
+    </section>
     <dl class="facts">
       <dt>agent</dt><dd>${record.agentId}</dd>
       <dt>action</dt><dd>${record.actionType}</dd>
@@ -61,7 +72,7 @@ export function RecordView({ record, companyKey }) {
       <dt>company</dt><dd>${record.companyId}</dd>
     </dl>
     <section class="stack tight"><h3>Payload</h3>
-      ${record.inner ? html`<${JSONView} node=${record.inner} source=${record.source} what="payload" />` : html`<p class="muted">none</p>`}
+      <${JSONView} node=${record.inner} source=${record.source} what="payload" />
     </section>
     ${delegation && html`
       <section class="stack"><h3>Delegation</h3><${Principals} chain=${delegation.chain} />
@@ -69,9 +80,6 @@ export function RecordView({ record, companyKey }) {
       </section>`}
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
-    <div class="buttons">
-      <button type="button" class="button primary" onClick=${() => setChecking(true)} disabled=${checking}>Check this record</button>
-      <a class="button" href=${href('proof', record.index)}>See its proof</a>
-    </div>
-    ${checking && html`<section class="stack"><h3>Checked in this page</h3><${CheckSteps} record=${record} companyKey=${companyKey} /></section>`}`;
+    <div class="buttons"><a class="button" href=${href('proof', record.index)}>See its proof</a></div>
+    ${result && html`<details class="steps"><summary>How it was checked, step by step</summary><${CheckSteps} ...${{ record, result, companyKey, standing }} /></details>`}`;
 }

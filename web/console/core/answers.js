@@ -1,0 +1,42 @@
+// What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
+import { boolean, hash, having, integer, jsonOf, list, nullable, oneOf, rawKey, string, timestamp } from '../lib/form.js';
+import { proofForm } from '../lib/merkle.js';
+import { recordForm } from '../lib/record.js';
+
+export const nothing = () => undefined; // where that it succeeded is all that matters
+
+export const company = having({ companyId: string, spiffeId: string });
+export const companyCreated = having({ apiKey: string });
+export const publishedKey = having({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }) });
+export const discovery = having({ issuer: string, passport_format: having({ audience: string }) });
+
+export const inclusionProof = having({ record: recordForm, proof: proofForm, root: hash });
+
+const verdict = { valid: boolean };
+const more = { merkleRoot: hash, failedAtIndex: integer, error: string };
+const whole = (form) => (...args) => {
+  const said = form(...args);
+  if (said.valid ? said.merkleRoot === undefined : said.failedAtIndex === undefined) throw new Error('the server’s verdict names neither a root nor a failure');
+  return said;
+};
+export const chainVerdict = whole(having(verdict, more));
+export const streamMessage = whole(having({ type: oneOf('record'), record: recordForm, ...verdict }, more));
+
+export const agent = having({ agentId: string, spiffeId: string, registeredAt: timestamp }, { metadata: jsonOf('object', 'null') });
+export const agentSVID = having({ svid: string });
+export const agentPage = having({ agents: list(agent) }, { next: string });
+export const passportIssued = having({ passport: string, expiresIn: integer });
+export const passportRotated = having({ passport: string, rotatedFrom: string });
+export const passportPage = having({
+  passports: list(having(
+    { jti: string, agentId: string, scopes: list(string), expiresAt: timestamp, status: oneOf('valid', 'revoked', 'expired') },
+    { revokedAt: timestamp, reason: string },
+  )),
+}, { next: string });
+
+export const keyCreated = having({ key: string });
+export const keyList = having({ keys: list(having({ key: string, label: nullable(string), createdAt: timestamp })) });
+export const clientCreated = having({ clientId: string, clientSecret: string });
+export const clientList = having({ clients: list(having({ clientId: string, createdAt: timestamp })) });
+
+export const failure = having({}, { error: string, code: string });

@@ -1,0 +1,48 @@
+// Whose key it is: its fingerprint, whether it was confirmed, and the field that confirms it.
+import { html, useState } from '../vendor/preact-htm.js';
+import { href } from '../core/router.js';
+import { useStore } from '../core/store.js';
+import { confirm, forget, standing, trust } from '../core/trust.js';
+import { Badge, Field } from './basic.js';
+
+const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed is no check of anything it signed
+const SAYS = { confirmed: 'confirmed by you', other: 'not the key that you confirmed', unconfirmed: 'not confirmed' };
+
+/** How a key stands: confirmed, other or unconfirmed. The component renders again when that changes. */
+export const useStanding = (key) => standing(key, useStore(trust));
+
+export const KeyBadge = ({ keyOf }) => {
+  const is = useStanding(keyOf);
+  return html`<${Badge} tone=${TONES[is]}>${SAYS[is]}<//>`;
+};
+
+/** A line for pages that show what was checked with the company's key; nothing where that key is confirmed. */
+export function KeyHint({ keyOf }) {
+  const is = useStanding(keyOf);
+  if (is === 'confirmed') return null;
+  return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
+    ${is === 'other' ? 'This server’s key is not the one that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
+    ${' '}<a href=${href('start')}>Compare its fingerprint</a></p>`;
+}
+
+/** The field in which a fingerprint from another source is entered. */
+export function ConfirmKey({ keyOf }) {
+  const is = useStanding(keyOf);
+  const [typed, setTyped] = useState('');
+  const [wrong, setWrong] = useState(false);
+  if (is === 'confirmed') {
+    return html`<div class="buttons"><${KeyBadge} keyOf=${keyOf} /><button type="button" class="button quiet small" onClick=${() => forget(keyOf)}>Take it back</button></div>`;
+  }
+  const submit = (event) => {
+    event.preventDefault();
+    setWrong(!confirm(keyOf, typed));
+  };
+  return html`
+    <form class="stack tight confirm-key" onSubmit=${submit}>
+      <${Field} label="Fingerprint that ${keyOf.companyId} gave you" hint="From a contract, their site, their own attestd: not from this page or file. Only then is what this key signed shown in green.">
+        ${(p) => html`<span class="confirm-line"><input ...${p} class="input mono" name="fingerprint" required autocomplete="off" spellcheck="false" placeholder="SHA256:…"
+          value=${typed} onInput=${(e) => { setTyped(e.target.value); setWrong(false); }} /><button class="button">Compare</button></span>`}
+      <//>
+      ${wrong && html`<p class="small bad-text" role="alert">That is the fingerprint of another key. Do not believe what this key signed.</p>`}
+    </form>`;
+}

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
+import test from 'node:test';
+import * as answers from '../console/core/answers.js';
+import { base64url, rawKeyFromPEM } from '../console/lib/bytes.js';
+import { publicKey } from '../console/lib/ed25519.js';
+import * as evidence from '../console/lib/evidence.js';
+import { FormError, read } from '../console/lib/form.js';
+import { JSONError } from '../console/lib/json.js';
+import { checkRecord, parseRecord } from '../console/lib/record.js';
+import { checkStatus } from '../console/lib/status.js';
+
+const sha = (s) => createHash('sha256').update(s).digest();
+const { privateKey, publicKey: nodeKey } = generateKeyPairSync('ed25519');
+const pem = nodeKey.export({ type: 'spki', format: 'pem' });
+const raw = rawKeyFromPEM(pem);
+const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...(await evidence.identify(raw)) };
+
+// A record with a delegation; its members stand in canonical order, so that its own text is its preimage's.
+const timestamp = '2026-01-02T03:04:05.678Z';
+const payload = '{"actionType":"x","agentId":"a","companyId":"acme","payload":{"n":2}}';
+const delegation = '{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"t"}';
+const digest = sha(`7|${timestamp}|${payload}|${delegation}`);
+const signature = sign(null, digest, privateKey).toString('base64url');
+const seal = `"hash":"${digest.toString('hex')}","signature":"${signature}"`;
+const recordText = `{"index":7,"timestamp":"${timestamp}","payload":${payload},"delegation":${delegation},${seal}}`;
+const sibling = sha('sibling').toString('hex');
+const root = sha(sibling + digest.toString('hex')).toString('hex');
+const file = evidence.build({ record: parseRecord(recordText), proof: [{ sibling, position: 'left' }], root, key, savedAt: '2026-01-01T00:00:00Z' });
+
+test('the genuine record and evidence hold', async () => {
+  assert.equal((await checkRecord(parseRecord(recordText), { companyId: 'acme', prepared: await publicKey(raw) })).ok, true);
+  assert.equal((await evidence.check(await evidence.read(file))).ok, true);
+});
+
+// All of these have the preimage, hash and signature of the genuine record (row 7).
+const moved = {
+  'index and timestamp in the index': `{"index":"7|${timestamp}","timestamp":${JSON.stringify(payload)},"payload":${delegation},${seal}}`,
+  'the payload in the timestamp': `{"index":7,"timestamp":${JSON.stringify(`${timestamp}|${payload}`)},"payload":${delegation},${seal}}`,
+  'the index as a string': recordText.replace('"index":7', '"index":"7"'),
+  'the index as a fraction': recordText.replace('"index":7', '"index":7.0'),
+  'the index twice': recordText.replace('"index":7', '"index":8,"index":7'),
+  'a member beside the payload': recordText.replace('"payload":{"n":2}}', '"payload":{"n":2},"note":"paid"}'),
+  'a member beside the record': recordText.replace('"hash"', '"approved":true,"hash"'),
+  'a delegation that is null': recordText.replace(delegation, 'null'),
+};
+for (const [name, text] of Object.entries(moved)) {
+  test(`refuses a record with ${name}`, () => assert.throws(() => parseRecord(text), Error));
+}
+
+const now = 1_800_000_000;
+function statusText(members) {
+  const said = { checkedAt: new Date(now * 1000).toISOString(), companyId: 'acme', jti: 'j', status: 'valid', ...members };
+  const canonical = JSON.stringify(Object.fromEntries(Object.entries(said).sort(([a], [b]) => (a < b ? -1 : 1))));
+  return JSON.stringify({ ...said, caPublicKey: pem, signature: sign(null, sha(canonical), privateKey).toString('base64url') });
+}
+
+test('a signed status is of this passport, this company and this hour (row 7)', async () => {
+  const own = { companyId: 'acme', prepared: await publicKey(raw) };
+  const ask = (text, more) => checkStatus(text, own, { jti: 'j', now, ...more });
+  assert.equal((await ask(statusText())).status, 'valid');
+  assert.equal((await ask(statusText({ status: 'revoked', revokedAt: timestamp }))).status, 'revoked');
+  const at = (seconds) => statusText({ checkedAt: new Date((now + seconds) * 1000).toISOString() });
+  assert.equal((await ask(at(-300))).status, 'valid');
+  await assert.rejects(ask(at(-301)), /older than 300 s/);
+  assert.equal((await ask(at(-301), { maxAge: 600 })).status, 'valid');
+  await assert.rejects(ask(at(61)), /future/);
+  await assert.rejects(ask(statusText({ jti: 'k' })), /another passport/);
+  await assert.rejects(ask(statusText({ companyId: 'other' })), /another company/);
+  await assert.rejects(ask(statusText({ status: 'fine' })), /status\.status/);
+  await assert.rejects(ask(statusText({ status: 'revoked' })), /go together/);
+  await assert.rejects(ask(statusText({ note: 'x' })), /does not belong/);
+  await assert.rejects(ask(statusText().replace('"valid"', '"unknown"')), /did not sign/);
+});
+
+// What a form returns holds nothing but texts, numbers, booleans, nodes of json.js (which go to JSONView alone), and arrays and objects made
+// here. In particular no object of it could be a node of Preact: those have no constructor.
+function assertOurs(value, at) {
+  if (value === null || ['string', 'number', 'boolean', 'undefined'].includes(typeof value)) return;
+  assert.equal(typeof value, 'object', at);
+  assert.ok(Array.isArray(value) || value instanceof Uint8Array || value.constructor === Object || value instanceof CryptoKey, `${at} is an object of another kind`);
+  if (value instanceof Uint8Array || value instanceof CryptoKey) return;
+  if (/(Node|inner|node)$/.test(at)) return;
+  for (const [name, member] of Object.entries(value)) assertOurs(member, `${at}.${name}`);
+}
+
+const element = '{"__b":1,"type":"div","props":{"id":"injected","children":null},"constructor":null,"key":null,"ref":null,"__k":null}';
+const strange = [element, `[${element}]`, 'null', 'true', '1.0', '-1', '1e3', '99999999999999999999', '""', '"left "', '[]', '{}', '{"toString":1}', '{"__proto__":{"type":"div"}}', `"${sibling.toUpperCase()}"`];
+
+// Every value of a text, replaced by each strange one; every member, left out and doubled.
+function* mutations(text) {
+  const places = [];
+  const walk = (value, path) => {
+    places.push(path);
+    if (value && typeof value === 'object') for (const name of Object.keys(value)) walk(value[name], [...path, name]);
+  };
+  walk(JSON.parse(text), []);
+  for (const path of places) {
+    for (const other of strange) {
+      const copy = JSON.parse(text);
+      if (path.length === 0) {
+        yield [other, path];
+        continue;
+      }
+      const parent = path.slice(0, -1).reduce((o, name) => o[name], copy);
+      parent[path.at(-1)] = '@here@';
+      yield [JSON.stringify(copy).replace('"@here@"', () => other), path];
+      delete parent[path.at(-1)];
+      yield [JSON.stringify(copy), path];
+    }
+  }
+}
+
+test('nothing but strings and numbers comes out of a changed evidence file, and none holds that was changed (row 31)', async () => {
+  let tried = 0;
+  let readable = 0;
+  for (const [text, path] of mutations(file)) {
+    tried++;
+    let found;
+    try {
+      found = await evidence.read(text);
+    } catch (err) {
+      assert.ok(err instanceof FormError || err instanceof JSONError || err instanceof Error, path.join('.'));
+      assert.match(err.message, /\S/);
+      continue;
+    }
+    readable++;
+    assertOurs(found, 'evidence');
+    const result = await evidence.check(found);
+    assertOurs(result, 'result');
+    const signed = path[0] !== 'savedAt' && path[0] !== 'publicKey';
+    if (signed && JSON.stringify(JSON.parse(text)) !== JSON.stringify(JSON.parse(file))) assert.equal(result.ok, false, `${path.join('.')}: ${text}`);
+  }
+  assert.ok(tried > 800 && readable > 20, `${readable} of ${tried}`);
+});
+
+test('answers of the API give what their forms name and nothing else (row 31)', () => {
+  const samples = {
+    company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
+    publishedKey: { ...key, jwk: { x: key.x, kty: 'OKP' }, keys: [] },
+    discovery: { issuer: 'i', passport_format: { audience: 'a' } },
+    chainVerdict: { valid: true, merkleRoot: root },
+    agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp }], next: 'n' },
+    passportPage: { passports: [{ jti: 'j', agentId: 'a', scopes: ['*'], expiresAt: timestamp, status: 'revoked', revokedAt: timestamp, reason: 'r' }] },
+    keyList: { keys: [{ key: 'svc_1', label: null, createdAt: timestamp }] },
+    clientList: { clients: [{ clientId: 'c', createdAt: timestamp }] },
+    failure: { error: 'e', code: 'C' },
+  };
+  for (const [name, sample] of Object.entries(samples)) {
+    assertOurs(read(answers[name], JSON.stringify(sample), name), name);
+    for (const [text] of mutations(JSON.stringify(sample))) {
+      let found;
+      try {
+        found = read(answers[name], text, name);
+      } catch {
+        continue;
+      }
+      assertOurs(found, name);
+      assert.doesNotMatch(JSON.stringify(found), /injected/, name);
+    }
+  }
+  const message = `{"type":"record","record":${recordText},"valid":true,"merkleRoot":"${root}"}`;
+  assertOurs(read(answers.streamMessage, message, 'message'), 'message');
+  assert.throws(() => read(answers.streamMessage, message.replace(`"${root}"`, element), 'message'), FormError);
+  assert.throws(() => read(answers.chainVerdict, '{"valid":true}', 'verdict'));
+});
+
+test('a timestamp has one form', () => {
+  for (const bad of ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.678+00:00', '2026-02-30T03:04:05.678Z', '2026-01-02 03:04:05.678Z', `${timestamp}\\n`, '2026-01-02T24:00:00.000Z']) {
+    assert.throws(() => parseRecord(recordText.replace(timestamp, bad)), FormError, bad);
+  }
+});
+
+// The forms are the one door: nothing in the console makes objects of JSON from outside by another way (row 31).
+test('no module reads JSON around the forms', () => {
+  const folder = new URL('../console/', import.meta.url);
+  const own = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.js') && !name.startsWith('vendor'));
+  const allowed = {
+    'lib/json.js': 'JSON.parse', // of one string that is already scanned
+    'core/trust.js': 'JSON.parse', // this browser's own storage, strings alone are taken
+    'pages/agents.js': 'JSON.parse', // what the person typed, on its way to the server
+  };
+  for (const name of own) {
+    const found = readFileSync(new URL(name, folder), 'utf8').match(/JSON\.parse|\.json\(\)|innerHTML/g) ?? [];
+    assert.deepEqual(found.filter((what) => allowed[name] !== what), [], name);
+  }
+  assert.ok(own.length > 40);
+});
