@@ -70,6 +70,7 @@ func TestBrowserPagesAreAccessible(t *testing.T) {
 	}
 	b.signIn(key)
 	b.audit("start-unconfirmed")
+	b.picture("start-unconfirmed-1280-light", "")
 	b.confirmKey(s, "acme")
 	for _, width := range []int64{600, 800, 1920} {
 		b.look(width, "light")

@@ -15,7 +15,7 @@ const CONNECTION = { off: 'not connected', connecting: 'connecting …', open: '
 
 function pulseWords({ connection, checked, length, failure, server }, tone) {
   if (failure) return [`fails at ${failure.failedAt}`, 'found here'];
-  if (connection !== 'open') return [connection === 'retrying' ? 'connection lost' : 'not connected', `${count(checked)} checked here`];
+  if (connection !== 'open') return ['offline', `${count(checked)} checked here`];
   if (server && !server.valid) return [`fails at ${server.failedAt}`, 'says the server'];
   if (tone === 'bad') return ['another key', 'than you confirmed'];
   return checked ? [count(checked), `of ${plural(length, 'record')} checked here`] : ['listening', 'nothing checked yet'];
@@ -34,7 +34,7 @@ function Pulse({ state, companyKey }) {
       <div class="pulse-facts">
         <section class="stack tight" aria-label="Checked here"><h2>Checked here</h2>
           <dl class="facts">
-            <dt>records</dt><dd>${plural(state.checked, 'record')} since you opened the console: hash, signature, place</dd>
+            <dt>records</dt><dd>${plural(state.checked, 'record')} since you opened the console: hash, signature and index</dd>
             ${failure && html`<dt>first failure</dt><dd><a href=${href('chain', failure.failedAt)}>record ${failure.failedAt}</a>: ${failure.reason}</dd>`}
             <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
           </dl>
@@ -43,7 +43,7 @@ function Pulse({ state, companyKey }) {
         <section class="stack tight" aria-label="The server says" data-server=${server ? (server.valid ? 'valid' : 'failed') : 'unknown'}><h2>The server says</h2>
           <dl class="facts">
             <dt>stream</dt><dd data-connection=${connection}>${CONNECTION[connection]}</dd>
-            <dt>chain</dt><dd>${server ? html`<${Badge} tone=${server.valid ? '' : 'bad'}>${server.valid ? 'says it is valid' : `says it fails at ${server.failedAt}`}<//> of ${plural(state.length, 'record')}` : 'nothing yet'}</dd>
+            <dt>chain</dt><dd>${server ? html`<${Badge} tone=${server.valid ? '' : 'bad'}>${server.valid ? 'valid' : `fails at ${server.failedAt}`}<//> ${plural(state.length, 'record')}` : 'nothing yet'}</dd>
             ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('chain', server.failedAt)}>record ${server.failedAt}</a>${server.reason && `: ${server.reason}`}</dd>`}
             ${server?.root && html`<dt>root</dt><dd><code title=${server.root}>${short(server.root, 12, 12)}</code></dd>`}
           </dl>

@@ -48,7 +48,7 @@ async function examine(decoded) {
   return found;
 }
 
-function Clock({ claims }) {
+function Clock({ claims, tone }) {
   const now = useNow();
   const { iat, exp } = claims;
   if (typeof exp !== 'number') return html`<p class="muted">It names no expiry.</p>`;
@@ -56,7 +56,7 @@ function Clock({ claims }) {
   const share = Math.max(0, Math.min(1, left / Math.max(1, exp - (iat ?? now))));
   return html`
     <div class="clock">
-      <svg viewBox="0 0 36 36" class=${left > 0 ? '' : 'bad'} aria-hidden="true"><circle cx="18" cy="18" r="15.9" /><circle class="left" cx="18" cy="18" r="15.9" pathLength="100" stroke-dasharray="${share * 100} 100" /></svg>
+      <svg viewBox="0 0 36 36" class=${left > 0 ? tone : 'bad'} aria-hidden="true"><circle cx="18" cy="18" r="15.9" /><circle class="left" cx="18" cy="18" r="15.9" pathLength="100" stroke-dasharray="${share * 100} 100" /></svg>
       <div><strong>${left > 0 ? `${duration(left)} left` : `expired ${duration(-left)} ago`}</strong><br /><span class="muted small">until ${iso(exp)}</span></div>
     </div>`;
 }
@@ -104,13 +104,13 @@ export function Inspector({ token, version, actions }) {
   return html`
     <section class="card" data-token=${tone || 'unknown'}>
       <div class="card-head"><h2>${decoded.kind === 'passport' ? 'Passport' : decoded.kind === 'SVID' ? 'SVID' : 'Delegation token'}
-        ${passport && html` of <span class="accent-text">${passport.agentId}</span>`}</h2>
+        ${passport && html` of ${passport.agentId}`}</h2>
         ${tone && html`<${Badge} tone=${tone}>${WORDS[tone]}<//>`}</div>
       ${found?.problem && html`<${Notice}>${found.problem}<//>`}
       <${Status} status=${found?.status} problem=${found?.statusProblem} keyStanding=${keyStanding} />
       <div class="columns">
         <div class="stack">
-          <${Clock} claims=${claims.value} />
+          <${Clock} claims=${claims.value} tone=${tone} />
           ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip">${s}</span>`)}</div></div>`}
           ${found?.checks && html`
             <div class="stack tight"><h3>Checked in this page</h3>

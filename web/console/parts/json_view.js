@@ -26,7 +26,7 @@ function layout(node, source, indent, out) {
     });
     return out.push(['', close + ']']);
   }
-  return out.push([node.type === 'string' ? 'string' : '', source.slice(node.start, node.end)]);
+  return out.push(['', source.slice(node.start, node.end)]);
 }
 
 /** node of json.js and the source it was parsed from. */
