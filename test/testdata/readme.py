@@ -1,12 +1,13 @@
 # Calls the functions of the README's check.py on what is genuine and on what was changed. Prints how many it accepted and refused.
-import copy, json, time
+import copy, time
 from pathlib import Path
-from check import canonical, check_passport, check_proof, check_record, check_status
+from check import canonical, check_passport, check_proof, check_record, check_status, read
 
 def load(name):
-    return json.loads(Path(name).read_text())
+    return read(Path(name).read_text(encoding="utf-8"))
 
-key, other = load("key.json"), load("other.json")
+key = load("key.json")
+other = {**key, "pem": load("other.json")["pem"]}
 genuine = refused = 0
 
 def accept(check, *args):
@@ -49,11 +50,12 @@ refuse(check_record, {k: v for k, v in r.items() if k != "delegation"}, key)
 refuse(check_record, changed(r, "signature", to=flipped(r["signature"], 5)), key)
 
 evidence = load("proof.json")
-accept(check_proof, evidence)
-refuse(check_proof, changed(evidence, "root", to="0" * 64))
-refuse(check_proof, changed(evidence, "record", "hash", to="0" * 64))
+accept(check_proof, evidence, key)
+refuse(check_proof, evidence, other)
+refuse(check_proof, changed(evidence, "root", to="0" * 64), key)
+refuse(check_proof, changed(evidence, "record", "hash", to="0" * 64), key)
 for step in range(len(evidence["proof"])):
-    refuse(check_proof, changed(evidence, "proof", step, "sibling", to="0" * 64))
+    refuse(check_proof, changed(evidence, "proof", step, "sibling", to="0" * 64), key)
 
 passport = Path("PASSPORT").read_text()
 claims = accept(check_passport, passport, key)
@@ -68,11 +70,18 @@ now, time.time = time.time, lambda: claims["exp"]
 refuse(check_passport, passport, key)
 time.time = now
 
+jti = claims["jti"]
 for name in "valid", "revoked":
     answer = load(name + ".json")
-    assert accept(check_status, answer, key) == name
-    refuse(check_status, answer, other)
-    refuse(check_status, changed(answer, "status", to="unknown"), key)
-    refuse(check_status, changed(answer, "signature", to=flipped(answer["signature"], 5)), key)
+    assert accept(check_status, answer, key, jti) == name
+    refuse(check_status, answer, other, jti)
+    refuse(check_status, answer, {**key, "companyId": "other"}, jti)
+    refuse(check_status, answer, key, "38be31cd-3890-4ed4-9098-302122d4bea2")
+    refuse(check_status, changed(answer, "status", to="unknown"), key, jti)
+    refuse(check_status, changed(answer, "signature", to=flipped(answer["signature"], 5)), key, jti)
+    now, time.time = time.time, lambda now=time.time(): now + 400
+    refuse(check_status, answer, key, jti)
+    assert check_status(answer, key, jti, max_age=3600) == name
+    time.time = now
 
 print(canonical({"refused": refused, "genuine": genuine}))

@@ -1,5 +1,5 @@
 // What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, hash, having, integer, jsonOf, list, nullable, oneOf, rawKey, string, timestamp } from '../lib/form.js';
+import { boolean, exactly, hash, having, integer, jsonOf, list, nullable, oneOf, rawKey, string, timestamp } from '../lib/form.js';
 import { proofForm } from '../lib/merkle.js';
 import { recordForm } from '../lib/record.js';
 
@@ -10,7 +10,7 @@ export const companyCreated = having({ apiKey: string });
 export const publishedKey = having({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }) });
 export const discovery = having({ issuer: string, passport_format: having({ audience: string }) });
 
-export const inclusionProof = having({ record: recordForm, proof: proofForm, root: hash });
+export const inclusionProof = exactly({ record: recordForm, proof: proofForm, root: hash });
 
 const verdict = { valid: boolean };
 const more = { merkleRoot: hash, failedAtIndex: integer, error: string };

@@ -5,7 +5,7 @@ import { having, integer, list, string } from './form.js';
 import { member, parse } from './json.js';
 
 const MAX_TOKEN = 16 * 1024;
-const FOREIGN_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64'];
+const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
 
 const actForm = (node, source, name) => having({ sub: string }, { act: actForm })(node, source, name);
 const audience = (node, ...rest) => (node.type === 'array' ? list(string)(node, ...rest) : [string(node, ...rest)]);
@@ -77,17 +77,18 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
   const results = [];
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
   add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
-  const foreign = FOREIGN_HEADERS.filter((name) => member(node, name));
-  add('Header', !foreign.length && (passport || h.typ === 'JWT'), foreign.length ? `carries ${foreign.join(', ')}` : `typ is ${h.typ}`);
-  add('Key', h.kid === undefined || h.kid === key.kid, `kid ${h.kid ?? 'not named'}; the company’s is ${key.kid}`);
+  const others = node.members.map((m) => m.key).filter((name) => !HEADER.includes(name));
+  add('Header', !others.length && (passport || h.typ === 'JWT'), others.length ? `carries ${others.join(', ')}` : `typ is ${h.typ}`);
+  add('Key', h.kid === key.kid, `kid ${h.kid ?? 'not named'}; the company’s is ${key.kid}`);
   add('Signature', await verify(key.prepared, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
   add('Not before', c.nbf === undefined || c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
   add('Expiry', c.exp > now, iso(c.exp));
   add('Issuer', c.iss === issuer, c.iss ?? 'not given');
+  const [service] = expected.split(':');
+  add('Audience', c.aud?.length === 1 && c.aud[0] === (passport ? expected : service), c.aud?.join(', ') ?? 'not given');
   if (passport) {
-    add('Audience', c.aud?.length === 1 && c.aud[0] === expected && expected.startsWith(`${passport.namespace}:`), c.aud?.join(', ') ?? 'not given');
     add('Version', passport.v === 1, `v is ${passport.v}`);
-    add('Subject', passport.org === key.companyId && c.sub === `${key.spiffeId}/agent/${passport.agentId}`, c.sub);
+    add('Subject', passport.namespace === service && passport.org === key.companyId && c.sub === `${key.spiffeId}/agent/${passport.agentId}`, c.sub);
     add('Chain', passport.delegationChain.at(-1) === c.sub, 'the last principal is the subject');
   }
   return results;

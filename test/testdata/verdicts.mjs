@@ -1,0 +1,19 @@
+// The verdicts of the README's check.mjs on cases.json: a list with "" for what it accepts, and else why not.
+import { readFileSync } from "node:fs";
+import { checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
+
+const { key, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
+const checks = {
+  record: ({ text }) => checkRecord(read(text), key),
+  proof: ({ text }) => checkProof(read(text), key),
+  status: ({ text, jti }) => checkStatus(read(text), key, jti),
+  passport: ({ text }) => checkPassport(text, key),
+};
+console.log(JSON.stringify(cases.map((one) => {
+  try {
+    checks[one.kind](one);
+    return "";
+  } catch (refused) {
+    return String(refused);
+  }
+})));

@@ -1,0 +1,26 @@
+// The verdicts of the console's own modules on cases.json: a list with "" for what they accept, and else why not.
+// node verdicts_console.mjs FOLDER, where FOLDER is that of the console.
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`));
+const [{ inclusionProof }, evidence, { read }, { checkRecord, parseRecord }, { checkStatus }, token] = await Promise.all(
+  ["core/answers.js", "lib/evidence.js", "lib/form.js", "lib/record.js", "lib/status.js", "lib/token.js"].map(load));
+
+const { key: { jwk, ...published }, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
+const key = await evidence.prepareKey({ ...published, x: jwk.x });
+const now = Date.now() / 1000;
+const checks = {
+  record: async ({ text }) => (await checkRecord(parseRecord(text), key)).reason,
+  proof: async ({ text }) => (await evidence.check({ ...read(inclusionProof, text, "proof"), key })).reason,
+  status: async ({ text, jti }) => ((await checkStatus(text, key, { jti, now })), ""),
+  passport: async ({ text }) => {
+    const about = { now, audience: "service:passport:v1", issuer: "spiffe://attestd.local/ca" };
+    const decoded = token.decode(text);
+    if (!decoded.passport) return "not a passport";
+    return (await token.check(decoded, key, about)).filter(({ ok }) => !ok).map(({ name }) => name).join();
+  },
+};
+const verdicts = [];
+for (const one of cases) verdicts.push(await checks[one.kind](one).catch(String));
+console.log(JSON.stringify(verdicts));
