@@ -25,6 +25,14 @@ var pages = []struct{ name, hash, ready string }{
 	{"keys", "#/keys", `tr[data-key-label="ci"]`},
 }
 
+// unconfirmed are pages that look otherwise before the company's key is confirmed.
+var unconfirmed = []struct{ name, hash, ready string }{
+	{"start-unconfirmed", "#/start", `.confirm-key`},
+	{"live-unconfirmed", "#/live", `.pulse[data-tone="warn"]`},
+	{"record-unconfirmed", "#/chain/8", `dialog [data-check="warn"]`},
+	{"proof-unconfirmed", "#/proof/5", `[data-walk="warn"]`},
+}
+
 // furnish gives a new company something to see on every page.
 func furnish(s *service) (key string) {
 	key = s.company("acme")
@@ -69,8 +77,19 @@ func TestBrowserPagesAreAccessible(t *testing.T) {
 		}
 	}
 	b.signIn(key)
-	b.audit("start-unconfirmed")
-	b.picture("start-unconfirmed-1280-light", "")
+	for _, scheme := range []string{"dark", "light"} {
+		for _, width := range []int64{360, 1280} {
+			b.look(width, scheme)
+			for _, p := range unconfirmed {
+				name := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
+				b.goTo(p.hash)
+				b.shows(p.ready)
+				b.audit(name)
+				b.fits(name)
+				b.picture(name, "")
+			}
+		}
+	}
 	b.confirmKey(s, "acme")
 	for _, width := range []int64{600, 800, 1920} {
 		b.look(width, "light")

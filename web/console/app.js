@@ -1,4 +1,4 @@
-// The frame: navigation, who is signed in, and the page that the URL names.
+// Navigation, who is signed in, and the page that the URL names.
 import { html, render, useEffect, useRef, useState } from './vendor/preact-htm.js';
 import { live, start as startStream, stop as stopStream, toneOfLive } from './core/live.js';
 import { href, route } from './core/router.js';

@@ -7,7 +7,7 @@ import { Frontier } from './lib/merkle.js';
 import { checkRecord, parseRecord } from './lib/record.js';
 
 const BATCH = 256;
-const LISTED = 50; // failures that are told one by one
+const LISTED = 50; // failures that are listed one by one
 
 const frontier = new Frontier();
 const failures = { count: 0, first: null, list: [] };

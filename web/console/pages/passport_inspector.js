@@ -1,5 +1,5 @@
 // One token taken apart: checked in this page against the company's key, then asked about online.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { html } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';
 import { duration } from '../core/format.js';
 import { go } from '../core/router.js';
@@ -8,7 +8,7 @@ import { store, useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
 import { checkStatus } from '../lib/status.js';
 import { check, decode, iso, principals } from '../lib/token.js';
-import { Badge, Notice, useNow } from '../parts/basic.js';
+import { Badge, Notice, useNow, useResult } from '../parts/basic.js';
 import { JSONView } from '../parts/json_view.js';
 import { ConfirmKey, useStanding } from '../parts/key_trust.js';
 import { Principals } from '../parts/principals.js';
@@ -83,8 +83,6 @@ const WORDS = { ok: 'genuine', warn: 'key not confirmed', bad: 'not acceptable' 
 /** version changes when something happened to the token online. actions are shown for a passport of this company. */
 export function Inspector({ token, version, actions }) {
   const { status: signedIn } = useStore(session);
-  const [found, setFound] = useState(null);
-  const keyStanding = useStanding(found?.key ?? { companyId: '', fingerprint: '' });
   let decoded;
   let malformed = '';
   try {
@@ -92,12 +90,8 @@ export function Inspector({ token, version, actions }) {
   } catch (err) {
     malformed = err.message;
   }
-  useEffect(() => {
-    let current = true;
-    setFound(null);
-    if (decoded) examine(decoded).then((f) => current && setFound(f));
-    return () => { current = false; };
-  }, [token, version, signedIn]);
+  const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn]);
+  const keyStanding = useStanding(found?.key ?? { companyId: '', fingerprint: '' });
   if (malformed) return html`<${Notice} kind="bad">This is not a token: ${malformed}.<//>`;
   const { header, claims, passport } = decoded;
   const tone = found?.checks ? toneOf(found.checks.every((c) => c.ok), keyStanding) : '';

@@ -6,7 +6,7 @@ import { go } from '../core/router.js';
 import { companyKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import * as evidence from '../lib/evidence.js';
-import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
+import { Badge, Failure, Field, Notice, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { ConfirmKey, useStanding } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
@@ -26,13 +26,7 @@ function save(subject) {
 // this server publishes another one for the company.
 function useOrigin(key) {
   const standing = useStanding(key);
-  const [published, setPublished] = useState(null);
-  useEffect(() => {
-    let current = true;
-    setPublished(null);
-    companyKey(key.companyId).then((k) => k.fingerprint, () => '').then((f) => current && setPublished(f));
-    return () => { current = false; };
-  }, [key]);
+  const published = useResult(() => companyKey(key.companyId).then((k) => k.fingerprint, () => ''), [key]);
   if (standing === 'confirmed') return { tone: 'ok', text: `You confirmed this key for ${key.companyId}.` };
   if (standing === 'other') return { tone: 'bad', text: `You confirmed another key for ${key.companyId}.` };
   if (published && published !== key.fingerprint) return { tone: 'bad', text: `This server publishes another key for ${key.companyId}: ${published}` };
@@ -66,13 +60,7 @@ function Checked({ subject, result, origin, tone }) {
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
 function Subject({ subject }) {
   const origin = useOrigin(subject.key);
-  const [result, setResult] = useState(null);
-  useEffect(() => {
-    let current = true;
-    setResult(null);
-    evidence.check(subject).then((r) => current && setResult(r));
-    return () => { current = false; };
-  }, [subject]);
+  const result = useResult(() => evidence.check(subject), [subject]);
   const tone = result && (result.ok ? origin.tone : 'bad');
   return html`
     <section class="stack">

@@ -112,6 +112,20 @@ export function useTask() {
   return [run, state.busy, state.error];
 }
 
+/**
+ * What work() resolves to for these inputs, and null before that. Never what it gave for other inputs, not for a moment: a verdict
+ * must not stand beside something that it is not about.
+ */
+export function useResult(work, inputs) {
+  const [found, set] = useState({ inputs: [], value: null });
+  useEffect(() => {
+    let current = true;
+    work().then((value) => current && set({ inputs, value }));
+    return () => { current = false; };
+  }, inputs);
+  return inputs.every((input, i) => i in found.inputs && found.inputs[i] === input) ? found.value : null;
+}
+
 export const Failure = ({ error }) => error && html`<${Notice} kind="bad">${error.message}<//>`;
 
 /** The second now, for clocks; only while the component is shown. */

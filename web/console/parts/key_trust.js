@@ -1,6 +1,7 @@
 // Whose key it is: its fingerprint, whether it was confirmed, and the field that confirms it.
 import { html, useState } from '../vendor/preact-htm.js';
 import { href } from '../core/router.js';
+import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { confirm, forget, standing, trust } from '../core/trust.js';
 import { Badge, Field } from './basic.js';
@@ -16,13 +17,13 @@ export const KeyBadge = ({ keyOf }) => {
   return html`<${Badge} tone=${TONES[is]}>${SAYS[is]}<//>`;
 };
 
-/** A line for pages that show what was checked with the company's key; nothing where that key is confirmed. */
+/** A line beside what was checked with a key; nothing where that key is confirmed. The company's own is confirmed on Start. */
 export function KeyHint({ keyOf }) {
   const is = useStanding(keyOf);
   if (is === 'confirmed') return null;
   return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
-    ${is === 'other' ? 'This server’s key is not the one that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
-    ${' '}<a href=${href('start')}>Compare its fingerprint</a></p>`;
+    ${is === 'other' ? 'This is not the key that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
+    ${session.get().key?.fingerprint === keyOf.fingerprint && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 
 /** The field in which a fingerprint from another source is entered. */

@@ -1,11 +1,11 @@
 // One record with everything that is in it. It is checked when it is opened, and the verdict stands above what it is about.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { html } from '../vendor/preact-htm.js';
 import { localTime } from '../core/format.js';
 import { href } from '../core/router.js';
 import { toneOf } from '../core/trust.js';
 import { canonical } from '../lib/jcs.js';
 import { checkRecord } from '../lib/record.js';
-import { Badge, Notice, Value } from './basic.js';
+import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
 import { KeyHint, useStanding } from './key_trust.js';
 import { Principals } from './principals.js';
@@ -51,13 +51,7 @@ function Verdict({ result, tone, record }) {
 /** companyKey: {companyId, fingerprint, prepared}. */
 export function RecordView({ record, companyKey }) {
   const standing = useStanding(companyKey);
-  const [result, setResult] = useState(null);
-  useEffect(() => {
-    let current = true;
-    setResult(null);
-    checkRecord(record, companyKey).then((r) => current && setResult(r));
-    return () => { current = false; };
-  }, [record, companyKey]);
+  const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
   const tone = result ? toneOf(result.ok, standing) : '';
   const { delegation } = record;
   return html`
