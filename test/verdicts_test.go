@@ -64,7 +64,7 @@ func TestCheckersAgree(t *testing.T) {
 // checkerCase is a thing to be checked, as a text.
 type checkerCase struct {
 	Name    string `json:"name"`
-	Kind    string `json:"kind"` // record, proof, status or passport
+	Kind    string `json:"kind"` // key, record, proof, status or passport
 	Text    string `json:"text"`
 	JTI     string `json:"jti"` // of the passport that a status must be about
 	Genuine bool   `json:"-"`
@@ -72,7 +72,7 @@ type checkerCase struct {
 
 func checkerCases(t *testing.T, s *signer) (all []checkerCase) {
 	t.Helper()
-	for _, group := range [][]checkerCase{recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s)} {
+	for _, group := range [][]checkerCase{keyCases(t, s), recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s)} {
 		genuine := 0
 		for _, c := range group {
 			if c.Genuine {
@@ -83,6 +83,16 @@ func checkerCases(t *testing.T, s *signer) (all []checkerCase) {
 			t.Fatalf("%d of %d cases of one kind are genuine", genuine, len(group))
 		}
 		all = append(all, group...)
+	}
+	return all
+}
+
+// keyCases are published keys. What names the key must be of the key that is used, or the wrong one is compared.
+func keyCases(t *testing.T, s *signer) (all []checkerCase) {
+	own, other := s.published(), newSigner(t, "acme").published()
+	all = append(all, checkerCase{Name: "a key", Kind: "key", Text: text(t, own), Genuine: true})
+	for _, member := range []string{"pem", "fingerprint", "kid"} {
+		all = append(all, checkerCase{Name: "a key with the " + member + " of another", Kind: "key", Text: text(t, object(own, map[string]any{member: other[member]}))})
 	}
 	return all
 }

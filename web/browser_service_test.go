@@ -26,8 +26,8 @@ type service struct {
 	log  sync.WaitGroup
 }
 
-// startService starts attestd with limits switched off; db "" is a new database, listen "" any free port.
-func startService(t *testing.T, db, listen string) *service {
+// startService starts attestd with limits switched off and with more flags; db "" is a new database, listen "" any free port.
+func startService(t *testing.T, db, listen string, flags ...string) *service {
 	t.Helper()
 	path, err := binary()
 	must(t, err)
@@ -37,7 +37,7 @@ func startService(t *testing.T, db, listen string) *service {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	s := &service{t: t, db: db, cmd: exec.Command(path, "serve", "--listen", listen, "--db", db, "--rate-limits", "off")}
+	s := &service{t: t, db: db, cmd: exec.Command(path, append([]string{"serve", "--listen", listen, "--db", db, "--rate-limits", "off"}, flags...)...)}
 	stderr, err := s.cmd.StderrPipe()
 	must(t, err)
 	must(t, s.cmd.Start())

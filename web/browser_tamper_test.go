@@ -110,8 +110,8 @@ func TestBrowserLargeChain(t *testing.T) {
 	})`)
 	t.Logf("%d steps of %d rows each: median %.1f ms, worst %.1f ms for two frames; at most %d rows in the page",
 		scrolled.Frames, records/120, scrolled.Median, scrolled.Worst, scrolled.Most)
-	if scrolled.Most > 80 || scrolled.Empty > 0 || scrolled.Median > 100 {
-		t.Errorf("not smooth: %+v", scrolled)
+	if scrolled.Most > 80 || scrolled.Empty > 0 {
+		t.Errorf("too many rows in the page, or places without one: %+v", scrolled)
 	}
 	b.shows(fmt.Sprintf("#row-%d", records-1))
 

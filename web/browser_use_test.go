@@ -29,11 +29,12 @@ func TestBrowserKeepsKeyForTab(t *testing.T) {
 
 // Where the page is no secure context the browser offers no WebCrypto; everything is checked all the same.
 func TestBrowserWithoutWebCrypto(t *testing.T) {
-	s := startService(t, "", "")
+	const host = "attestd.test" // a plain name over HTTP is not trustworthy, unlike loopback
+	address := freePort(t)
+	base := "http://" + strings.Replace(address, "127.0.0.1", host, 1)
+	s := startService(t, "", address, "--allowed-origins", base)
 	key := s.company("acme")
 	s.attest(key, 40)
-	const host = "attestd.test" // a plain name over HTTP is not trustworthy, unlike loopback
-	base := strings.Replace(s.base, "127.0.0.1", host, 1)
 	b := openBrowser(t, base, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"), chromedp.Flag("proxy-bypass-list", host))
 	if eval[bool](b, `isSecureContext || crypto.subtle !== undefined`) {
 		t.Fatal("this context is secure: the test shows nothing")

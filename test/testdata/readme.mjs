@@ -1,7 +1,7 @@
 // Calls the functions of the README's check.mjs on what is genuine and on what was changed. Prints how many it accepted and refused.
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
-import { checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
+import { checkKey, checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
 
 const text = (name) => readFileSync(name, "utf8");
 const load = (name) => read(text(name));
@@ -39,6 +39,9 @@ function changed(value, path, to) {
 
 // Another character of base64url or hex.
 const flipped = (s, at) => s.slice(0, at) + (s[at] === "A" ? "B" : "A") + s.slice(at + 1);
+
+equal(checkKey(key), key.fingerprint);
+refuse(checkKey, other);
 
 const { records } = load("chain.json");
 for (const record of records) accept(checkRecord, record, key);

@@ -1,7 +1,7 @@
 # Calls the functions of the README's check.py on what is genuine and on what was changed. Prints how many it accepted and refused.
 import copy, time
 from pathlib import Path
-from check import canonical, check_passport, check_proof, check_record, check_status, read
+from check import canonical, check_key, check_passport, check_proof, check_record, check_status, read
 
 def load(name):
     return read(Path(name).read_text(encoding="utf-8"))
@@ -35,6 +35,9 @@ def changed(value, *path, to):
 
 def flipped(text, at):  # another character of base64url or hex
     return text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1:]
+
+assert check_key(key) == key["fingerprint"]
+refuse(check_key, other)
 
 records = load("chain.json")["records"]
 for record in records:

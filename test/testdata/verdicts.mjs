@@ -1,9 +1,10 @@
 // The verdicts of the README's check.mjs on cases.json: a list with "" for what it accepts, and else why not.
 import { readFileSync } from "node:fs";
-import { checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
+import { checkKey, checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
 
 const { key, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
 const checks = {
+  key: ({ text }) => checkKey(read(text)),
   record: ({ text }) => checkRecord(read(text), key),
   proof: ({ text }) => checkProof(read(text), key),
   status: ({ text, jti }) => checkStatus(read(text), key, jti),

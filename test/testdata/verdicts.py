@@ -1,11 +1,12 @@
 # The verdicts of the README's check.py on cases.json: a list with "" for what it accepts, and else why not.
 import json, sys
 from pathlib import Path
-from check import check_passport, check_proof, check_record, check_status, read
+from check import check_key, check_passport, check_proof, check_record, check_status, read
 
 given = json.loads(Path("cases.json").read_text())
 key = given["key"]
 checks = {
+    "key": lambda case: check_key(read(case["text"])),
     "record": lambda case: check_record(read(case["text"]), key),
     "proof": lambda case: check_proof(read(case["text"]), key),
     "status": lambda case: check_status(read(case["text"]), key, case["jti"]),

@@ -4,13 +4,15 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`));
-const [{ inclusionProof }, evidence, { read }, { checkRecord, parseRecord }, { checkStatus }, token] = await Promise.all(
+const [{ inclusionProof, publishedKey }, evidence, { read }, { checkRecord, parseRecord }, { checkStatus }, token] = await Promise.all(
   ["core/answers.js", "lib/evidence.js", "lib/form.js", "lib/record.js", "lib/status.js", "lib/token.js"].map(load));
 
-const { key: { jwk, ...published }, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
-const key = await evidence.prepareKey({ ...published, x: jwk.x });
+const { key: given, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
 const now = Date.now() / 1000;
+const prepare = ({ jwk: { x }, ...published }) => evidence.prepareKey({ ...published, x });
+const key = await prepare(given);
 const checks = {
+  key: async ({ text }) => ((await prepare(read(publishedKey, text, "key"))), ""),
   record: async ({ text }) => (await checkRecord(parseRecord(text), key)).reason,
   proof: async ({ text }) => (await evidence.check({ ...read(inclusionProof, text, "proof"), key })).reason,
   status: async ({ text, jti }) => ((await checkStatus(text, key, { jti, now })), ""),
