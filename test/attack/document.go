@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"attestd/test/internal/harness"
+)
+
+// operation is one route as the API document describes it.
+type operation struct {
+	method, path string
+	id           string
+	public       bool
+	statuses     map[string]json.RawMessage // documented answers
+	query        []string                   // required parameters
+	header       []string                   // all parameters
+	bodies       []any                      // examples of the request; nil for a route without a body
+}
+
+type parameter struct {
+	Ref      string `json:"$ref"`
+	Name, In string
+	Required bool
+}
+
+// readDocument returns the routes of GET /v1/openapi.json, so that a new route is attacked from its first day. What takes something
+// away comes last, or it would spoil the ground for the others.
+func readDocument(c *harness.Client) (raw string, routes []operation, err error) {
+	a, err := c.Do(harness.Request{Method: "GET", Path: "/v1/openapi.json"})
+	if err != nil {
+		return "", nil, err
+	}
+	var doc struct {
+		Paths      map[string]map[string]json.RawMessage
+		Components struct{ Parameters map[string]parameter }
+	}
+	if err := json.Unmarshal(a.Body, &doc); err != nil {
+		return "", nil, fmt.Errorf("the API document: %w", err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		var shared []parameter
+		if of, ok := doc.Paths[path]["parameters"]; ok {
+			if err := json.Unmarshal(of, &shared); err != nil {
+				return "", nil, fmt.Errorf("parameters of %s: %w", path, err)
+			}
+		}
+		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+			text, ok := doc.Paths[path][method]
+			if !ok {
+				continue
+			}
+			op, err := readOperation(method, path, text, shared, doc.Components.Parameters)
+			if err != nil {
+				return "", nil, err
+			}
+			routes = append(routes, op)
+		}
+	}
+	if len(routes) == 0 {
+		return "", nil, fmt.Errorf("the API document has no routes")
+	}
+	slices.SortStableFunc(routes, func(a, b operation) int { return a.order() - b.order() })
+	return string(a.Body), routes, nil
+}
+
+func readOperation(method, path string, text json.RawMessage, shared []parameter, named map[string]parameter) (operation, error) {
+	op := operation{method: strings.ToUpper(method), path: path}
+	var described struct {
+		OperationID string
+		Security    *[]map[string]any
+		Parameters  []parameter
+		RequestBody struct {
+			Content map[string]struct {
+				Examples map[string]struct{ Value any }
+			}
+		}
+		Responses map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &described); err != nil {
+		return op, fmt.Errorf("%s %s in the API document: %w", op.method, path, err)
+	}
+	op.id, op.statuses = described.OperationID, described.Responses
+	op.public = described.Security != nil && !slices.ContainsFunc(*described.Security, func(scheme map[string]any) bool {
+		return len(*described.Security) == 1 && scheme["bearer"] != nil
+	})
+	for _, p := range append(shared, described.Parameters...) {
+		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
+			p = named[name]
+		}
+		switch {
+		case p.In == "query" && p.Required:
+			op.query = append(op.query, p.Name)
+		case p.In == "header":
+			op.header = append(op.header, p.Name)
+		}
+	}
+	examples := described.RequestBody.Content["application/json"].Examples
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		op.bodies = append(op.bodies, examples[name].Value)
+	}
+	return op, nil
+}
+
+// order puts off what takes something away.
+func (op operation) order() int {
+	if op.method == "DELETE" {
+		return 2
+	}
+	for _, word := range []string{"/revoke", "/disable", "/rotate"} {
+		if strings.HasSuffix(op.path, word) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// values are what parameters and members are filled with, by name.
+type values map[string]string
+
+// requests are the ways to ask for a route: with the names given and with made-up ones, and with each kind of body.
+func (op operation) requests(given values) []harness.Request {
+	var list []harness.Request
+	for _, names := range []values{given, {}} {
+		path := op.fill(names)
+		if len(list) > 0 && path == list[0].Path {
+			break // there is nothing to fill
+		}
+		var header []string
+		for _, name := range op.header {
+			if value := names[name]; value != "" {
+				header = append(header, name+": "+value)
+			}
+		}
+		for _, body := range op.bodiesWith(names) {
+			list = append(list, harness.Request{Method: op.method, Path: path, Header: header, Body: body})
+			if op.method == "GET" {
+				list = append(list, harness.Request{Method: "HEAD", Path: path, Header: header})
+			}
+		}
+	}
+	return list
+}
+
+// fill writes the path with its parameters and the query that it demands.
+func (op operation) fill(names values) string {
+	var b strings.Builder
+	rest := op.path
+	for {
+		before, after, more := strings.Cut(rest, "{")
+		b.WriteString(before)
+		if !more {
+			break
+		}
+		name, after, _ := strings.Cut(after, "}")
+		b.WriteString(valueOr(names, name, "made-up"))
+		rest = after
+	}
+	for i, name := range op.query {
+		fmt.Fprintf(&b, "%c%s=%s", "?&"[min(i, 1)], name, valueOr(names, name, "made-up"))
+	}
+	return b.String()
+}
+
+func valueOr(names values, name, other string) string {
+	if v, ok := names[name]; ok {
+		return v
+	}
+	return other
+}
+
+// bodiesWith are the document's examples with the values put in, and what is no good body at all.
+func (op operation) bodiesWith(names values) []string {
+	if op.bodies == nil {
+		return []string{""}
+	}
+	var list []string
+	for _, example := range op.bodies {
+		text, err := json.Marshal(substitute(example, names))
+		if err != nil {
+			panic(err) // it came out of JSON
+		}
+		list = append(list, string(text))
+	}
+	nulls := map[string]any{}
+	if first, ok := op.bodies[0].(map[string]any); ok {
+		for name := range first {
+			nulls[name] = nil
+		}
+	}
+	text, _ := json.Marshal(nulls) // cannot fail
+	return append(list, "", `[]`, `{"`, string(text))
+}
+
+// substitute puts values in place of the members that bear their names.
+func substitute(v any, names values) any {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	filled := map[string]any{}
+	for name, value := range object {
+		filled[name] = substitute(value, names)
+		if given, ok := names[name]; ok {
+			if _, isText := value.(string); isText {
+				filled[name] = given
+			}
+		}
+	}
+	return filled
+}

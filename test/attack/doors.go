@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"attestd/test/internal/harness"
+)
+
+// The doors that take a token.
+const (
+	doorVerify     = "POST /v1/passport/verify"
+	doorRotate     = "POST /v1/agents/{agentId}/passport/rotate"
+	doorDelegation = "POST /v1/attest, delegation"
+	doorSubject    = "POST /v1/token/exchange, subject_token"
+	doorActor      = "POST /v1/token/exchange, actor_token"
+)
+
+var doors = []string{doorVerify, doorRotate, doorDelegation, doorSubject, doorActor}
+
+// present makes the request that shows a token at a door; svid is a good one, for what else a door asks for. It is not ok when no
+// request can carry the token there as it is: a header has no control characters, and its ends are trimmed.
+func present(door, token, svid string) (r harness.Request, ok bool) {
+	exchange := object{
+		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
+		"subject_token_type":   "urn:ietf:params:oauth:token-type:jwt",
+		"actor_token_type":     "urn:ietf:params:oauth:token-type:jwt",
+		"subject_token":        svid,
+		"actor_token":          svid,
+		"requested_token_type": "urn:ietf:params:oauth:token-type:jwt",
+	}
+	r.Method = "POST"
+	switch door {
+	case doorVerify:
+		r.Path, r.Body = "/v1/passport/verify", string(marshal(object{"passport": token}))
+	case doorRotate:
+		r.Path, r.Header = "/v1/agents/deploy-bot/passport/rotate", []string{"Service-Passport: " + token}
+		return r, strings.Trim(token, " \t") == token && len(token) < 512<<10 &&
+			!strings.ContainsFunc(token, func(c rune) bool { return c < ' ' || c == 0x7f })
+	case doorDelegation:
+		r.Path, r.Body = "/v1/attest", string(marshal(object{"agentId": "a", "actionType": "forged", "payload": 1, "delegation": token}))
+	case doorSubject:
+		r.Path, r.Body = "/v1/token/exchange", string(marshal(with(exchange, "subject_token", token)))
+	case doorActor:
+		r.Path, r.Body = "/v1/token/exchange", string(marshal(with(exchange, "actor_token", token)))
+	}
+	return r, true
+}
+
+var code = regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
+
+// refusal says what is wrong with the answer to a token that must be refused; "" when nothing is.
+func refusal(door string, a harness.Answer) string {
+	var body struct {
+		Valid *bool
+		Error string
+		Code  string
+	}
+	switch {
+	case a.Status < 400 || a.Status >= 500:
+		return fmt.Sprintf("is answered %d: %.200s", a.Status, a.Body)
+	case json.Unmarshal(a.Body, &body) != nil || body.Error == "":
+		return fmt.Sprintf("is refused with %.200s", a.Body)
+	case door == doorVerify && (a.Status != 400 || body.Valid == nil || *body.Valid):
+		return fmt.Sprintf("is answered %d with %.200s", a.Status, a.Body)
+	case (door == doorVerify || door == doorRotate && a.Status == 401) && !code.MatchString(body.Code):
+		return fmt.Sprintf("is refused with the code %q", body.Code)
+	}
+	return ""
+}

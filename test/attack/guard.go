@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+// Addresses of the parties, as the one proxy that the server trusts, this process, tells them.
+const (
+	goodAddress = "X-Forwarded-For: 198.51.100.7"
+	badAddress  = "X-Forwarded-For: 203.0.113.9"
+)
+
+// address is one of many: an attacker may have more than one.
+func address(n int) string {
+	return fmt.Sprintf("X-Forwarded-For: 203.0.%d.%d", n/250%250, 1+n%250)
+}
+
+const (
+	guardWait = 5 * time.Second // for an answer to the good client, under attack
+	mebibyte  = 1 << 20
+)
+
+// siege is a server under an attack that is to starve it, and a good client that goes on asking: is it well, and does it still append?
+type siege struct {
+	*harness.Run
+	*harness.Service
+	key string // of the attacker's company
+
+	peak  *harness.Peak
+	stop  chan struct{}
+	done  sync.WaitGroup
+	asked int
+	worst time.Duration
+}
+
+// besiege starts a server, with a company for each side, and the good client, which asks once in a while.
+func besiege(ctx context.Context, r *harness.Run, every time.Duration, flags ...string) (*siege, error) {
+	folder, err := r.Lab.Folder()
+	if err != nil {
+		return nil, err
+	}
+	g := &siege{Run: r, stop: make(chan struct{})}
+	g.Service, err = r.Lab.Serve(ctx, filepath.Join(folder, "attestd.db"), append([]string{"--trusted-proxies", "127.0.0.1/32"}, flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	c := &harness.Client{Addr: g.Addr, Header: []string{goodAddress}}
+	defer c.Close()
+	key, err := c.Register("good")
+	if err == nil {
+		g.key, err = c.Register("bad")
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Stop())
+	}
+	g.peak = harness.WatchMemory(g.PID())
+	g.done.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			g.ask(harness.Request{Method: "GET", Path: "/v1/health"}, 200)
+			g.ask(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: `{"agentId":"good","actionType":"goes-on","payload":1}`}, 201)
+			select {
+			case <-g.stop:
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return g, nil
+}
+
+// ask is one question of the good client, on a connection of its own.
+func (g *siege) ask(request harness.Request, status int) {
+	c := &harness.Client{Addr: g.Addr, Wait: guardWait, Header: []string{goodAddress}}
+	defer c.Close()
+	start := time.Now()
+	if err := c.Call(status, request, nil); err != nil {
+		g.Failf("under attack, the good client: %v", err)
+	}
+	g.asked++
+	g.worst = max(g.worst, time.Since(start))
+}
+
+// lift ends the siege and says what it has cost; most is what the server's memory may have been at its highest, in bytes.
+func (g *siege) lift(most int64) error {
+	close(g.stop)
+	g.done.Wait()
+	peak := g.peak.End()
+	if err := g.Running(); err != nil {
+		g.Failf("%v", err)
+		return nil
+	}
+	if peak > most {
+		g.Failf("the server took %d MiB of memory, more than %d", peak/mebibyte, most/mebibyte)
+	}
+	g.Count(int(peak/mebibyte), "MiB at most")
+	g.Count(g.asked, "questions of a good client")
+	g.Count(int(g.worst.Milliseconds()), "ms for the slowest of them")
+	return g.Stop()
+}
+
+// many runs n jobs, 32 at a time, each with a client of its worker's own, until one fails.
+func many(ctx context.Context, addr string, n int, job func(c *harness.Client, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range 32 {
+		workers.Go(func() {
+			c := &harness.Client{Addr: addr}
+			defer c.Close()
+			for ctx.Err() == nil {
+				i := int(next.Add(1) - 1)
+				if i >= n {
+					return
+				}
+				if err := job(c, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// hold opens connections and sends each what first gives, and returns them open. A server that hangs up or takes no more is within its
+// rights.
+func (g *siege) hold(ctx context.Context, n int, first func(i int) []byte) ([]net.Conn, error) {
+	conns := make([]net.Conn, n)
+	err := many(ctx, g.Addr, n, func(_ *harness.Client, i int) error {
+		g.Step(i, n, "connections")
+		conn, err := net.DialTimeout("tcp", g.Addr, guardWait)
+		if err != nil {
+			return fmt.Errorf("connection %d: %w", i, err)
+		}
+		conns[i] = conn
+		_ = conn.SetWriteDeadline(time.Now().Add(guardWait)) // a connection that is open has no reason to refuse
+		_, _ = conn.Write(first(i))
+		return nil
+	})
+	if err != nil {
+		hangUp(conns)
+	}
+	return conns, err
+}
+
+func hangUp(conns []net.Conn) {
+	for _, conn := range conns {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+}
+
+// pause waits under attack, so that the good client can ask.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

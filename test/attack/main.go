@@ -1,0 +1,36 @@
+// Attack repeats the attacks that attestd has held against, and those that it now must hold: it builds the binary, runs it on a
+// temporary file, and talks to it from outside, over loopback alone.
+//
+//	go run ./test/attack                        all attacks, some minutes
+//	go run ./test/attack --short                the form for CI, about a minute
+//	go run ./test/attack --only tokens,kills    some of them
+//	go run ./test/attack --json                 one JSON object for each
+package main
+
+import (
+	"os"
+
+	"attestd/test/internal/harness"
+)
+
+var cases = []harness.Case{
+	{Name: "credentials", About: "every route of the API document, with every state of credentials", Run: credentials},
+	{Name: "tokens", About: "forged SVIDs, delegation tokens and passports at every door that takes one", Run: tokens},
+	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
+	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},
+	{Name: "empty-bodies", About: "1,800 connections that promise a body and send none", Run: emptyBodies},
+	{Name: "long-bodies", About: "connections that send all of a large body but its last byte", Run: longBodies},
+	{Name: "unread-answers", About: "300 connections with 40 pipelined requests whose answers nobody reads", Run: unreadAnswers},
+	{Name: "fresh-keys", About: "a fresh key for each call", Run: freshKeys},
+	{Name: "fresh-companies", About: "a fresh company for each call, from one address", Run: freshCompanies},
+	{Name: "stream-places", About: "one address that takes every place at the stream", Run: streamPlaces},
+	{Name: "metadata", About: "metadata and reasons of 1 MiB, and many of what is allowed", Run: metadata},
+	{Name: "rows", About: "keys and clients without end", Run: rows},
+	{Name: "lists", About: "six slow readers of a long list of revoked passports", Run: lists},
+	{Name: "verifies", About: "one company that has its chain verified by 100 at once", Run: verifies},
+}
+
+func main() {
+	flags, options := harness.Flags("attack", "Attack attestd from outside, and say what held.", cases)
+	os.Exit(harness.Main(flags, options, cases))
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+const longest = 1 << 20 // of a body that is promised
+
+// promise is the head of a request with a large body, half of them to a public route, half with a credential.
+func (g *siege) promise(i int) []byte {
+	r := harness.Request{Method: "POST", Path: "/v1/companies", Header: []string{address(i)}}
+	if i%2 == 0 {
+		r.Path, r.Key = "/v1/attest", g.key
+	}
+	return bytes.Replace(r.Bytes(), []byte("Content-Length: 0"), fmt.Appendf(nil, "Content-Length: %d", longest), 1)
+}
+
+// emptyBodies promises bodies and sends none of them: who has sent nothing must cost next to nothing.
+func emptyBodies(ctx context.Context, r *harness.Run) error {
+	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
+	if err != nil {
+		return err
+	}
+	const n = 1800
+	conns, err := g.hold(ctx, n, g.promise)
+	if err == nil {
+		err = pause(ctx, 3*time.Second)
+	}
+	hangUp(conns)
+	r.Count(n, "connections")
+	return errors.Join(err, g.lift(400*mebibyte))
+}
+
+// longBodies sends all of each body but its last byte: what is in flight has a bound over all requests.
+func longBodies(ctx context.Context, r *harness.Run) error {
+	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
+	if err != nil {
+		return err
+	}
+	n := 1200
+	if r.Short {
+		n = 700
+	}
+	body := bytes.Repeat([]byte("x"), longest-1)
+	copy(body, `{"companyId":"c","agentId":"a","actionType":"b","payload":"`)
+	conns, err := g.hold(ctx, n, func(i int) []byte { return append(g.promise(i), body...) })
+	if err == nil {
+		err = pause(ctx, 2*time.Second)
+	}
+	hangUp(conns)
+	r.Count(n, "connections")
+	return errors.Join(err, g.lift(512*mebibyte))
+}
+
+// unreadAnswers asks for what is large, 40 times on each connection, and reads nothing. The service goes on, and after a while it has
+// got rid of them.
+func unreadAnswers(ctx context.Context, r *harness.Run) error {
+	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
+	if err != nil {
+		return err
+	}
+	note := strings.Repeat("n", 4000)
+	err = many(ctx, g.Addr, 1000, func(c *harness.Client, i int) error {
+		return c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: g.key,
+			Body: fmt.Sprintf(`{"agentId":"agent-%d","metadata":{"note":%q}}`, i, note)}, nil)
+	})
+	if err != nil {
+		return errors.Join(err, g.lift(512*mebibyte))
+	}
+	before := harness.Descriptors(g.PID())
+	const n = 300
+	paths := []string{"/v1/openapi.json", "/v1/agents?limit=1000", "/v1/chain", "/app.js"}
+	conns, err := g.hold(ctx, n, func(i int) []byte {
+		one := harness.Request{Method: "GET", Path: paths[i%len(paths)], Key: g.key, Header: []string{address(i)}}
+		return bytes.Repeat(one.Bytes(), 40)
+	})
+	if err == nil {
+		err = pause(ctx, 3*time.Second)
+	}
+	if err == nil && !r.Short && before > 0 {
+		err = g.letGo(ctx, before+20)
+	}
+	hangUp(conns)
+	r.Count(n, "connections")
+	return errors.Join(err, g.lift(400*mebibyte))
+}
+
+// letGo waits until the server has hung up on those who do not read.
+func (g *siege) letGo(ctx context.Context, few int) error {
+	const most = 150
+	for second := range most {
+		g.Step(second, most, "seconds for the server to hang up")
+		if harness.Descriptors(g.PID()) <= few {
+			return nil
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	g.Failf("after %d s the server still holds %d descriptors, for answers that nobody reads", most, harness.Descriptors(g.PID()))
+	return nil
+}
+
+// streamPlaces takes every place at the stream that one address can get, and then every place that one company can get from many. Who
+// comes after that, from elsewhere or with a credential of another company, still gets in.
+func streamPlaces(ctx context.Context, r *harness.Run) error {
+	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
+	if err != nil {
+		return err
+	}
+	c := &harness.Client{Addr: g.Addr, Header: []string{goodAddress}}
+	defer c.Close()
+	late, err := c.Register("late")
+	if err != nil {
+		return errors.Join(err, g.lift(800*mebibyte))
+	}
+	const n = 4100
+	for _, phase := range []struct {
+		name, key string
+		from      func(i int) string
+	}{
+		{"one address without a credential", "", func(int) string { return badAddress }},
+		{"one company from many addresses", g.key, address},
+	} {
+		conns, err := g.hold(ctx, n, func(i int) []byte {
+			return harness.Request{Method: "GET", Path: "/v1/ws", Key: phase.key, Header: []string{phase.from(i), "Connection: Upgrade",
+				"Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODw=="}}.Bytes()
+		})
+		if err != nil {
+			return errors.Join(err, g.lift(800*mebibyte))
+		}
+		r.Count(n-refusedOf(conns), "places for "+phase.name)
+		for _, key := range []string{"", late} {
+			name, value, _ := strings.Cut(goodAddress, ": ")
+			conn, status, err := follow(g.Addr, key, name, value)
+			if err != nil || status != http.StatusSwitchingProtocols {
+				g.Failf("after %s, a newcomer (with a credential: %t) is answered %d", phase.name, key != "", status)
+				continue
+			}
+			conn.Close()
+		}
+		hangUp(conns)
+		if err := pause(ctx, time.Second); err != nil { // for the server to see that they are gone
+			return errors.Join(err, g.lift(800*mebibyte))
+		}
+	}
+	return g.lift(800 * mebibyte)
+}
+
+// refusedOf reads the first line of each answer and counts those that did not get in.
+func refusedOf(conns []net.Conn) (n int) {
+	line := make([]byte, len("HTTP/1.1 101"))
+	for _, conn := range conns {
+		_ = conn.SetReadDeadline(time.Now().Add(guardWait)) // an error shows in the read
+		if _, err := conn.Read(line); err != nil || string(line) != "HTTP/1.1 101" {
+			n++
+		}
+	}
+	return n
+}

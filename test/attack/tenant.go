@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"attestd/test/internal/harness"
+)
+
+// tenant is a company with something in every field, each with a word that stands nowhere else.
+type tenant struct {
+	*harness.Client
+	id, key string
+	token   string // OAuth
+	deleted string // a key that is no more
+	orphan  string // a token whose client is no more; "" where clients cannot be deleted
+	expired string // a token to be made to expire
+	names   values // of what is there
+	spare   values // of what may be taken away
+	seen    []byte // all that was ever answered to it
+}
+
+// ask makes a call with the tenant's key and keeps the answer.
+func (t *tenant) ask(status int, method, path, body string, dest any, header ...string) error {
+	a, err := t.Do(harness.Request{Method: method, Path: path, Key: t.key, Header: header, Body: body})
+	if err != nil {
+		return err
+	}
+	t.seen = append(append(t.seen, a.Body...), '\n')
+	if a.Status != status {
+		return fmt.Errorf("%s %s answers %d, not %d: %.300s", method, path, a.Status, status, a.Body)
+	}
+	if dest == nil {
+		return nil
+	}
+	return json.Unmarshal(a.Body, dest)
+}
+
+// word makes a canary: what is found of it anywhere else has leaked.
+func (t *tenant) word(field string) string { return "canary-of-" + t.id + "-in-" + field }
+
+// newTenant registers a company and fills it. clients says whether OAuth clients can be deleted.
+func newTenant(addr, id string, clients bool) (*tenant, error) {
+	t := &tenant{Client: &harness.Client{Addr: addr}, id: id, names: values{}, spare: values{}}
+	var err error
+	do := func(status int, method, path, body string, dest any) {
+		if err == nil {
+			err = t.ask(status, method, path, body, dest)
+		}
+	}
+	var company struct{ APIKey string }
+	do(201, "POST", "/v1/companies", fmt.Sprintf(`{"companyId":%q,"metadata":{"note":%q}}`, id, t.word("company")), &company)
+	t.key = company.APIKey
+
+	var keys [3]struct{ Key string }
+	for i := range keys {
+		do(201, "POST", "/v1/keys", fmt.Sprintf(`{"label":%q}`, t.word("label")), &keys[i])
+	}
+	t.names["key"], t.spare["key"], t.deleted = keys[0].Key, keys[1].Key, keys[2].Key
+	do(200, "DELETE", "/v1/keys/"+t.deleted, "", nil)
+
+	type client struct{ ClientID, ClientSecret string }
+	token := func(c client) string {
+		var made struct {
+			AccessToken string `json:"access_token"`
+		}
+		do(200, "POST", "/v1/oauth/token", fmt.Sprintf(`{"grant_type":"client_credentials","client_id":%q,"client_secret":%q}`, c.ClientID, c.ClientSecret), &made)
+		return made.AccessToken
+	}
+	var made [3]client
+	for i := range made {
+		do(201, "POST", "/v1/oauth/clients", "", &made[i])
+	}
+	t.token, t.expired = token(made[0]), token(made[0])
+	t.names["clientId"], t.names["client_id"], t.spare["clientId"] = made[0].ClientID, made[0].ClientID, made[1].ClientID
+	if clients {
+		t.orphan = token(made[2])
+		do(200, "DELETE", "/v1/oauth/clients/"+made[2].ClientID, "", nil)
+	}
+
+	var svid struct{ SVID string }
+	for _, agent := range []string{"deploy-bot", t.word("agent")} {
+		do(201, "POST", "/v1/agents/register", fmt.Sprintf(`{"agentId":%q,"metadata":{"note":%q}}`, agent, t.word("metadata")), &svid)
+	}
+	t.names["agentId"], t.names["subject_token"], t.names["actor_token"] = "deploy-bot", svid.SVID, svid.SVID
+
+	var delegation struct{ Token string }
+	do(201, "POST", "/v1/token-exchange", `{"agentId":"deploy-bot","actingOn":"acme","scope":"`+t.word("scope")+`"}`, &delegation)
+	t.names["delegation"] = delegation.Token
+	for i := range 5 {
+		do(201, "POST", "/v1/attest", fmt.Sprintf(`{"agentId":%q,"actionType":%q,"payload":{%q:%q,"n":%d},"delegation":%q}`,
+			t.word("attest-agent"), t.word("action"), t.word("member"), t.word("payload"), i, delegation.Token), nil)
+	}
+	passport := func() (token, jti string) {
+		var issued struct{ Passport string }
+		do(201, "POST", "/v1/agents/deploy-bot/passport", `{"scopes":["tool:*","tool:`+t.word("scope")+`"]}`, &issued)
+		var read struct{ Claims struct{ JTI string } }
+		do(200, "POST", "/v1/passport/verify", `{"passport":"`+issued.Passport+`"}`, &read)
+		return issued.Passport, read.Claims.JTI
+	}
+	t.names["passport"], t.names["jti"] = passport()
+	t.names["Service-Passport"], _ = passport()
+	_, t.spare["jti"] = passport()
+	_, revoked := passport()
+	do(200, "POST", "/v1/passports/"+revoked+"/revoke", `{"reason":"`+t.word("reason")+`"}`, nil)
+	t.names["companyId"], t.names["actingOn"], t.names["index"] = "acme", "acme", "0"
+	for _, path := range []string{"/v1/verify", "/v1/proof/0", "/v1/ocsp/" + revoked, "/v1/agents/deploy-bot/svid"} {
+		do(200, "GET", path, "", nil)
+	}
+	if err == nil {
+		_, err = t.state()
+	}
+	return t, err
+}
+
+// state is all that the tenant can read of itself, as it stands in the answers.
+func (t *tenant) state() (string, error) {
+	var all strings.Builder
+	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/chain", "/v1/passports", "/v1/passports/revoked"} {
+		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})
+		if err != nil {
+			return "", err
+		}
+		if a.Status != http.StatusOK {
+			return "", fmt.Errorf("GET %s answers %d: %.300s", path, a.Status, a.Body)
+		}
+		fmt.Fprintf(&all, "%s %s", path, a.Body)
+		t.seen = append(append(t.seen, a.Body...), '\n')
+	}
+	return all.String(), nil
+}
+
+// secrets are the texts that were answered to this tenant and that nobody else may see: all of any length that do not stand in
+// what is public.
+func (t *tenant) secrets(public string) []string {
+	found := map[string]bool{}
+	var list []string
+	for lines := json.NewDecoder(strings.NewReader(string(t.seen))); lines.More(); {
+		var v any
+		if lines.Decode(&v) != nil {
+			break
+		}
+		texts(v, func(s string) {
+			if len(s) >= 16 && !found[s] && !strings.Contains(public, s) {
+				found[s] = true
+				list = append(list, s)
+			}
+		})
+	}
+	return list
+}
+
+func texts(v any, yield func(string)) {
+	switch v := v.(type) {
+	case string:
+		yield(v)
+	case []any:
+		for _, e := range v {
+			texts(e, yield)
+		}
+	case map[string]any:
+		for name, e := range v {
+			yield(name)
+			texts(e, yield)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// Package harness is what the attacks on a built attestd share: to build it, to start and end it on loopback, to talk to it, to look
+// at its process, and to report what held.
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// Patience bounds every wait for a process or an answer. Nothing takes so long; what does, hangs.
+const Patience = 30 * time.Second
+
+// Lab is a temporary folder with the built binary in it.
+type Lab struct {
+	Dir    string
+	binary string
+}
+
+// NewLab builds attestd as the README says. It must be run inside the source tree; Close removes all that it made.
+func NewLab(ctx context.Context) (*Lab, error) {
+	dir, err := os.MkdirTemp("", "attestd-attack-")
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Dir: dir, binary: filepath.Join(dir, "attestd")}
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.binary, "attestd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("build attestd: %w\n%s", err, out), l.Close())
+	}
+	return l, nil
+}
+
+// Close removes the folder.
+func (l *Lab) Close() error { return os.RemoveAll(l.Dir) }
+
+// Folder makes a new folder, readable by nobody else.
+func (l *Lab) Folder() (string, error) { return os.MkdirTemp(l.Dir, "") }
+
+// Verdict is a line of `attestd verify --json`.
+type Verdict struct {
+	CompanyID  string
+	Valid      bool
+	Records    int64
+	MerkleRoot string
+}
+
+// Verify runs `attestd verify` on a file. An error means that the file as a whole did not verify; it says what was printed.
+func (l *Lab) Verify(ctx context.Context, db string) (map[string]Verdict, error) {
+	cmd := exec.CommandContext(ctx, l.binary, "verify", "--db", db, "--json")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("attestd verify: %w: %s%s", err, stdout.String(), stderr.String())
+	}
+	verdicts := map[string]Verdict{}
+	for lines := json.NewDecoder(&stdout); lines.More(); {
+		var v Verdict
+		if err := lines.Decode(&v); err != nil {
+			return nil, fmt.Errorf("attestd verify --json: %w", err)
+		}
+		if !v.Valid {
+			return nil, fmt.Errorf("attestd verify ends well, and says that %s is not valid", v.CompanyID)
+		}
+		verdicts[v.CompanyID] = v
+	}
+	return verdicts, nil
+}

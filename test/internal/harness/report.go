@@ -1,0 +1,222 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/term"
+)
+
+// Case is one attack.
+type Case struct {
+	Name  string
+	About string
+	Run   func(context.Context, *Run) error // an error says why the attack could not be carried out
+}
+
+// Run is one case under way.
+type Run struct {
+	Lab    *Lab
+	Short  bool
+	Chance *rand.Rand // of the seed; for the goroutine of the case alone
+
+	name   string
+	screen io.Writer // of the progress; nil when nobody watches
+
+	mu       sync.Mutex
+	shown    time.Time
+	counts   []count
+	failures []string
+	more     int // failures beyond those kept
+}
+
+type count struct {
+	what string
+	n    int64
+}
+
+// maxFailures is how many failures of a case are named.
+const maxFailures = 20
+
+// Count puts a figure into the summary.
+func (r *Run) Count(n int, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts = append(r.counts, count{what, int64(n)})
+}
+
+// Failf names what did not hold.
+func (r *Run) Failf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.failures) == maxFailures {
+		r.more++
+		return
+	}
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+// Step shows how far the case is, on a terminal.
+func (r *Run) Step(done, total int, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.screen == nil || time.Since(r.shown) < 100*time.Millisecond {
+		return
+	}
+	r.shown = time.Now()
+	fmt.Fprintf(r.screen, "\r\x1b[K%s: %d/%d %s", r.name, done, total, what)
+}
+
+// outcome is what is printed of a case.
+type outcome struct {
+	Attack   string           `json:"attack"`
+	Held     bool             `json:"held"`
+	Seconds  float64          `json:"seconds"`
+	Counts   map[string]int64 `json:"counts"`
+	Failures []string         `json:"failures,omitempty"`
+}
+
+// Options are the flags that all commands of this kind have.
+type Options struct {
+	Short, JSON bool
+	Only        string
+	Seed        uint64
+}
+
+// Flags defines them. A command may define more on the same set before Main parses it.
+func Flags(name, about string, cases []Case) (*flag.FlagSet, *Options) {
+	o := new(Options)
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	long := false
+	flags.BoolVar(&o.Short, "short", false, "the form for CI")
+	flags.BoolVar(&long, "long", false, "the whole form (this is the default)")
+	flags.BoolVar(&o.JSON, "json", false, "print one JSON object for each attack")
+	flags.StringVar(&o.Only, "only", "", "run only these `names`, separated by commas")
+	flags.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "`number` that chance follows")
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "%s\n\nUsage: go run ./test/%s [flags]\n\nFlags:\n", about, name)
+		flags.PrintDefaults()
+		fmt.Fprintln(flags.Output(), "\nAttacks:")
+		for _, c := range cases {
+			fmt.Fprintf(flags.Output(), "  %-15s %s\n", c.Name, c.About)
+		}
+		fmt.Fprintln(flags.Output(), "\nExit status: 0 when all held, 1 when one did not or could not be carried out, 2 for a mistake of usage.")
+	}
+	return flags, o
+}
+
+// Main runs the cases that the flags choose and returns the exit status.
+func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
+	switch err := flags.Parse(os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	}
+	chosen, err := choose(cases, o.Only)
+	if err != nil || flags.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, flags.Name()+": there are no arguments;", "--only takes the names that --help lists")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	lab, err := NewLab(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, flags.Name()+":", err)
+		return 1
+	}
+	defer lab.Close()
+	status := 0
+	for _, c := range chosen {
+		result := o.run(ctx, lab, c)
+		if !result.Held {
+			status = 1
+		}
+		o.print(result)
+		if ctx.Err() != nil {
+			return 1
+		}
+	}
+	if status != 0 {
+		fmt.Fprintf(os.Stderr, "%s: not all held; --seed %d\n", flags.Name(), o.Seed)
+	}
+	return status
+}
+
+func choose(cases []Case, only string) ([]Case, error) {
+	if only == "" {
+		return cases, nil
+	}
+	var chosen []Case
+	for name := range strings.SplitSeq(only, ",") {
+		at := slices.IndexFunc(cases, func(c Case) bool { return c.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("no attack has the name %q", name)
+		}
+		chosen = append(chosen, cases[at])
+	}
+	return chosen, nil
+}
+
+func (o *Options) run(ctx context.Context, lab *Lab, c Case) outcome {
+	r := &Run{Lab: lab, Short: o.Short, Chance: rand.New(rand.NewPCG(o.Seed, 0)), name: c.Name}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		r.screen = os.Stderr
+	}
+	start := time.Now()
+	if err := c.Run(ctx, r); err != nil {
+		r.Failf("could not be carried out: %v", err)
+	}
+	if r.screen != nil {
+		fmt.Fprint(r.screen, "\r\x1b[K")
+	}
+	result := outcome{Attack: c.Name, Held: len(r.failures) == 0, Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Counts: map[string]int64{}}
+	for _, f := range r.failures {
+		result.Failures = append(result.Failures, strings.ReplaceAll(f, lab.Dir, "(temporary folder)"))
+	}
+	if r.more > 0 {
+		result.Failures = append(result.Failures, fmt.Sprintf("and %d more", r.more))
+	}
+	for _, n := range r.counts {
+		result.Counts[n.what] = n.n
+	}
+	if !o.JSON {
+		o.line(r, result)
+	}
+	return result
+}
+
+// line prints the summary of a case.
+func (o *Options) line(r *Run, result outcome) {
+	word := "held"
+	if !result.Held {
+		word = "FAILED"
+	}
+	var said []string
+	for _, n := range r.counts {
+		said = append(said, humanize.Comma(n.n)+" "+n.what)
+	}
+	fmt.Printf("%-15s %-6s %s (%.1f s)\n", result.Attack, word, strings.Join(said, ", "), result.Seconds)
+	for _, f := range result.Failures {
+		fmt.Printf("    %s\n", f)
+	}
+}
+
+func (o *Options) print(result outcome) {
+	if o.JSON {
+		_ = json.NewEncoder(os.Stdout).Encode(result) // a closed pipe shows in the exit status of whoever closed it
+	}
+}

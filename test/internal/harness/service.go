@@ -1,0 +1,145 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Service is a running `attestd serve`. Who starts it ends it, with Stop, Kill or Dump.
+type Service struct {
+	Addr string // host:port
+
+	cmd        *exec.Cmd
+	done       chan struct{} // closed when the process has ended
+	end        error         // what Wait said; read after done
+	mu         sync.Mutex
+	tail       []byte // the end of standard error
+	goroutines int    // headers of goroutines in standard error
+}
+
+// Serve starts the server on a file and a free port, and returns when it listens.
+func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, error) {
+	cmd := exec.Command(l.binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", db}, flags...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &Service{cmd: cmd, done: make(chan struct{})}
+	address := make(chan string, 1)
+	go func() {
+		defer close(s.done)
+		s.follow(bufio.NewReaderSize(stderr, 64<<10), address)
+		s.end = cmd.Wait()
+	}()
+	select {
+	case s.Addr = <-address:
+		return s, nil
+	case <-s.done:
+		return nil, fmt.Errorf("attestd serve ended at once: %w: %s", s.end, s.said())
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(Patience):
+		err = errors.New("attestd serve does not listen")
+	}
+	return nil, errors.Join(err, s.Kill())
+}
+
+// follow reads standard error for as long as the process writes: a full pipe would hold it up.
+func (s *Service) follow(lines *bufio.Reader, address chan<- string) {
+	listening := false
+	for {
+		line, err := lines.ReadSlice('\n')
+		if !listening {
+			if _, rest, ok := strings.Cut(string(line), "listens on http://"); ok {
+				listening = true
+				address <- strings.Fields(rest)[0]
+			}
+		}
+		s.mu.Lock()
+		s.tail = append(s.tail, line...)
+		if over := len(s.tail) - 8<<10; over > 16<<10 {
+			s.tail = append(s.tail[:0], s.tail[over:]...)
+		}
+		if bytes.HasPrefix(line, []byte("goroutine ")) {
+			s.goroutines++
+		}
+		s.mu.Unlock()
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+func (s *Service) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.tail)
+}
+
+// PID is the process's.
+func (s *Service) PID() int { return s.cmd.Process.Pid }
+
+// Running is nil while the process runs; then it says how the process ended and what it said last.
+func (s *Service) Running() error {
+	select {
+	case <-s.done:
+		return fmt.Errorf("the server has ended: %v: %s", s.end, s.said())
+	default:
+		return nil
+	}
+}
+
+// Stop is Ctrl-C. It returns nil after a clean end. It may be called twice.
+func (s *Service) Stop() error { return s.signal(os.Interrupt) }
+
+// Kill ends the process at once. That it had ended by itself is an error.
+func (s *Service) Kill() error {
+	if err := s.Running(); err != nil {
+		return err
+	}
+	_ = s.cmd.Process.Kill() // it can only have ended in between
+	<-s.done
+	var exit *exec.ExitError
+	if !errors.As(s.end, &exit) || exit.Exited() {
+		return fmt.Errorf("the server was not killed: it had ended by itself: %s", s.said())
+	}
+	return nil
+}
+
+// Dump ends the process with SIGQUIT, at which Go prints the stack of each goroutine, and returns how many there were.
+func (s *Service) Dump() (goroutines int, err error) {
+	_ = s.signal(syscall.SIGQUIT) // its exit status is 2
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.goroutines == 0 {
+		return 0, fmt.Errorf("no stacks at SIGQUIT: %s", s.tail)
+	}
+	return s.goroutines, nil
+}
+
+func (s *Service) signal(sig os.Signal) error {
+	_ = s.cmd.Process.Signal(sig) // fails only when the process has ended
+	select {
+	case <-s.done:
+	case <-time.After(Patience):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+		return fmt.Errorf("the server had to be killed: %s", s.said())
+	}
+	if s.end != nil {
+		return fmt.Errorf("the server's end: %w: %s", s.end, s.said())
+	}
+	return nil
+}
