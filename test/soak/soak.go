@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+const (
+	tenants   = 4
+	attesters = 64
+)
+
+// tenant is a company and what it was acknowledged.
+type tenant struct {
+	id, key             string
+	client, secret      string // OAuth
+	acknowledged, taken atomic.Int64
+}
+
+// run is a soak under way.
+type run struct {
+	*harness.Run
+	addr      string
+	tenants   [tenants]*tenant
+	end       time.Time
+	latencies [attesters][]time.Duration
+	asked     atomic.Int64 // of all that is not an attest
+	streamed  atomic.Int64 // messages
+	behind    atomic.Int64 // stream clients that fell behind
+}
+
+func soak(ctx context.Context, r *harness.Run, length time.Duration, rate int) error {
+	folder, err := r.Lab.Folder()
+	if err != nil {
+		return err
+	}
+	db := filepath.Join(folder, "attestd.db")
+	s, err := r.Lab.Serve(ctx, db, "--rate-limits", "off")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Stop() }()
+	k := &run{Run: r, addr: s.Addr}
+	if err := k.register(); err != nil {
+		return err
+	}
+	start := time.Now()
+	k.end = start.Add(length)
+	ctx, cancel := context.WithDeadline(ctx, k.end)
+	defer cancel()
+	var load sync.WaitGroup
+	for who := range attesters {
+		load.Go(func() { k.attest(ctx, who, rate) })
+	}
+	for _, job := range []func(context.Context){k.follow(k.tenants[0]), k.follow(k.tenants[1]), k.follow(nil), k.stall, k.pages, k.pages, k.proofs, k.verifies, k.tokens, k.passports} {
+		load.Go(func() { job(ctx) })
+	}
+	memory := k.watch(ctx, s.PID(), start, length)
+	load.Wait()
+	elapsed := time.Since(start)
+	if err := s.Running(); err != nil {
+		return err
+	}
+	memory.judge(r)
+	k.summary(elapsed, rate)
+	return k.finish(r.Lab, s, db)
+}
+
+// register makes the companies, each with an agent and an OAuth client.
+func (k *run) register() error {
+	c := &harness.Client{Addr: k.addr}
+	defer c.Close()
+	for i := range k.tenants {
+		t := &tenant{id: fmt.Sprintf("tenant-%d", i)}
+		k.tenants[i] = t
+		var err error
+		if t.key, err = c.Register(t.id); err != nil {
+			return err
+		}
+		var made struct{ ClientID, ClientSecret string }
+		err = errors.Join(
+			c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: t.key, Body: `{"agentId":"bot"}`}, nil),
+			c.Call(201, harness.Request{Method: "POST", Path: "/v1/oauth/clients", Key: t.key}, &made))
+		if err != nil {
+			return err
+		}
+		t.client, t.secret = made.ClientID, made.ClientSecret
+	}
+	return nil
+}
+
+// attest is one client that appends at its share of the rate. A latency counts from when the request was due, so that a server that
+// holds everybody up does not look better for it.
+func (k *run) attest(ctx context.Context, who, rate int) {
+	c := &harness.Client{Addr: k.addr}
+	defer c.Close()
+	t := k.tenants[who%tenants]
+	every := time.Second * attesters / time.Duration(rate)
+	due := time.Now().Add(every * time.Duration(who) / attesters)
+	request := harness.Request{Method: "POST", Path: "/v1/attest", Key: t.key,
+		Body: fmt.Sprintf(`{"agentId":"bot-%d","actionType":"tool.call","payload":{"tool":"search","query":"weather in the city of a client","n":%d,"ok":true}}`, who, who)}
+	for {
+		time.Sleep(time.Until(due)) // pacing is what this is for
+		if ctx.Err() != nil {
+			return
+		}
+		if late := time.Since(due); late > time.Second { // the machine cannot; the rate that was reached tells
+			due = due.Add(late)
+		}
+		var record struct{ Index int64 }
+		if err := c.Call(201, request, &record); err != nil {
+			k.Failf("an append: %v", err)
+			return
+		}
+		k.latencies[who] = append(k.latencies[who], time.Since(due))
+		t.acknowledged.Add(1)
+		for highest := t.taken.Load(); record.Index+1 > highest && !t.taken.CompareAndSwap(highest, record.Index+1); {
+			highest = t.taken.Load()
+		}
+		due = due.Add(every)
+	}
+}
+
+// summary counts what was done, and what it took.
+func (k *run) summary(elapsed time.Duration, rate int) {
+	all := slices.Concat(k.latencies[:]...)
+	if len(all) == 0 {
+		k.Failf("not one append")
+		return
+	}
+	slices.Sort(all)
+	at := func(percent int) int { return int(all[(len(all)-1)*percent/100].Microseconds()) }
+	reached := int(float64(len(all)) / elapsed.Seconds())
+	k.Count(len(all), "records")
+	k.Count(reached, "a second")
+	k.Count(at(50), "µs p50")
+	k.Count(at(99), "µs p99")
+	k.Count(int(k.asked.Load()), "other requests")
+	k.Count(int(k.streamed.Load()), "messages streamed")
+	k.Count(int(k.behind.Load()), "stream clients that fell behind")
+	if !k.Short && reached < rate*95/100 {
+		k.Failf("only %d records a second were reached, not %d", reached, rate)
+	}
+}
+
+// finish holds the chains against what was acknowledged, in the server and then in the file that it leaves.
+func (k *run) finish(lab *harness.Lab, s *harness.Service, db string) error {
+	ctx := context.Background() // the time of the load is over; each step has a bound of its own
+	c := &harness.Client{Addr: k.addr, Wait: 10 * time.Minute}
+	for _, t := range k.tenants {
+		k.valid(c, t)
+		if n := t.acknowledged.Load(); n != t.taken.Load() {
+			k.Failf("%s: %d records were acknowledged, the last index is %d", t.id, n, t.taken.Load()-1)
+		}
+	}
+	c.Close()
+	time.Sleep(time.Second) // the server sees that its clients are gone
+	goroutines, err := s.Dump()
+	if err != nil {
+		return err
+	}
+	k.Count(goroutines, "goroutines left")
+	if goroutines > maxGoroutines {
+		k.Failf("when all clients are gone, %d goroutines are left", goroutines)
+	}
+	verdicts, err := lab.Verify(ctx, db)
+	if err != nil {
+		return err
+	}
+	for _, t := range k.tenants {
+		if v := verdicts[t.id]; v.Records != t.acknowledged.Load() {
+			k.Failf("%s: %d records were acknowledged, the file says %+v", t.id, t.acknowledged.Load(), v)
+		}
+	}
+	return nil
+}
+
+// valid has a tenant's chain verified.
+func (k *run) valid(c *harness.Client, t *tenant) {
+	a, err := c.Do(harness.Request{Method: "GET", Path: "/v1/verify", Key: t.key})
+	var verdict struct {
+		Valid      bool
+		MerkleRoot string
+	}
+	if err == nil {
+		err = json.Unmarshal(a.Body, &verdict)
+	}
+	if err != nil || !verdict.Valid {
+		k.Failf("verify %s: %d %.300s %v", t.id, a.Status, a.Body, err)
+	}
+}
