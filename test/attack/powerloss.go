@@ -15,7 +15,8 @@ import (
 )
 
 // powerLoss records what a server acknowledges and how long its write-ahead log is then, makes of its files the images that a loss of
-// power may leave, and has each verified: it must be valid, and must have all that was acknowledged before the cut.
+// power may leave, and has each verified: it must be valid, and must have all that was acknowledged before the cut. Whether the log was
+// synced by then does not show in a file: that is taken for granted here.
 func powerLoss(ctx context.Context, r *harness.Run) error {
 	folder, err := r.Lab.Folder()
 	if err != nil {

@@ -59,7 +59,18 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 		do(201, "POST", "/v1/keys", fmt.Sprintf(`{"label":%q}`, t.word("label")), &keys[i])
 	}
 	t.names["key"], t.spare["key"], t.deleted = keys[0].Key, keys[1].Key, keys[2].Key
-	do(200, "DELETE", "/v1/keys/"+t.deleted, "", nil)
+	// gone tries a credential before and after it is taken away: nothing may go on remembering it.
+	gone := func(credential, path string) {
+		own := t.key
+		t.key = credential
+		do(200, "GET", "/v1/company", "", nil)
+		t.key = own
+		do(200, "DELETE", path, "", nil)
+		t.key = credential
+		do(401, "GET", "/v1/company", "", nil)
+		t.key = own
+	}
+	gone(t.deleted, "/v1/keys/"+t.deleted)
 
 	type client struct{ ClientID, ClientSecret string }
 	token := func(c client) string {
@@ -77,7 +88,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	t.names["clientId"], t.names["client_id"], t.spare["clientId"] = made[0].ClientID, made[0].ClientID, made[1].ClientID
 	if clients {
 		t.orphan = token(made[2])
-		do(200, "DELETE", "/v1/oauth/clients/"+made[2].ClientID, "", nil)
+		gone(t.orphan, "/v1/oauth/clients/"+made[2].ClientID)
 	}
 
 	var svid struct{ SVID string }

@@ -49,7 +49,7 @@ type count struct {
 }
 
 // maxFailures is how many failures of a case are named.
-const maxFailures = 20
+const maxFailures = 40
 
 // Count puts a figure into the summary.
 func (r *Run) Count(n int, what string) {
@@ -66,7 +66,7 @@ func (r *Run) Failf(format string, args ...any) {
 		r.more++
 		return
 	}
-	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+	r.failures = append(r.failures, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")) // one line
 }
 
 // Step shows how far the case is, on a terminal.

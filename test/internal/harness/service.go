@@ -29,6 +29,11 @@ type Service struct {
 // Serve starts the server on a file and a free port, and returns when it listens.
 func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, error) {
 	cmd := exec.Command(l.binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", db}, flags...)...)
+	for _, setting := range os.Environ() { // every flag can be set there too
+		if !strings.HasPrefix(setting, "ATTESTD_") && !strings.HasPrefix(setting, "SERVICE_") {
+			cmd.Env = append(cmd.Env, setting)
+		}
+	}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
