@@ -118,31 +118,35 @@ func (op operation) order() int {
 	return 0
 }
 
+// madeUpName is the name of nothing.
+const madeUpName = "made-up"
+
 // values are what parameters and members are filled with, by name.
 type values map[string]string
 
-// requests are the ways to ask for a route: with the names given and with made-up ones, and with each kind of body.
-func (op operation) requests(given values) []harness.Request {
-	var list []harness.Request
-	for _, names := range []values{given, {}} {
-		path := op.fill(names)
-		if len(list) > 0 && path == list[0].Path {
-			break // there is nothing to fill
+// requests are the ways to ask for a route with each kind of body; again, where its path or query has names to fill, the same with
+// names that are made up. What stands in headers and bodies is given apart.
+func (op operation) requests(names, given values) (named, madeUp []harness.Request) {
+	var header []string
+	for _, name := range op.header {
+		if value := given[name]; value != "" {
+			header = append(header, name+": "+value)
 		}
-		var header []string
-		for _, name := range op.header {
-			if value := names[name]; value != "" {
-				header = append(header, name+": "+value)
-			}
-		}
-		for _, body := range op.bodiesWith(names) {
+	}
+	with := func(path string) (list []harness.Request) {
+		for _, body := range op.bodiesWith(given) {
 			list = append(list, harness.Request{Method: op.method, Path: path, Header: header, Body: body})
 			if op.method == "GET" {
 				list = append(list, harness.Request{Method: "HEAD", Path: path, Header: header})
 			}
 		}
+		return list
 	}
-	return list
+	named = with(op.fill(names))
+	if other := op.fill(values{}); other != named[0].Path {
+		madeUp = with(other)
+	}
+	return named, madeUp
 }
 
 // fill writes the path with its parameters and the query that it demands.
@@ -156,11 +160,11 @@ func (op operation) fill(names values) string {
 			break
 		}
 		name, after, _ := strings.Cut(after, "}")
-		b.WriteString(valueOr(names, name, "made-up"))
+		b.WriteString(valueOr(names, name, madeUpName))
 		rest = after
 	}
 	for i, name := range op.query {
-		fmt.Fprintf(&b, "%c%s=%s", "?&"[min(i, 1)], name, valueOr(names, name, "made-up"))
+		fmt.Fprintf(&b, "%c%s=%s", "?&"[min(i, 1)], name, valueOr(names, name, madeUpName))
 	}
 	return b.String()
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"attestd/crypto/keys"
@@ -84,8 +86,8 @@ func marshal(v any) []byte {
 		return v
 	case object:
 		var members []string
-		for name, value := range v {
-			members = append(members, string(marshal(name))+":"+string(marshal(value)))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			members = append(members, string(marshal(name))+":"+string(marshal(v[name])))
 		}
 		return []byte("{" + strings.Join(members, ",") + "}")
 	case []any:

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,39 +42,84 @@ func (w *sweep) fault(st state, what string) {
 // try asks for every route in one state.
 func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tenant) error {
 	defer c.Close()
-	names := acme.names
-	if st.who == owner { // what is taken away must not be what the others stand on
-		names = values{}
-		for _, from := range []values{acme.names, acme.spare} {
-			for name, value := range from {
-				names[name] = value
-			}
-		}
+	names := values{}
+	maps.Copy(names, acme.names)
+	switch st.who {
+	case owner: // what is taken away must not be what the others stand on
+		maps.Copy(names, acme.spare)
+	case other:
+		names["agentId"] = acme.word("agent") // which globex has not
 	}
 	for _, op := range w.routes {
-		for _, request := range op.requests(names) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			asked := request.Method + " " + request.Path + " " + request.Body
-			request.Header = append(request.Header, st.header...)
-			if st.query != "" {
-				request.Path += string("?&"[strings.Count(request.Path, "?")]) + st.query
-			}
-			a, err := c.Do(request)
-			if err != nil {
-				return fmt.Errorf("%s: %w", st.name, err)
-			}
-			w.requests++
-			for _, wrong := range append(w.judge(op, st, asked, a), headerFaults(op, request.Method, a)...) {
-				w.fault(st, fmt.Sprintf("%s %s: %s", request.Method, op.path, wrong))
-			}
-			if st.who != owner {
-				w.hunt(op, st, string(request.Bytes()), a)
+		named, madeUp := op.requests(names, acme.names)
+		answers, err := w.askAll(ctx, c, op, st, named)
+		if err != nil {
+			return err
+		}
+		strangers, err := w.askAll(ctx, c, op, st, madeUp)
+		if err != nil {
+			return err
+		}
+		if st.who != other || op.public || strings.Contains(op.path, "{index}") {
+			continue
+		}
+		for i := range strangers { // what is another's is as what is nobody's
+			if !alike(answers[i], strangers[i], op, names) {
+				w.fault(st, fmt.Sprintf("%s %s answers %d %.200s for what is acme's, and %d %.200s for what is nobody's",
+					named[i].Method, op.path, answers[i].Status, answers[i].Body, strangers[i].Status, strangers[i].Body))
 			}
 		}
 	}
 	return nil
+}
+
+func (w *sweep) askAll(ctx context.Context, c *harness.Client, op operation, st state, list []harness.Request) (answers []harness.Answer, err error) {
+	for _, request := range list {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		asked := request.Method + " " + request.Path + " " + request.Body
+		request.Header = append(slices.Clone(request.Header), st.header...)
+		if st.query != "" {
+			request.Path += string("?&"[strings.Count(request.Path, "?")]) + st.query
+		}
+		a, err := c.Do(request)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.name, err)
+		}
+		w.requests++
+		for _, wrong := range append(w.judge(op, st, asked, a), headerFaults(op, request.Method, a)...) {
+			w.fault(st, fmt.Sprintf("%s %s: %s", request.Method, op.path, wrong))
+		}
+		if st.who != owner {
+			w.hunt(op, st, string(request.Bytes()), a)
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// alike says whether two answers differ in nothing but the name that was asked for, the time, and a signature over both.
+func alike(a, b harness.Answer, op operation, names values) bool {
+	plain := func(answer harness.Answer) string {
+		var body any
+		if json.Unmarshal(answer.Body, &body) != nil {
+			return string(answer.Body)
+		}
+		if members, ok := body.(map[string]any); ok {
+			for _, name := range []string{"checkedAt", "signature"} {
+				delete(members, name)
+			}
+		}
+		text := string(marshal(body))
+		for name, value := range names {
+			if strings.Contains(op.path, "{"+name+"}") {
+				text = strings.ReplaceAll(text, value, madeUpName)
+			}
+		}
+		return text
+	}
+	return a.Status == b.Status && plain(a) == plain(b)
 }
 
 // judge says what is wrong with the status and the body of an answer.
