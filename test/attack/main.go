@@ -18,6 +18,7 @@ var cases = []harness.Case{
 	{Name: "tokens", About: "forged SVIDs, delegation tokens and passports at every door that takes one", Run: tokens},
 	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
 	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},
+	{Name: "late-bodies", About: "bodies that end when the credential or the passport has", Run: lateBodies},
 	{Name: "empty-bodies", About: "1,800 connections that promise a body and send none", Run: emptyBodies},
 	{Name: "long-bodies", About: "connections that send all of a large body but its last byte", Run: longBodies},
 	{Name: "unread-answers", About: "300 connections with 40 pipelined requests whose answers nobody reads", Run: unreadAnswers},
