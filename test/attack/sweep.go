@@ -45,12 +45,18 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 	names := values{}
 	maps.Copy(names, acme.names)
 	switch st.who {
-	case owner: // what is taken away must not be what the others stand on
+	case owner: // who may take away takes what nothing else stands on
 		maps.Copy(names, acme.spare)
 	case other:
 		names["agentId"] = acme.word("agent") // which globex has not
 	}
 	for _, op := range w.routes {
+		if st.who == owner {
+			names["agentId"] = acme.names["agentId"]
+			if strings.HasSuffix(op.path, "/disable") || strings.HasSuffix(op.path, "/enable") {
+				names["agentId"] = acme.spare["agentId"]
+			}
+		}
 		named, madeUp := op.requests(names, acme.names)
 		answers, err := w.askAll(ctx, c, op, st, named)
 		if err != nil {

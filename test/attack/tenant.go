@@ -92,9 +92,10 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	}
 
 	var svid struct{ SVID string }
-	for _, agent := range []string{"deploy-bot", t.word("agent")} {
+	for _, agent := range []string{"spare-bot", "deploy-bot", t.word("agent")} {
 		do(201, "POST", "/v1/agents/register", fmt.Sprintf(`{"agentId":%q,"metadata":{"note":%q}}`, agent, t.word("metadata")), &svid)
 	}
+	t.spare["agentId"] = "spare-bot"
 	t.names["agentId"], t.names["subject_token"], t.names["actor_token"] = "deploy-bot", svid.SVID, svid.SVID
 
 	var delegation struct{ Token string }
