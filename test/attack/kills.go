@@ -49,9 +49,11 @@ func kills(ctx context.Context, r *harness.Run) error {
 		if err != nil {
 			return err
 		}
-		if s, err = r.Lab.Serve(ctx, db, "--rate-limits", "off"); err != nil {
+		next, err := r.Lab.Serve(ctx, db, "--rate-limits", "off")
+		if err != nil {
 			return err
 		}
+		s = next
 		c.Close()
 		c.Addr = s.Addr
 		for _, wrong := range append(all.take(j, verdicts["acme"]), j.ask(c, key, math.MaxInt64)...) {

@@ -39,6 +39,18 @@ func (w *sweep) fault(st state, what string) {
 	w.faults = append(w.faults, fault{what, st.name, 1})
 }
 
+// report names what was wrong, and what was not tried in earnest.
+func (w *sweep) report() {
+	for _, f := range w.faults {
+		w.Failf("%s (with %s; %d answers)", f.what, f.first, f.seen)
+	}
+	for _, op := range w.routes {
+		if !op.public && !w.reached[op.id] {
+			w.Failf("%s %s gave even its owner no success: the attack has to learn how to ask for it", op.method, op.path)
+		}
+	}
+}
+
 // try asks for every route in one state.
 func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tenant) error {
 	defer c.Close()
