@@ -55,6 +55,7 @@ func soak(ctx context.Context, r *harness.Run, length time.Duration, rate int) e
 	}
 	start := time.Now()
 	k.end = start.Add(length)
+	interrupted := ctx
 	ctx, cancel := context.WithDeadline(ctx, k.end)
 	defer cancel()
 	var load sync.WaitGroup
@@ -67,7 +68,7 @@ func soak(ctx context.Context, r *harness.Run, length time.Duration, rate int) e
 	memory := k.watch(ctx, s.PID(), start, length)
 	load.Wait()
 	elapsed := time.Since(start)
-	if err := s.Running(); err != nil {
+	if err := errors.Join(interrupted.Err(), s.Running()); err != nil {
 		return err
 	}
 	memory.judge(r)

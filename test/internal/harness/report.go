@@ -77,7 +77,7 @@ func (r *Run) Step(done, total int, what string) {
 		return
 	}
 	r.shown = time.Now()
-	fmt.Fprintf(r.screen, "\r\x1b[K%s: %d/%d %s", r.name, done, total, what)
+	fmt.Fprintf(r.screen, "%s%s: %d/%d %s", clearLine, r.name, done, total, what)
 }
 
 // outcome is what is printed of a case.
@@ -91,18 +91,17 @@ type outcome struct {
 
 // Options are the flags that all commands of this kind have.
 type Options struct {
-	Short, JSON bool
-	Only        string
-	Seed        uint64
+	Short, Long, JSON bool
+	Only              string
+	Seed              uint64
 }
 
 // Flags defines them. A command may define more on the same set before Main parses it.
 func Flags(name, about string, cases []Case) (*flag.FlagSet, *Options) {
 	o := new(Options)
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	long := false
 	flags.BoolVar(&o.Short, "short", false, "the form for CI")
-	flags.BoolVar(&long, "long", false, "the whole form (this is the default)")
+	flags.BoolVar(&o.Long, "long", false, "the whole form (this is the default)")
 	flags.BoolVar(&o.JSON, "json", false, "print one JSON object for each attack")
 	flags.StringVar(&o.Only, "only", "", "run only these `names`, separated by commas")
 	flags.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "`number` that chance follows")
@@ -127,13 +126,20 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 		return 2
 	}
 	chosen, err := choose(cases, o.Only)
-	if err != nil || flags.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, flags.Name()+": there are no arguments;", "--only takes the names that --help lists")
+	if err != nil || flags.NArg() > 0 || o.Short && o.Long {
+		fmt.Fprintf(os.Stderr, "%s: there are no arguments, --only takes the names that --help lists, and a run is either short or long\n", flags.Name())
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	screen := terminal()
+	if screen != nil {
+		fmt.Fprint(screen, "building attestd")
+	}
 	lab, err := NewLab(ctx)
+	if screen != nil {
+		fmt.Fprint(screen, clearLine)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, flags.Name()+":", err)
 		return 1
@@ -141,11 +147,16 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 	defer lab.Close()
 	status := 0
 	for _, c := range chosen {
-		result := o.run(ctx, lab, c)
+		r := &Run{Lab: lab, Short: o.Short, Chance: rand.New(rand.NewPCG(o.Seed, 0)), name: c.Name, screen: screen}
+		result := r.carryOut(ctx, c)
 		if !result.Held {
 			status = 1
 		}
-		o.print(result)
+		if o.JSON {
+			_ = json.NewEncoder(os.Stdout).Encode(result) // a closed pipe shows in the exit status of whoever closed it
+		} else {
+			r.print(result)
+		}
 		if ctx.Err() != nil {
 			return 1
 		}
@@ -171,21 +182,28 @@ func choose(cases []Case, only string) ([]Case, error) {
 	return chosen, nil
 }
 
-func (o *Options) run(ctx context.Context, lab *Lab, c Case) outcome {
-	r := &Run{Lab: lab, Short: o.Short, Chance: rand.New(rand.NewPCG(o.Seed, 0)), name: c.Name}
+// clearLine goes back to the beginning of a terminal's line and empties it.
+const clearLine = "\r\x1b[K"
+
+// terminal is where progress is shown; nil when nobody watches.
+func terminal() io.Writer {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		r.screen = os.Stderr
+		return os.Stderr
 	}
+	return nil
+}
+
+func (r *Run) carryOut(ctx context.Context, c Case) outcome {
 	start := time.Now()
 	if err := c.Run(ctx, r); err != nil {
 		r.Failf("could not be carried out: %v", err)
 	}
 	if r.screen != nil {
-		fmt.Fprint(r.screen, "\r\x1b[K")
+		fmt.Fprint(r.screen, clearLine)
 	}
 	result := outcome{Attack: c.Name, Held: len(r.failures) == 0, Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Counts: map[string]int64{}}
 	for _, f := range r.failures {
-		result.Failures = append(result.Failures, strings.ReplaceAll(f, lab.Dir, "(temporary folder)"))
+		result.Failures = append(result.Failures, strings.ReplaceAll(f, r.Lab.Dir, "(temporary folder)"))
 	}
 	if r.more > 0 {
 		result.Failures = append(result.Failures, fmt.Sprintf("and %d more", r.more))
@@ -193,14 +211,11 @@ func (o *Options) run(ctx context.Context, lab *Lab, c Case) outcome {
 	for _, n := range r.counts {
 		result.Counts[n.what] = n.n
 	}
-	if !o.JSON {
-		o.line(r, result)
-	}
 	return result
 }
 
-// line prints the summary of a case.
-func (o *Options) line(r *Run, result outcome) {
+// print writes the summary of a case, and what did not hold.
+func (r *Run) print(result outcome) {
 	word := "held"
 	if !result.Held {
 		word = "FAILED"
@@ -212,11 +227,5 @@ func (o *Options) line(r *Run, result outcome) {
 	fmt.Printf("%-15s %-6s %s (%.1f s)\n", result.Attack, word, strings.Join(said, ", "), result.Seconds)
 	for _, f := range result.Failures {
 		fmt.Printf("    %s\n", f)
-	}
-}
-
-func (o *Options) print(result outcome) {
-	if o.JSON {
-		_ = json.NewEncoder(os.Stdout).Encode(result) // a closed pipe shows in the exit status of whoever closed it
 	}
 }
