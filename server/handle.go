@@ -87,6 +87,9 @@ func (c *call) refuse(e *apiError) error {
 		c.w.Header()[name] = values
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
+	if c.caller.Company == nil && c.body == nil && c.ContentLength != 0 {
+		c.w.Header().Set("Connection", "close") // or net/http would first wait for the body of a stranger
+	}
 	if e.Body != nil {
 		return c.json(e.Status, e.Body)
 	}

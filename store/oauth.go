@@ -73,8 +73,12 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 	defer s.credentials.forget()
 	defer s.clients.forget(clientID)
 	err = s.write(ctx, func(w *conn) error {
-		// Its tokens go with it: they refer to it.
-		return w.one([]any{&hash}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING secret_hash`, by.Company.Chain, clientID)
+		// Its tokens go with it, for they refer to it; and so do those of the company of which an older version has not written down whose they are.
+		if err := w.one([]any{&hash}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING secret_hash`, by.Company.Chain, clientID); err != nil {
+			return err
+		}
+		_, err := w.exec(`DELETE FROM oauth_token WHERE company = ? AND client IS NULL`, by.Company.Chain)
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("delete OAuth client: %w", err)
