@@ -8,16 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"attestd/chain"
 	"attestd/store"
 )
 
 const (
-	rangeRecords = 1024             // of one read: a long read transaction would stop WAL checkpoints
-	rangeBytes   = 256 << 10        // after which what was read is written out, so that memory stays constant
-	writeTimeout = 30 * time.Second // for one write: a client that takes nothing for so long is cut off
+	rangeRecords = 1024      // of one read: a long read transaction would stop WAL checkpoints
+	rangeBytes   = 256 << 10 // after which what was read is written out, so that memory stays constant
 )
 
 type readChainRequest struct {
@@ -66,14 +64,9 @@ func (a records) writeTo(c *call, status int) error {
 		return nil
 	}
 	form := a.form
-	control := http.NewResponseController(c.w)
-	defer control.SetWriteDeadline(time.Time{}) // for the next request on the connection
 	buf := bytes.NewBuffer(make([]byte, 0, rangeBytes+rangeBytes/4))
 	buf.WriteString(form.before)
 	write := func() error {
-		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return err
-		}
 		_, err := buf.WriteTo(c.w)
 		buf.Reset()
 		return err

@@ -45,11 +45,9 @@ func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequ
 		return deletion{}, fail(http.StatusNotFound, "API key not found")
 	case errors.Is(err, store.ErrLastKey):
 		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company cannot be deleted; create another one first"}
-	case err != nil:
-		return deletion{}, err
 	}
-	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key)))
-	return deletion{true}, nil
+	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key))) // also where the outcome is unknown: a good client comes back
+	return deletion{err == nil}, err
 }
 
 type credentialsRequest struct {

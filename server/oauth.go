@@ -35,17 +35,14 @@ type deleteClientRequest struct {
 	ClientID string `path:"clientId"`
 }
 
-// deleteOAuthClient is an addition to the specification. All tokens of the client go with it.
+// deleteOAuthClient is an addition to the specification. All tokens of the client go with it, and the streams opened with them.
 func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
 	fingerprint, err := s.Store.DeleteOAuthClient(ctx, by, r.ClientID)
 	if errors.Is(err, store.ErrNotFound) {
 		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
 	}
-	if err != nil {
-		return deletion{}, err
-	}
-	s.hub.End(fingerprint)
-	return deletion{true}, nil
+	s.hub.End(fingerprint) // also where the outcome is unknown
+	return deletion{err == nil}, err
 }
 
 // oauthToken is the client credentials grant of RFC 6749 §4.4. It has a door of its own, for it speaks the RFC's errors and not the API's.

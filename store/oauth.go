@@ -66,7 +66,7 @@ func (s *Store) OAuthClients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 }
 
 // DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and returns the fingerprint that they acted
-// under; ErrNotFound.
+// under, beside an error too where it is known; ErrNotFound.
 func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
 	var hash []byte
 	// Whatever the outcome: the next use of the client, and of any token, asks the file.
@@ -81,9 +81,9 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("delete OAuth client: %w", err)
+		err = fmt.Errorf("delete OAuth client: %w", err)
 	}
-	return fingerprintOf(hash), nil
+	return fingerprintOf(hash), err
 }
 
 // oauthSecret is what a client's secret is compared with.
