@@ -25,6 +25,7 @@ func (b *bench) seed(ctx context.Context, path string, chains, records int) (ten
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	go s.Run(context.WithoutCancel(ctx), store.RunOptions{}) // until Close
 	drafts := make([]chain.Draft, chains)
 	tenants = make([]tenant, chains)
 	err = each(ctx, chains, func(i int) error {
@@ -41,24 +42,19 @@ func (b *bench) seed(ctx context.Context, path string, chains, records int) (ten
 		return nil, err
 	}
 
-	log := chain.NewLog(s, nil)
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- log.Run(running) }()
 	// Chain by chain, so that a batch goes to few chains: each costs a head.
 	err = each(ctx, chains*records, func(i int) error {
-		_, err := log.Append(ctx, drafts[i/records])
+		_, err := s.Append(ctx, drafts[i/records])
 		return err
 	})
-	stop()
-	return tenants, errors.Join(err, <-ended)
+	return tenants, err
 }
 
 // draft is the record that attestRequest makes, as the server would hand it to the log.
 func draft(c *store.Company) (chain.Draft, error) {
 	payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, callerAgent, c.ID, callerAction, callerPayload)
 	canonical, err := jcs.Append(nil, payload, 128)
-	return chain.Draft{Chain: c.Chain, Key: c.Key, Payload: payload, Canonical: canonical}, err
+	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: canonical}, err
 }
 
 // each calls do for [0, n) from many goroutines, in order of their start, and returns the first error.

@@ -1,122 +1,215 @@
 package chain
 
 import (
-	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
+	"runtime/debug"
+	"slices"
 	"time"
 )
 
-const (
-	maxHeads = 4096 // cached heads, 1 KiB each at most
-	maxTries = 4    // of a batch whose heads turn out to be stale
-)
+const maxHeads = 4096 // cached heads, 1 KiB each at most
 
 // writer is what the goroutine of Log.Run owns. Heads are installed only after the commit that makes them true.
 type writer struct {
-	storage Storage
-	publish func([]Extension, bool)
-	heads   map[int64]Head // as committed by this process, or read since
-	foreign bool           // someone else has written the file since the last publish
+	storage  Storage
+	now      func() time.Time
+	publish  func([]Extension, bool)
+	heads    map[int64]signedHead // as committed by this process, or read since
+	external bool                 // someone else has written since the last publish
+}
+
+// signedHead is a head and the key that signs the record after it.
+type signedHead struct {
+	Head
+	key ed25519.PrivateKey
 }
 
 // group is the part of a batch that goes to one chain, in order of arrival.
 type group struct {
 	chain   int64
-	waiters []*waiter
-	from    Head
+	from    signedHead
+	cached  bool // from is remembered from an earlier batch
+	drafts  []*Draft
+	waiters []*waiter // whose changes have a draft here
 }
 
-// write makes a batch durable and answers all its waiters.
-func (w *writer) write(ctx context.Context, batch []*waiter) {
-	groups := groupByChain(batch)
-	for try := 1; ; try++ {
-		groups = w.readHeads(ctx, groups)
-		if len(groups) == 0 {
-			return
-		}
-		extensions := extend(groups, time.Now())
-		foreign, err := w.storage.Extend(ctx, extensions)
-		// This process is the only one that may write, so a head that moved is a foreign write too. It is remembered until
-		// publish can tell: the try that succeeds will no longer see it.
-		w.foreign = w.foreign || foreign || errors.Is(err, ErrStale)
+// write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
+func (w *writer) write(batch []*waiter) {
+	for len(batch) > 0 {
+		spoilers, err := w.transact(batch)
 		if err == nil {
-			w.commit(groups, extensions)
 			return
 		}
-		for i := range groups {
-			delete(w.heads, groups[i].chain)
+		for _, s := range spoilers {
+			s.fail(err)
 		}
-		if refused := (*ChainError)(nil); errors.As(err, &refused) {
-			if rest := without(groups, refused.Chain, err); len(rest) < len(groups) {
-				groups = rest
-				try-- // does not count: there is a group less
-				continue
-			}
-		}
-		if !errors.Is(err, ErrStale) || try == maxTries {
-			for i := range groups {
-				groups[i].fail(err)
-			}
+		if len(spoilers) == len(batch) {
 			return
+		}
+		batch = slices.DeleteFunc(batch, func(s *waiter) bool { return slices.Contains(spoilers, s) })
+	}
+}
+
+// transact makes a batch durable and answers it. On an error it answers nobody, and returns those whom the error concerns: for one that
+// ends the transaction everybody, also who has an error of his own, for a key may have been refused deletion as the last one only
+// for what another change of the lost transaction had done; nobody for one that goes away when all is done again.
+func (w *writer) transact(batch []*waiter) (spoilers []*waiter, err error) {
+	now := w.now()
+	tx, external, err := w.storage.Begin(now)
+	if external {
+		w.noteExternal()
+	}
+	if err != nil {
+		return batch, err
+	}
+	if spoilers, err := runRows(tx, batch); err != nil {
+		tx.Rollback()
+		return spoilers, err
+	}
+	groups := groupByChain(batch)
+	extensions, bad, err := w.extend(tx, groups, now)
+	switch {
+	case err == nil:
+	case tx.Err() != nil:
+		spoilers = batch
+	case errors.Is(err, ErrStale) && bad.cached: // an external write that Begin has not seen, for nobody else may write
+		w.noteExternal()
+	default:
+		spoilers = bad.waiters
+	}
+	if err != nil {
+		tx.Rollback()
+		return spoilers, err
+	}
+	if err := tx.Commit(); err != nil {
+		clear(w.heads)
+		return batch, err
+	}
+	w.commit(batch, groups, extensions)
+	return nil, nil
+}
+
+// noteExternal makes sure that nothing known of the chains outlives an external write, here and, by the next publish, elsewhere.
+func (w *writer) noteExternal() {
+	w.external = true
+	clear(w.heads)
+}
+
+// runRows runs what the changes of a batch do to rows. One change alone needs no savepoint: its error undoes the transaction.
+func runRows(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
+	for _, s := range batch {
+		if s.rows == nil {
+			continue
+		}
+		panicked := s.run(tx, len(batch) == 1)
+		switch {
+		case panicked:
+			return []*waiter{s}, s.err
+		case tx.Err() != nil: // to go on would be to commit the rest of the batch without what went before
+			return batch, tx.Err()
+		case s.err != nil && len(batch) == 1:
+			return batch, s.err
 		}
 	}
+	return nil, nil
+}
+
+// run runs the rows of a change. A panic is the caller's fault and must not end the log: it becomes the error of the change.
+func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.err, panicked = fmt.Errorf("chain: a write panicked: %v\n%s", p, debug.Stack()), true
+		}
+	}()
+	rows := func() (err error) {
+		s.drafts, err = s.rows()
+		return err
+	}
+	if alone {
+		s.err = rows()
+	} else {
+		s.err = tx.Savepoint(rows)
+	}
+	if s.err != nil {
+		s.drafts = nil
+	}
+	return false
+}
+
+// groupByChain lays the drafts of a batch out by chain.
+func groupByChain(batch []*waiter) []group {
+	var groups []group
+	places := make(map[int64]int)
+	for _, s := range batch {
+		for i := range s.drafts {
+			d := &s.drafts[i]
+			place, known := places[d.Chain]
+			if !known {
+				place = len(groups)
+				places[d.Chain] = place
+				groups = append(groups, group{chain: d.Chain})
+			}
+			g := &groups[place]
+			g.drafts = append(g.drafts, d)
+			if n := len(g.waiters); n == 0 || g.waiters[n-1] != s {
+				g.waiters = append(g.waiters, s)
+			}
+		}
+	}
+	return groups
+}
+
+// extend writes the records of all groups. An error names the group that it met; it concerns that one alone as long as tx.Err is nil.
+func (w *writer) extend(tx Transaction, groups []group, now time.Time) ([]Extension, *group, error) {
+	for i := range groups {
+		if err := w.readHead(tx, &groups[i]); err != nil {
+			return nil, &groups[i], fmt.Errorf("chain: head of chain %d: %w", groups[i].chain, err)
+		}
+	}
+	extensions := build(groups, now)
+	for i := range extensions {
+		if err := tx.Extend(&extensions[i]); err != nil {
+			return nil, &groups[i], fmt.Errorf("chain: extend chain %d: %w", groups[i].chain, err)
+		}
+	}
+	return extensions, nil, nil
+}
+
+// readHead gives a group the head to build on, which must fit itself.
+func (w *writer) readHead(tx Transaction, g *group) (err error) {
+	if g.from, g.cached = w.heads[g.chain]; g.cached {
+		return nil
+	}
+	if g.from.Head, g.from.key, err = tx.Head(g.chain); err == nil {
+		_, err = treeAt(g.from.Head)
+	}
+	return err
 }
 
 // commit installs, publishes and answers what is durable.
-func (w *writer) commit(groups []group, extensions []Extension) {
-	if w.foreign {
-		clear(w.heads)
-	}
-	for i := range extensions {
-		keep(w.heads, maxHeads, extensions[i].Chain, extensions[i].Head)
-	}
-	w.publish(extensions, w.foreign)
-	w.foreign = false
+func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension) {
 	for i := range groups {
-		for j, waiter := range groups[i].waiters {
-			waiter.record = extensions[i].Records[j]
-			close(waiter.done)
-		}
+		keep(w.heads, maxHeads, groups[i].chain, signedHead{extensions[i].Head, groups[i].from.key})
 	}
-}
-
-// readHeads gives each group the head to build on. A group whose head cannot be read, or does not fit itself, is answered and dropped.
-func (w *writer) readHeads(ctx context.Context, groups []group) []group {
-	readable := groups[:0]
-	for _, g := range groups {
-		head, cached := w.heads[g.chain]
-		if !cached {
-			var err error
-			if head, err = w.storage.Head(ctx, g.chain); err == nil {
-				_, err = treeAt(head)
-			}
-			if err != nil {
-				g.fail(fmt.Errorf("chain: head of chain %d: %w", g.chain, err))
-				continue
-			}
-			keep(w.heads, maxHeads, g.chain, head)
-		}
-		g.from = head
-		readable = append(readable, g)
+	if len(extensions) > 0 || w.external {
+		w.publish(extensions, w.external)
+		w.external = false
 	}
-	return readable
-}
-
-// without answers the group of a chain with err and returns the others.
-func without(groups []group, chain int64, err error) []group {
-	var rest []group
-	for _, g := range groups {
-		if g.chain == chain {
-			g.fail(err)
-			continue
-		}
-		rest = append(rest, g)
+	// Drafts and records of a chain stand in one order, so each group gives its next record to the next draft.
+	records := make(map[int64][]Record, len(extensions))
+	for i := range extensions {
+		records[extensions[i].Chain] = extensions[i].Records
 	}
-	return rest
+	for _, s := range batch {
+		for i := range s.drafts {
+			c := s.drafts[i].Chain
+			s.records = append(s.records, records[c][0])
+			records[c] = records[c][1:]
+		}
+		close(s.done)
+	}
 }
 
 // keep puts v into a map of at most limit chains; when it is full it forgets an arbitrary one.
@@ -128,81 +221,4 @@ func keep[V any](m map[int64]V, limit int, chain int64, v V) {
 		}
 	}
 	m[chain] = v
-}
-
-func (g *group) fail(err error) {
-	for _, waiter := range g.waiters {
-		waiter.fail(err)
-	}
-}
-
-func groupByChain(batch []*waiter) []group {
-	var groups []group
-	places := make(map[int64]int)
-	for _, waiter := range batch {
-		place, known := places[waiter.draft.Chain]
-		if !known {
-			place = len(groups)
-			places[waiter.draft.Chain] = place
-			groups = append(groups, group{chain: waiter.draft.Chain})
-		}
-		groups[place].waiters = append(groups[place].waiters, waiter)
-	}
-	return groups
-}
-
-// extend builds what a batch adds, on copies of the heads. Indices and times are given first, so that hashes and signatures,
-// nearly all of the work, can be made in parallel.
-func extend(groups []group, now time.Time) []Extension {
-	type job struct {
-		record *Record
-		draft  *Draft
-	}
-	var jobs []job
-	extensions := make([]Extension, len(groups))
-	timestamp := FormatTime(now)
-	for i, g := range groups {
-		records := make([]Record, len(g.waiters))
-		for j, waiter := range g.waiters {
-			d := &waiter.draft
-			records[j] = Record{
-				Index:      g.from.Length + int64(j),
-				Timestamp:  max(timestamp, g.from.Timestamp), // the clock may have been set back
-				Payload:    d.Payload,
-				Delegation: d.Delegation,
-			}
-			jobs = append(jobs, job{&records[j], d})
-		}
-		extensions[i] = Extension{Chain: g.chain, From: g.from, Records: records}
-	}
-	parallel(len(jobs), func(i int) { jobs[i].record.seal(jobs[i].draft.Canonical, jobs[i].draft.Key) })
-	for i := range extensions {
-		extensions[i].grow()
-	}
-	return extensions
-}
-
-// grow derives nodes and head from the records.
-func (e *Extension) grow() {
-	t := tree{e.From.Length, e.From.Frontier}.clone()
-	for i := range e.Records {
-		e.Nodes = t.append(e.Records[i].Hash, e.Nodes)
-	}
-	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp}
-}
-
-// parallel calls work for each of [0, n) and returns when all is done. A few pieces are not worth a second goroutine.
-func parallel(n int, work func(i int)) {
-	var next atomic.Int64
-	run := func() {
-		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-			work(int(i))
-		}
-	}
-	var helpers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n/2) - 1 {
-		helpers.Go(run)
-	}
-	run()
-	helpers.Wait()
 }

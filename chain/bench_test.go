@@ -24,7 +24,7 @@ func BenchmarkEd25519Verify(b *testing.B) {
 func BenchmarkLog(b *testing.B) {
 	for _, clients := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("%d clients", clients), func(b *testing.B) {
-			l := chain.NewLog(nowhere{}, nil)
+			l := chain.NewLog(nowhere{})
 			stop := run(b, l)
 			defer stop()
 			appendN(b, l, clients, b.N)
@@ -44,16 +44,16 @@ func BenchmarkLogBesideVerification(b *testing.B) {
 				background.Go(func() {
 					for ctx.Err() == nil { // a new monitor knows nothing
 						m := chain.NewMonitor(d, chain.NewVerifier(d, 2), func(context.Context, int64) (ed25519.PublicKey, error) { return public, nil })
-						once, told := context.WithCancel(ctx)
+						once, delivered := context.WithCancel(ctx)
 						m.Listen(true)
 						head, _, _ := d.Tip(ctx, 1)
 						m.Publish([]chain.Extension{{Chain: 1, From: chain.EmptyHead(), Head: head}}, false)
-						m.Run(once, func(chain.Event) { told() })
-						told()
+						m.Run(once, func(chain.Event) { delivered() })
+						delivered()
 					}
 				})
 			}
-			l := chain.NewLog(nowhere{200 * time.Microsecond}, nil)
+			l := chain.NewLog(nowhere{200 * time.Microsecond})
 			stop := run(b, l)
 			appendN(b, l, 64, b.N)
 			b.StopTimer()
@@ -82,13 +82,21 @@ func appendN(b *testing.B, l *chain.Log, clients, n int) {
 // nowhere is storage that forgets, after the time of a sync.
 type nowhere struct{ sync time.Duration }
 
-func (nowhere) Head(context.Context, int64) (chain.Head, error) { return chain.EmptyHead(), nil }
+func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, false, nil }
 
-func (n nowhere) Extend(context.Context, []chain.Extension) (bool, error) {
+func (nowhere) Head(int64) (chain.Head, ed25519.PrivateKey, error) {
+	return chain.EmptyHead(), key, nil
+}
+func (nowhere) Extend(*chain.Extension) error     { return nil }
+func (nowhere) Savepoint(rows func() error) error { return rows() }
+func (nowhere) Err() error                        { return nil }
+func (nowhere) Rollback()                         {}
+
+func (n nowhere) Commit() error {
 	if n.sync > 0 {
 		time.Sleep(n.sync)
 	}
-	return false, nil
+	return nil
 }
 
 // BenchmarkVerify reports the time a record.

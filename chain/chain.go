@@ -34,14 +34,13 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
+	"time"
 )
 
-// Draft is a record before the log has given it its index and time. Nobody may change its slices after Append was called,
-// even where Append has returned early.
+// Draft is a record before the log has given it its index, its time and its signature. Nobody may change its slices after it
+// was handed to a Log, even where Append has returned early.
 type Draft struct {
-	Chain      int64 // number of the chain: the company's row
-	Key        ed25519.PrivateKey
+	Chain      int64  // number of the chain: the company's row
 	Payload    []byte // what will be stored: a JSON object
 	Canonical  []byte // the RFC 8785 form of Payload
 	Delegation []byte // canonical DelegationInfo, or nil
@@ -76,35 +75,43 @@ type Extension struct {
 }
 
 var (
-	// ErrStale: the head on disk is not the one that an extension was built on. Nothing was written.
+	// ErrStale: the head on disk is not the one that an extension was built on.
 	ErrStale = errors.New("chain: head on disk has moved")
 
-	// ErrClosed: the log takes no more records.
+	// ErrClosed: the log takes nothing more. Nothing was written.
 	ErrClosed = errors.New("chain: log is closed")
+
+	// ErrUnknown: it cannot be said whether a write is on disk, now or after the next start. Who must know reads.
+	ErrUnknown = errors.New("outcome unknown")
 
 	// ErrMissing: a head, record or stored node that should be on disk is not there.
 	ErrMissing = errors.New("chain: missing on disk")
 )
 
-// ChainError says that one chain of a batch cannot be extended, for what is on disk of it alone. Nothing of the batch was written.
-type ChainError struct {
-	Chain int64
-	Err   error
+// Storage is where a Log keeps its chains, and whatever else is written in one transaction with them. Only the goroutine of
+// Log.Run calls it.
+type Storage interface {
+	// Begin starts a transaction on what was committed last; the one before it has ended. now is the time that its records will carry.
+	// external reports that someone outside this process has written since the last Begin; it counts beside an error too.
+	// An error says that nothing was begun.
+	Begin(now time.Time) (tx Transaction, external bool, err error)
 }
 
-func (e *ChainError) Error() string { return fmt.Sprintf("chain %d: %v", e.Chain, e.Err) }
-func (e *ChainError) Unwrap() error { return e.Err }
-
-// Storage is where a Log keeps its chains.
-type Storage interface {
-	// Head returns the head of a chain as last committed; store.ErrNotFound where there is no such chain.
-	Head(ctx context.Context, chain int64) (Head, error)
-	// Extend MUST write all extensions in one transaction and return only after it is durable, or write nothing.
-	// It MUST refuse with ErrStale when any head on disk differs from the extension's From.
-	// foreign reports that someone outside this process has written the file since the last call; it counts beside an error too.
-	// What is wrong with one chain alone MUST be a *ChainError, so that others need not suffer for it.
-	// After any other error the outcome is unknown: the caller reads heads again before it goes on.
-	Extend(ctx context.Context, batch []Extension) (foreign bool, err error)
+// Transaction is what one batch writes. Commit or Rollback ends it.
+type Transaction interface {
+	// Head returns the head of a chain as the transaction sees it, and the key that signs the chain's next record.
+	Head(chain int64) (Head, ed25519.PrivateKey, error)
+	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From.
+	Extend(e *Extension) error
+	// Savepoint calls rows. When that returns an error, what it wrote is undone and the error returned.
+	Savepoint(rows func() error) error
+	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Head or Extend
+	// concerns that chain alone.
+	Err() error
+	// Commit MUST return nil only after everything is durable, and MUST fail where Err does. An error says that nothing was written, now
+	// or after the next start, unless it wraps ErrUnknown.
+	Commit() error
+	Rollback()
 }
 
 // Reader reads chains from disk.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"time"
 
 	"attestd/chain"
 )
@@ -21,16 +22,27 @@ var (
 
 	errNotFound = errors.New("no such chain")
 	errDisk     = errors.New("disk failed")
+	errLost     = errors.New("transaction is lost") // what a fault wraps to end a transaction
 )
 
 // disk is a chain.Storage and chain.Reader in memory. A test may change all of it, as an intruder could change a file.
 type disk struct {
-	mu      sync.Mutex
-	chains  map[int64]*stored
-	foreign bool                                 // someone else has written since the last Extend
-	fault   func(step string, chain int64) error // before each step; "committed" comes after the commit
-	steps   map[string]int                       // how often each was made
-	batches []int                                // sizes of the committed batches
+	mu       sync.Mutex
+	chains   map[int64]*stored
+	table    []string                             // the rows beside the chains
+	external bool                                 // someone else has written since the last Begin
+	fault    func(step string, chain int64) error // before each step; "committed" comes after the commit
+	steps    map[string]int                       // how often each was made
+	batches  []int                                // sizes of the committed batches
+	tx       *transaction                         // the one that is open
+}
+
+// transaction is a chain.Transaction: what will be on disk when it commits.
+type transaction struct {
+	d          *disk
+	extensions []chain.Extension
+	table      []string
+	lost       error
 }
 
 // stored is one chain on disk: rows by index, as a table would hold them.
@@ -73,7 +85,7 @@ func (d *disk) tamper(c int64, change func(*stored)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	change(d.chains[c])
-	d.foreign = true
+	d.external = true
 }
 
 // clone returns an independent copy, without faults.
@@ -94,46 +106,83 @@ func (d *disk) find(c int64) (*stored, error) {
 	return nil, errNotFound
 }
 
-func (d *disk) Head(_ context.Context, c int64) (chain.Head, error) {
-	if err := d.step("head", c); err != nil {
-		return chain.Head{}, err
-	}
+func (d *disk) Begin(time.Time) (chain.Transaction, bool, error) {
+	err := d.step("begin", 0)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s, err := d.find(c)
+	external := d.external
+	d.external = false
 	if err != nil {
-		return chain.Head{}, err
+		return nil, external, err
+	}
+	if d.tx != nil {
+		panic("two transactions at once")
+	}
+	d.tx = &transaction{d: d, table: slices.Clone(d.table)}
+	return d.tx, external, nil
+}
+
+// put is a row that a change writes.
+func (d *disk) put(row string) { d.tx.table = append(d.tx.table, row) }
+
+// failed notes an error that ends the transaction.
+func (tx *transaction) failed(err error) error {
+	if errors.Is(err, errLost) {
+		tx.lost = err
+	}
+	return err
+}
+
+func (tx *transaction) Err() error { return tx.lost }
+
+func (tx *transaction) Head(c int64) (chain.Head, ed25519.PrivateKey, error) {
+	if err := tx.d.step("head", c); err != nil {
+		return chain.Head{}, nil, tx.failed(err)
+	}
+	tx.d.mu.Lock()
+	defer tx.d.mu.Unlock()
+	s, err := tx.d.find(c)
+	if err != nil {
+		return chain.Head{}, nil, err
 	}
 	if s.gone {
-		return chain.Head{}, fmt.Errorf("head: %w", chain.ErrMissing)
+		return chain.Head{}, nil, fmt.Errorf("head: %w", chain.ErrMissing)
 	}
-	return s.head, nil
+	return s.head, key, nil
 }
 
-func (d *disk) Extend(_ context.Context, batch []chain.Extension) (bool, error) {
-	if err := d.step("extend", batch[0].Chain); err != nil {
-		return false, err
+func (tx *transaction) Extend(e *chain.Extension) error {
+	if err := tx.d.step("extend", e.Chain); err != nil {
+		return tx.failed(err)
 	}
-	foreign, err := d.commit(batch)
+	tx.d.mu.Lock()
+	defer tx.d.mu.Unlock()
+	if !sameHead(tx.d.chains[e.Chain].head, e.From) {
+		return chain.ErrStale
+	}
+	tx.extensions = append(tx.extensions, *e)
+	return nil
+}
+
+func (tx *transaction) Savepoint(rows func() error) error {
+	before := len(tx.table)
+	tx.d.step("savepoint", 0)
+	err := rows()
 	if err != nil {
-		return foreign, err
+		tx.table = tx.table[:before]
 	}
-	return foreign, d.step("committed", batch[0].Chain)
+	return err
 }
 
-func (d *disk) commit(batch []chain.Extension) (bool, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	foreign := d.foreign
-	d.foreign = false
-	for _, e := range batch {
-		if !sameHead(d.chains[e.Chain].head, e.From) {
-			return foreign, fmt.Errorf("chain %d: %w", e.Chain, chain.ErrStale)
-		}
+func (tx *transaction) Commit() error {
+	defer tx.Rollback()
+	if err := tx.d.step("commit", 0); err != nil {
+		return err
 	}
+	tx.d.mu.Lock()
 	size := 0
-	for _, e := range batch {
-		s := d.chains[e.Chain]
+	for _, e := range tx.extensions {
+		s := tx.d.chains[e.Chain]
 		s.head = e.Head
 		s.rows = append(s.rows, e.Records...)
 		for _, n := range e.Nodes {
@@ -141,8 +190,16 @@ func (d *disk) commit(batch []chain.Extension) (bool, error) {
 		}
 		size += len(e.Records)
 	}
-	d.batches = append(d.batches, size)
-	return foreign, nil
+	tx.d.table = tx.table
+	tx.d.batches = append(tx.d.batches, size)
+	tx.d.mu.Unlock()
+	return tx.d.step("committed", 0)
+}
+
+func (tx *transaction) Rollback() {
+	tx.d.mu.Lock()
+	defer tx.d.mu.Unlock()
+	tx.d.tx = nil
 }
 
 func sameHead(a, b chain.Head) bool {

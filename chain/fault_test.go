@@ -11,47 +11,52 @@ import (
 )
 
 // Each step of the storage fails twice in a row: without effect, and after its effect. Whatever happens, what was acknowledged is there,
-// once and in its place, and the chains verify — in this log, and in one that starts afresh.
+// once and in its place, and the chains verify — in this log, and in one that starts afresh. Whether the caller is told that nothing
+// was written, or that it is unknown, is true (row 4).
 func TestEveryStepFailsTwice(t *testing.T) {
 	t.Parallel()
+	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
 	for _, c := range []struct {
-		step      string // "head" reads, "extend" fails before the commit, "committed" after it
+		step      string // "commit" fails before the commit, "committed" after it
 		err       error
 		persisted bool // the records of a failed append are on disk
-		survives  bool // the failure is mended without the caller seeing it
 	}{
+		{step: "begin", err: errDisk},
 		{step: "head", err: errDisk},
+		{step: "head", err: errLost},
 		{step: "extend", err: errDisk},
-		{step: "committed", err: errDisk, persisted: true},
-		{step: "extend", err: fmt.Errorf("begin: %w", chain.ErrStale), survives: true},
+		{step: "extend", err: errLost},
+		{step: "commit", err: errDisk},
+		{step: "commit", err: unknown},
+		{step: "committed", err: unknown, persisted: true},
 	} {
 		for at := range 6 {
 			t.Run(fmt.Sprintf("%s %v at append %d", c.step, c.err, at), func(t *testing.T) {
 				t.Parallel()
 				d := newDisk(1, 2)
 				var published []chain.Record
-				l := chain.NewLog(d, func(batch []chain.Extension, _ bool) {
+				l := chain.NewLog(d)
+				stop := runWith(t, l, func(batch []chain.Extension, _ bool) {
 					for _, e := range batch {
 						if e.Chain == 1 {
 							published = append(published, e.Records...)
 						}
 					}
 				})
-				stop := run(t, l)
 				acknowledged := map[int64]chain.Hash{}
 				failed := 0
 				for i := range 12 {
 					if i == at {
 						if c.step == "head" {
-							d.tamper(1, func(*stored) {}) // a foreign write drops the cached head of chain 1
+							d.tamper(1, func(*stored) {}) // an external write drops the cached head of chain 1
 							l.Append(t.Context(), draft(2, i))
 						}
-						d.setFault(failTwice(c.step, c.err))
+						d.setFault(fail(2, c.step, c.err))
 					}
 					r, err := l.Append(t.Context(), draft(1, i))
 					if err != nil {
 						failed++
-						if !errors.Is(err, c.err) {
+						if !errors.Is(err, c.err) || errors.Is(err, chain.ErrUnknown) != (c.err == unknown) {
 							t.Errorf("append %d: %v", i, err)
 						}
 						continue
@@ -62,13 +67,8 @@ func TestEveryStepFailsTwice(t *testing.T) {
 					acknowledged[r.Index] = r.Hash
 				}
 				stop()
-
-				want := 2
-				if c.survives {
-					want = 0
-				}
-				if failed != want {
-					t.Errorf("%d appends failed, want %d", failed, want)
+				if failed != 2 {
+					t.Errorf("%d appends failed, want 2", failed)
 				}
 				onDisk := 12 - failed
 				if c.persisted {
@@ -95,72 +95,77 @@ func TestEveryStepFailsTwice(t *testing.T) {
 	}
 }
 
-func failTwice(step string, err error) func(string, int64) error {
-	left := 2
+// fail makes a step fail so many times.
+func fail(times int, step string, err error) func(string, int64) error {
 	return func(s string, _ int64) error {
-		if s != step || left == 0 {
+		if s != step || times == 0 {
 			return nil
 		}
-		left--
+		times--
 		return err
 	}
 }
 
-// A head that never stops moving ends in an error, not in a loop.
-func TestStaleForEver(t *testing.T) {
+// A remembered head that has moved is read again, once: one that was read a moment ago and has moved fails its chain alone.
+func TestStaleHead(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
-	d.fault = func(step string, _ int64) error {
-		if step == "extend" {
-			return chain.ErrStale
-		}
-		return nil
-	}
-	l := chain.NewLog(d, nil)
-	stop := run(t, l)
+	var external []bool
+	l := chain.NewLog(d)
+	stop := runWith(t, l, func(_ []chain.Extension, e bool) { external = append(external, e) })
+	appendAll(t, l, 1, 0, 1)
+	d.setFault(fail(1, "extend", chain.ErrStale))
+	appendAll(t, l, 1, 1, 2)
+	d.setFault(fail(1<<20, "extend", chain.ErrStale))
 	if _, err := l.Append(t.Context(), draft(1, 0)); !errors.Is(err, chain.ErrStale) {
-		t.Errorf("append: %v", err)
+		t.Errorf("append to a head that never stops moving: %v", err)
 	}
 	d.setFault(nil)
-	if r, err := l.Append(t.Context(), draft(1, 1)); err != nil || r.Index != 0 {
+	if r, err := l.Append(t.Context(), draft(1, 1)); err != nil || r.Index != 2 {
 		t.Errorf("append after it stopped: index %d, %v", r.Index, err)
 	}
 	stop()
+	if !slices.Equal(external, []bool{false, true, true}) {
+		t.Errorf("published as external writes: %v", external)
+	}
 }
 
 // What is wrong with one chain on disk is no reason to refuse the records of others that wait beside it.
 func TestBadChainFailsAlone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := newDisk(1, 2)
-		syncing := make(chan struct{})
-		tries := 0
-		d.setFault(func(step string, _ int64) error {
-			if step != "extend" {
-				return nil
-			}
-			<-syncing
-			if tries++; tries == 2 { // the batch that holds both chains
-				return &chain.ChainError{Chain: 1, Err: errDisk}
-			}
-			return nil
+	for _, step := range []string{"head", "extend"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk(1, 2, 3)
+				syncing := make(chan struct{})
+				d.setFault(func(s string, c int64) error {
+					if s == "commit" {
+						<-syncing
+					}
+					if s == step && c == 1 {
+						return errDisk
+					}
+					return nil
+				})
+				l := chain.NewLog(d)
+				stop := run(t, l)
+				appendLater(l, draft(2, 0)) // stuck in its sync while the others gather
+				bad, good, alsoBad := appendLater(l, draft(1, 1)), appendLater(l, draft(2, 2)), appendLater(l, draft(1, 3))
+				close(syncing)
+				for _, answer := range []func() (chain.Record, error){bad, alsoBad} {
+					if _, err := answer(); !errors.Is(err, errDisk) {
+						t.Errorf("the bad chain: %v", err)
+					}
+				}
+				if r, err := good(); err != nil || r.Index != 1 {
+					t.Errorf("the chain beside it: index %d, %v", r.Index, err)
+				}
+				stop()
+				if !slices.Equal(d.batches, []int{1, 1}) {
+					t.Errorf("batches of %v records, want 1 and 1", d.batches)
+				}
+			})
 		})
-		l := chain.NewLog(d, nil)
-		stop := run(t, l)
-		appendLater(l, draft(2, 0)) // stuck in its sync while the others gather
-		bad, good, alsoBad := appendLater(l, draft(1, 1)), appendLater(l, draft(2, 2)), appendLater(l, draft(1, 3))
-		close(syncing)
-		for _, answer := range []func() (chain.Record, error){bad, alsoBad} {
-			if _, err := answer(); !errors.Is(err, errDisk) {
-				t.Errorf("the bad chain: %v", err)
-			}
-		}
-		if r, err := good(); err != nil || r.Index != 1 {
-			t.Errorf("the chain beside it: index %d, %v", r.Index, err)
-		}
-		stop()
-		if !slices.Equal(d.batches, []int{1, 1}) {
-			t.Errorf("batches of %v records, want 1 and 1", d.batches)
-		}
-	})
+	}
 }

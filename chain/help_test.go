@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"testing"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
@@ -19,7 +20,7 @@ func draft(c int64, i int) chain.Draft {
 	if err != nil {
 		panic(err)
 	}
-	d := chain.Draft{Chain: c, Key: key, Payload: payload, Canonical: canonical}
+	d := chain.Draft{Chain: c, Payload: payload, Canonical: canonical}
 	if i%3 == 0 {
 		d.Delegation = fmt.Appendf(nil, `{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"%d"}`, i)
 	}
@@ -88,11 +89,16 @@ func rebuild(s *stored) {
 
 func sha256Sum(s string) chain.Hash { return sha256.Sum256([]byte(s)) }
 
-// run starts a log and returns the function that ends it and waits for it.
+// run starts a log that nobody listens to and returns the function that ends it and waits for it.
 func run(t testing.TB, l *chain.Log) (stop func()) {
+	return runWith(t, l, func([]chain.Extension, bool) {})
+}
+
+// runWith starts a log that publishes.
+func runWith(t testing.TB, l *chain.Log, publish func(batch []chain.Extension, external bool)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
+	go func() { ended <- l.Run(ctx, time.Now, publish) }()
 	return func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -104,7 +110,7 @@ func run(t testing.TB, l *chain.Log) (stop func()) {
 // grow appends records [from, to) of draft to a chain through a log of its own.
 func grow(t testing.TB, d *disk, c int64, from, to int) {
 	t.Helper()
-	l := chain.NewLog(d, nil)
+	l := chain.NewLog(d)
 	stop := run(t, l)
 	defer stop()
 	appendAll(t, l, c, from, to)

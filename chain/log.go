@@ -2,33 +2,38 @@ package chain
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
+	"time"
 )
 
 const (
-	maxBatch      = 1024     // records in one transaction
+	maxBatch      = 1024     // changes in one transaction
 	maxBatchBytes = 16 << 20 // payload in one transaction, but for its last record
 )
 
-// Log is the single writer of all chains. Append puts a record into a queue; Run takes all that waits, makes it durable in one
-// transaction, and answers. While one batch syncs the next one forms, so the batches are as large as the load asks for,
-// and a lone record waits for nobody.
+// Log is the single writer: of all chains, and of every row that stands beside them. Append and Write put a change into its queue; Run
+// takes all that waits, makes it durable in one transaction, and answers. While one batch syncs the next one forms, so the batches
+// are as large as the load asks for, and a lone change waits for nobody.
 type Log struct {
 	storage Storage
-	publish func(batch []Extension, foreign bool)
-	wake    chan struct{} // holds a token when something may wait
+	wake    chan struct{} // holds a token when there may be something to do
+	ended   chan struct{} // closed when Run has returned
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival
+	running bool      // Run was called
 	closed  bool      // nothing is added to waiting any more
 }
 
-// waiter is one call of Append. Run writes record and err, then closes done.
+// waiter is one call of Append or Write. Run writes records and err, then closes done.
 type waiter struct {
-	draft  Draft
-	record Record
-	err    error
-	done   chan struct{}
+	rows    func() ([]Draft, error) // nil for Append
+	drafts  []Draft
+	records []Record
+	err     error
+	done    chan struct{}
 }
 
 func (w *waiter) fail(err error) {
@@ -36,31 +41,54 @@ func (w *waiter) fail(err error) {
 	close(w.done)
 }
 
-// NewLog returns a log whose heads live in s. publish, if not nil, is called by Run after each commit and before the waiters are
-// answered, in commit order; it must not block. foreign is what Storage.Extend said, since the last call of publish.
-func NewLog(s Storage, publish func(batch []Extension, foreign bool)) *Log {
-	if publish == nil {
-		publish = func([]Extension, bool) {}
-	}
-	return &Log{storage: s, publish: publish, wake: make(chan struct{}, 1)}
+// NewLog returns a log whose chains live in s. Nothing is written before Run.
+func NewLog(s Storage) *Log {
+	return &Log{storage: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Append returns the record once it is durable. When ctx ends first the outcome is unknown and ctx.Err() is returned; so it is
-// after an error of Storage.Extend other than ErrStale. ErrClosed when Run is ending: nothing was written.
+// Append returns the record once it is durable. An error says that nothing was written, unless it wraps ErrUnknown; ctx.Err() when
+// ctx ended in time, ErrUnknown and ctx.Err() when the record was on its way by then, ErrClosed when the log has ended.
 func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
-	if err := ctx.Err(); err != nil {
+	w := &waiter{drafts: []Draft{d}, done: make(chan struct{})}
+	if err := l.do(ctx, w); err != nil {
 		return Record{}, err
 	}
-	w := &waiter{draft: d, done: make(chan struct{})}
+	return w.records[0], nil
+}
+
+// Write makes a change of rows durable, and returns with it the records of the drafts that rows asks for: all or nothing. Errors
+// are those of Append, and an error of rows, which undoes what rows did and nothing else.
+//
+// Run calls rows, inside a transaction that holds the rows of all that came before but not yet the records of its own batch. It
+// is called again when that transaction had to be given up for another's sake, so it sets what it returns and never adds to it.
+// It has not been called, or has returned, when Write returns.
+func (l *Log) Write(ctx context.Context, rows func() ([]Draft, error)) ([]Record, error) {
+	w := &waiter{rows: rows, done: make(chan struct{})}
+	err := l.do(ctx, w)
+	return w.records, err
+}
+
+// do queues w and waits for its answer, or for the end of ctx while it can still be withdrawn.
+func (l *Log) do(ctx context.Context, w *waiter) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if !l.enqueue(w) {
-		return Record{}, ErrClosed
+		return ErrClosed
 	}
 	select {
 	case <-w.done:
-		return w.record, w.err
+		return w.err
 	case <-ctx.Done():
-		return Record{}, ctx.Err()
 	}
+	if l.withdraw(w) {
+		return ctx.Err()
+	}
+	if w.rows == nil { // nothing of the caller's is at work
+		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
+	}
+	<-w.done
+	return w.err
 }
 
 func (l *Log) enqueue(w *waiter) bool {
@@ -70,11 +98,26 @@ func (l *Log) enqueue(w *waiter) bool {
 		return false
 	}
 	l.waiting = append(l.waiting, w)
+	l.ring()
+	return true
+}
+
+func (l *Log) ring() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return true
+}
+
+// withdraw takes w out of the queue. It reports false when a batch has taken it.
+func (l *Log) withdraw(w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, w)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	return i >= 0
 }
 
 // take returns what waits, in order of arrival, up to the size of one transaction.
@@ -83,7 +126,9 @@ func (l *Log) take() []*waiter {
 	defer l.mu.Unlock()
 	n, size := 0, 0
 	for n < len(l.waiting) && n < maxBatch && size < maxBatchBytes {
-		size += len(l.waiting[n].draft.Payload)
+		for i := range l.waiting[n].drafts {
+			size += len(l.waiting[n].drafts[i].Payload)
+		}
 		n++
 	}
 	batch := l.waiting[:n:n]
@@ -91,23 +136,23 @@ func (l *Log) take() []*waiter {
 	return batch
 }
 
-func (l *Log) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-}
-
-// Run owns all heads. It returns nil after ctx is done and all that waited is answered; from then on Append gives ErrClosed.
-// Call it once. The storage is called with a context that never ends: half a commit helps nobody.
-func (l *Log) Run(ctx context.Context) error {
-	w := &writer{storage: l.storage, publish: l.publish, heads: make(map[int64]Head)}
+// Run owns the storage and all heads until ctx is done or Close was called; then it answers all that waits and returns nil. Call it once.
+//
+// now is the clock of the records. publish is called after each commit and before its waiters are answered, in commit order, and
+// must not block; external says that someone outside this process has written since the last call of publish.
+func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch []Extension, external bool)) error {
+	if !l.begin() {
+		return nil
+	}
+	defer close(l.ended)
+	w := &writer{storage: l.storage, now: now, publish: publish, heads: make(map[int64]signedHead)}
 	for {
-		ending := ctx.Err() != nil
-		if ending {
-			l.close() // before the last look into the queue
+		if ctx.Err() != nil {
+			l.refuse()
 		}
+		ending := l.isClosed() // before the last look into the queue
 		if batch := l.take(); len(batch) > 0 {
-			w.write(context.WithoutCancel(ctx), batch)
+			w.write(batch)
 			continue
 		}
 		if ending {
@@ -118,4 +163,40 @@ func (l *Log) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// begin reports whether the log is still open when Run starts.
+func (l *Log) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = !l.closed
+	return l.running
+}
+
+// Close ends the log and returns when Run has: what waits is written before, or refused with ErrClosed where nobody runs the log.
+func (l *Log) Close() {
+	if l.refuse() {
+		<-l.ended
+		return
+	}
+	for batch := l.take(); len(batch) > 0; batch = l.take() {
+		for _, w := range batch {
+			w.fail(ErrClosed)
+		}
+	}
+}
+
+// refuse lets nothing more into the queue and reports whether Run was called.
+func (l *Log) refuse() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.ring()
+	return l.running
+}
+
+func (l *Log) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }

@@ -35,12 +35,12 @@ func TestGroupCommit(t *testing.T) {
 		d := newDisk(1, 2)
 		syncing := make(chan struct{})
 		d.setFault(func(step string, _ int64) error {
-			if step == "extend" {
+			if step == "commit" {
 				<-syncing
 			}
 			return nil
 		})
-		l := chain.NewLog(d, nil)
+		l := chain.NewLog(d)
 		stop := run(t, l)
 
 		answers := []func() (chain.Record, error){appendLater(l, draft(1, 0))} // the first batch, stuck in its sync
@@ -84,7 +84,7 @@ func TestBatchIsBounded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := newDisk(1)
-				l := chain.NewLog(d, nil)
+				l := chain.NewLog(d)
 				big := draft(1, 0)
 				big.Payload = make([]byte, c.payload) // nobody parses it here
 				for range c.drafts {
@@ -105,7 +105,7 @@ func TestTimestampsNeverGoBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)
-		l := chain.NewLog(d, nil)
+		l := chain.NewLog(d)
 		stop := run(t, l)
 		first, _ := l.Append(t.Context(), draft(1, 0))
 		time.Sleep(time.Minute)
@@ -117,7 +117,7 @@ func TestTimestampsNeverGoBack(t *testing.T) {
 			s.head.Timestamp, s.rows[1].Timestamp = future, future
 			reseal(&s.rows[1], key)
 		})
-		l = chain.NewLog(d, nil)
+		l = chain.NewLog(d)
 		stop = run(t, l)
 		third, _ := l.Append(t.Context(), draft(1, 2))
 		time.Sleep(2 * time.Hour)
@@ -142,15 +142,15 @@ func TestRunEndsWithEverybodyAnswered(t *testing.T) {
 		d := newDisk(1)
 		syncing := make(chan struct{})
 		d.setFault(func(step string, _ int64) error {
-			if step == "extend" {
+			if step == "commit" {
 				<-syncing
 			}
 			return nil
 		})
-		l := chain.NewLog(d, nil)
+		l := chain.NewLog(d)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- l.Run(ctx) }()
+		go func() { ended <- l.Run(ctx, time.Now, func([]chain.Extension, bool) {}) }()
 		var answers []func() (chain.Record, error)
 		for i := range 5 {
 			answers = append(answers, appendLater(l, draft(1, i)))
@@ -177,7 +177,7 @@ func TestCloseRace(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		d := newDisk(1)
-		l := chain.NewLog(d, nil)
+		l := chain.NewLog(d)
 		stop := run(t, l)
 		var mu sync.Mutex
 		durable := 0
@@ -209,22 +209,75 @@ func TestCloseRace(t *testing.T) {
 	}
 }
 
+// An append gives up with its context. While it waits it is withdrawn and changes nothing; once a batch has taken it nobody can say.
 func TestAppendGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)
-		l := chain.NewLog(d, nil) // nobody runs it
+		syncing := make(chan struct{})
+		d.setFault(func(step string, _ int64) error {
+			if step == "commit" {
+				<-syncing
+			}
+			return nil
+		})
+		l := chain.NewLog(d)
+		stop := run(t, l)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := l.Append(ctx, draft(1, 0)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("append: %v", err)
+		errs := make(chan error, 2)
+		for i := range 2 { // the first is taken, the second waits for its end
+			go func() {
+				_, err := l.Append(ctx, draft(1, i))
+				errs <- err
+			}()
+			synctest.Wait()
 		}
-		if _, err := l.Append(ctx, draft(1, 1)); !errors.Is(err, context.DeadlineExceeded) {
+		first, second := <-errs, <-errs
+		if errors.Is(first, chain.ErrUnknown) {
+			first, second = second, first
+		}
+		if first != context.DeadlineExceeded {
+			t.Errorf("the append that waited: %v", first)
+		}
+		if !errors.Is(second, chain.ErrUnknown) || !errors.Is(second, context.DeadlineExceeded) {
+			t.Errorf("the append that was on its way: %v", second)
+		}
+		if _, err := l.Append(ctx, draft(1, 2)); err != context.DeadlineExceeded {
 			t.Errorf("append with a dead context: %v", err)
+		}
+		close(syncing)
+		stop()
+		if rows := d.chains[1].rows; len(rows) != 1 || string(rows[0].Payload) != string(draft(1, 0).Payload) {
+			t.Errorf("%d records: only the call that a batch had taken may have an effect", len(rows))
+		}
+	})
+}
+
+// Close ends the log as the end of Run's context does, and waits for it; where nobody runs the log nobody waits for ever.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		l := chain.NewLog(d)
+		stop := run(t, l)
+		appendAll(t, l, 1, 0, 1)
+		l.Close()
+		l.Close()
+		if _, err := l.Append(t.Context(), draft(1, 1)); err != chain.ErrClosed {
+			t.Errorf("append after Close: %v", err)
+		}
+		stop()
+
+		l = chain.NewLog(d)
+		answer := appendLater(l, draft(1, 1))
+		l.Close()
+		if _, err := answer(); err != chain.ErrClosed {
+			t.Errorf("append to a log that nobody ran: %v", err)
 		}
 		run(t, l)()
 		if n := len(d.chains[1].rows); n != 1 {
-			t.Errorf("%d records: only the call that got into the queue may have an effect", n)
+			t.Errorf("%d records", n)
 		}
 	})
 }
@@ -257,7 +310,7 @@ func TestUnreadableHead(t *testing.T) {
 				d := newDisk(1, 2, 3)
 				grow(t, d, 2, 0, 7)
 				c.prepare(d)
-				l := chain.NewLog(d, nil)
+				l := chain.NewLog(d)
 				var answers []func() (chain.Record, error)
 				for i := range 6 {
 					answers = append(answers, appendLater(l, draft(int64(1+i%3), i)))
@@ -284,7 +337,8 @@ func TestPublish(t *testing.T) {
 	d := newDisk(1, 2)
 	var mu sync.Mutex
 	published := map[int64][]chain.Record{}
-	l := chain.NewLog(d, func(batch []chain.Extension, foreign bool) {
+	l := chain.NewLog(d)
+	stop := runWith(t, l, func(batch []chain.Extension, external bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, e := range batch {
@@ -293,11 +347,10 @@ func TestPublish(t *testing.T) {
 			}
 			published[e.Chain] = append(published[e.Chain], e.Records...)
 		}
-		if foreign {
-			t.Error("a foreign write that was none")
+		if external {
+			t.Error("an external write that was none")
 		}
 	})
-	stop := run(t, l)
 	defer stop()
 	var all sync.WaitGroup
 	for g := range 8 {
@@ -321,14 +374,14 @@ func TestPublish(t *testing.T) {
 }
 
 // Someone else writes the file: the log goes on from what is there, and says so exactly once.
-func TestForeignWrite(t *testing.T) {
+func TestExternalWrite(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
-	var told []string
-	l := chain.NewLog(d, func(batch []chain.Extension, foreign bool) {
-		told = append(told, fmt.Sprintf("%d+%d %v", batch[0].From.Length, len(batch[0].Records), foreign))
+	var published []string
+	l := chain.NewLog(d)
+	stop := runWith(t, l, func(batch []chain.Extension, external bool) {
+		published = append(published, fmt.Sprintf("%d+%d %v", batch[0].From.Length, len(batch[0].Records), external))
 	})
-	stop := run(t, l)
 	appendAll(t, l, 1, 0, 3)
 	appendAll(t, l, 2, 0, 1)
 
@@ -338,12 +391,12 @@ func TestForeignWrite(t *testing.T) {
 	heads := d.steps["head"]
 	appendAll(t, l, 2, 1, 2)
 	if d.steps["head"] != heads+1 {
-		t.Error("the cached head of another chain outlived the foreign write")
+		t.Error("the cached head of another chain outlived the external write")
 	}
 	stop()
 	want := []string{"0+1 false", "1+1 false", "2+1 false", "0+1 false", "5+1 true", "6+1 false", "1+1 false"}
-	if !slices.Equal(told, want) {
-		t.Errorf("published %q, want %q", told, want)
+	if !slices.Equal(published, want) {
+		t.Errorf("published %q, want %q", published, want)
 	}
 	if v := verify(t, d, 1); !v.Valid || v.Length != 7 {
 		t.Errorf("chain 1: %+v", v)
@@ -358,7 +411,7 @@ func TestManyChains(t *testing.T) {
 	for c := range int64(chains) {
 		d.chains[c] = newDisk(c).chains[c]
 	}
-	l := chain.NewLog(d, nil)
+	l := chain.NewLog(d)
 	stop := run(t, l)
 	for range 2 {
 		var all sync.WaitGroup

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	maxWatched = 4096        // chains with nothing to tell of which a state is kept, 1 KiB each at most
-	maxHeld    = 16 << 20    // bytes of committed records kept in memory until they are told
-	toldAtOnce = 256         // records read back from disk before other chains have their turn
-	retryAfter = time.Second // when a chain could not be read
+	maxWatched    = 4096        // chains with nothing to deliver of which a state is kept, 1 KiB each at most
+	maxHeld       = 16 << 20    // bytes of committed records kept in memory until they are delivered
+	deliverAtOnce = 256         // records read back from disk before other chains have their turn
+	retryAfter    = time.Second // when a chain could not be read
 )
 
 // Event is one message of the stream: a committed record and what is known of its whole chain after it.
@@ -22,11 +22,11 @@ type Event struct {
 }
 
 // Monitor says of each committed record whether its whole chain verifies. It holds a running tree for each chain that it has
-// verified, and verifies from disk the chains it does not know: after a start, and after a foreign write.
+// verified, and verifies from disk the chains it does not know: after a start, and after an external write.
 //
-// Publish only notes, for each chain, that the records [from, to) are to be told. A chain with something to tell is in the hands of
-// exactly one of two goroutines, so its events stay in order: the teller, while its state is known, or the checker, which
-// finds the state out from disk. The teller takes the records from memory where they are held there, and from disk where not
+// Publish only notes, for each chain, that the records [from, to) are to be delivered. A chain with something to deliver is in the hands of
+// exactly one of two goroutines, so its events stay in order: the deliverer, while its state is known, or the checker, which
+// finds the state out from disk. The deliverer takes the records from memory where they are held there, and from disk where not
 // (they came before the state was known, or too fast): nothing is lost when memory is short.
 type Monitor struct {
 	reader   Reader
@@ -35,10 +35,10 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	listening bool
-	epoch     int64 // grows with each foreign write: a state found in an earlier epoch is no longer known
+	epoch     int64 // grows with each external write: a state found in an earlier epoch is no longer known
 	watched   map[int64]*watch
 	held      int // bytes in watch.held of all chains
-	teller    queue
+	deliverer queue
 	checker   queue
 }
 
@@ -49,7 +49,7 @@ type watch struct {
 	bad   *Verdict // the state: not valid,
 	tree  tree     // or valid, and this the tree of the records before from
 
-	from, to int64    // records that are committed and not yet told
+	from, to int64    // records that are committed and not yet delivered
 	held     []Record // those of them in memory: the first ones, without a gap
 	busy     bool     // in a queue, or in the hands of its goroutine
 }
@@ -72,18 +72,18 @@ func (q *queue) push(w *watch) {
 func NewMonitor(r Reader, v *Verifier, key func(ctx context.Context, chain int64) (ed25519.PublicKey, error)) *Monitor {
 	return &Monitor{
 		reader: r, verifier: v, key: key,
-		epoch:   1,
-		watched: make(map[int64]*watch),
-		teller:  queue{bell: make(chan struct{}, 1)},
-		checker: queue{bell: make(chan struct{}, 1)},
+		epoch:     1,
+		watched:   make(map[int64]*watch),
+		deliverer: queue{bell: make(chan struct{}, 1)},
+		checker:   queue{bell: make(chan struct{}, 1)},
 	}
 }
 
-// Publish is given to NewLog. It never blocks, and costs next to nothing while nobody listens.
-func (m *Monitor) Publish(batch []Extension, foreign bool) {
+// Publish is given to Log.Run. It never blocks, and costs next to nothing while nobody listens.
+func (m *Monitor) Publish(batch []Extension, external bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if foreign {
+	if external {
 		m.epoch++
 	}
 	m.verifier.Appended()
@@ -109,7 +109,7 @@ func (m *Monitor) follow(e *Extension) {
 	}
 }
 
-// note takes down the records of e as to be told.
+// note takes down the records of e as to be delivered.
 func (m *Monitor) note(e *Extension) {
 	w := m.watched[e.Chain]
 	if w == nil || e.From.Length < w.to { // a chain that got shorter is another chain
@@ -136,7 +136,7 @@ func (m *Monitor) note(e *Extension) {
 	m.schedule(w)
 }
 
-// Listen says whether anyone wants events; records committed while nobody does are not told later.
+// Listen says whether anyone wants events; records committed while nobody does are not delivered later.
 func (m *Monitor) Listen(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +148,7 @@ func (m *Monitor) Listen(on bool) {
 			m.forget(w)
 		}
 	}
-	m.teller.list, m.checker.list = nil, nil
+	m.deliverer.list, m.checker.list = nil, nil
 }
 
 // Run emits events, for each chain in index order, until ctx is done; then it returns nil. emit is called by one goroutine and should
@@ -161,8 +161,8 @@ func (m *Monitor) Run(ctx context.Context, emit func(Event)) error {
 			m.check(ctx, w)
 		}
 	})
-	for w := m.next(ctx, &m.teller); w != nil; w = m.next(ctx, &m.teller) {
-		m.tell(ctx, w, emit)
+	for w := m.next(ctx, &m.deliverer); w != nil; w = m.next(ctx, &m.deliverer) {
+		m.deliver(ctx, w, emit)
 	}
 	return nil
 }
@@ -201,14 +201,14 @@ func (m *Monitor) schedule(w *watch) {
 		m.evict()
 	case m.known(w):
 		w.busy = true
-		m.teller.push(w)
+		m.deliverer.push(w)
 	default:
 		w.busy = true
 		m.checker.push(w)
 	}
 }
 
-// evict forgets an arbitrary chain with nothing to tell when there are too many.
+// evict forgets an arbitrary chain with nothing to deliver when there are too many.
 func (m *Monitor) evict() {
 	if len(m.watched) <= maxWatched {
 		return

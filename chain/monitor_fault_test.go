@@ -14,7 +14,7 @@ import (
 	"attestd/chain"
 )
 
-// The teller hangs and more is committed than memory may hold: the rest is read back from disk, and nothing is lost or out of order.
+// The deliverer hangs and more is committed than memory may hold: the rest is read back from disk, and nothing is lost or out of order.
 func TestMonitorOverflow(t *testing.T) {
 	for name, c := range map[string]struct {
 		gone     int // this row vanishes from disk before it is read back
@@ -35,7 +35,7 @@ func TestMonitorOverflow(t *testing.T) {
 				w.mu.Unlock()
 				large := []byte(`{"x":"` + strings.Repeat("x", 64<<10) + `"}`)
 				for i := 1; i < 400; i++ {
-					if _, err := w.Append(t.Context(), chain.Draft{Chain: 1, Key: key, Payload: large, Canonical: large}); err != nil {
+					if _, err := w.Append(t.Context(), chain.Draft{Chain: 1, Payload: large, Canonical: large}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -43,7 +43,7 @@ func TestMonitorOverflow(t *testing.T) {
 				synctest.Wait()
 				reads := d.count("records")
 				if c.gone >= 0 {
-					d.mu.Lock() // not noticed as a foreign write
+					d.mu.Lock() // not noticed as an external write
 					s := d.chains[1]
 					s.rows = slices.Delete(slices.Clone(s.rows), c.gone, c.gone+1)
 					d.mu.Unlock()
@@ -69,7 +69,7 @@ func TestMonitorOverflow(t *testing.T) {
 					}
 				}
 				if len(indices) != 398 || !slices.IsSorted(indices) || slices.Contains(indices, int64(c.gone)) {
-					t.Errorf("told %d records: %v", len(indices), indices)
+					t.Errorf("delivered %d records: %v", len(indices), indices)
 				}
 			})
 		})
@@ -101,7 +101,7 @@ func TestMonitorReadErrors(t *testing.T) {
 	}
 }
 
-// A chain whose head or company is gone from disk is told as not valid, and the others are told as ever (row 2).
+// A chain whose head or company is gone from disk is delivered as not valid, and the others are as ever (row 2).
 func TestMonitorOfAChainThatIsGone(t *testing.T) {
 	for _, gone := range []string{"key", "tip"} {
 		t.Run(gone, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestMonitorOfAChainThatIsGone(t *testing.T) {
 	}
 }
 
-// Reading back fails in the middle: the rest is told later, nothing twice.
+// Reading back fails in the middle: the rest is delivered later, nothing twice.
 func TestMonitorReadBackFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -155,7 +155,7 @@ func TestMonitorReadBackFails(t *testing.T) {
 	})
 }
 
-// Rows vanish from disk while they wait to be told: those that are there are told, as failed.
+// Rows vanish from disk while they wait to be delivered: those that are there are delivered, as failed.
 func TestMonitorCommittedRecordsVanish(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -177,7 +177,7 @@ func TestMonitorCommittedRecordsVanish(t *testing.T) {
 		close(slow)
 		events := w.events()
 		if len(events) != 1 || events[0].Record.Hash != before.Hash || events[0].Verdict.Valid || events[0].Verdict.FailedAt != 21 {
-			t.Errorf("told %+v", events)
+			t.Errorf("delivered %+v", events)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestMonitorRollback(t *testing.T) {
 		appendAll(t, w.Log, 1, 10, 20)
 		w.want(t, w.events(), 1, 0, 20, valid)
 		d.mu.Lock()
-		d.chains[1], d.foreign = old, true
+		d.chains[1], d.external = old, true
 		d.mu.Unlock()
 		appendAll(t, w.Log, 1, 20, 23)
 		w.want(t, w.events(), 1, 10, 13, valid)
@@ -206,7 +206,7 @@ func TestMonitorUnknownOutcome(t *testing.T) {
 		w := watch(t, d)
 		appendAll(t, w.Log, 1, 0, 5)
 		w.want(t, w.events(), 1, 0, 5, valid)
-		d.setFault(failTwice("committed", errDisk))
+		d.setFault(fail(2, "committed", errDisk))
 		for range 2 {
 			if _, err := w.Append(t.Context(), draft(1, 5)); err == nil {
 				t.Fatal("no error")
@@ -217,7 +217,7 @@ func TestMonitorUnknownOutcome(t *testing.T) {
 	})
 }
 
-// More chains than states are kept: each is told all the same.
+// More chains than states are kept: each is delivered all the same.
 func TestMonitorManyChains(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const chains = 4500
@@ -238,7 +238,7 @@ func TestMonitorManyChains(t *testing.T) {
 				seen[e.Chain] = true
 			}
 			if len(seen) != chains {
-				t.Fatalf("round %d: %d chains told", round, len(seen))
+				t.Fatalf("round %d: %d chains delivered", round, len(seen))
 			}
 		}
 		if tips := d.count("tip"); tips <= chains || tips >= 2*chains {
@@ -262,7 +262,7 @@ func TestMonitorUnderLoad(t *testing.T) {
 					t.Error(err)
 				}
 				if appended.Add(1)%97 == 0 {
-					d.tamper(0, func(*stored) {}) // a foreign write that changes nothing
+					d.tamper(0, func(*stored) {}) // an external write that changes nothing
 				}
 			}
 		})
@@ -271,15 +271,15 @@ func TestMonitorUnderLoad(t *testing.T) {
 	next := map[int64]int64{}
 	trees := make([]reference, 4)
 	deadline := time.After(20 * time.Second)
-	for told := 0; told < 4*each; {
+	for delivered := 0; delivered < 4*each; {
 		select {
 		case <-deadline:
-			t.Fatalf("told %v of %d each", next, each)
+			t.Fatalf("delivered %v of %d each", next, each)
 		case <-time.After(time.Millisecond):
 		}
 		w.mu.Lock()
-		events := w.told
-		w.told = nil
+		events := w.delivered
+		w.delivered = nil
 		w.mu.Unlock()
 		for _, e := range events {
 			trees[e.Chain].add(e.Record.Hash)
@@ -288,9 +288,9 @@ func TestMonitorUnderLoad(t *testing.T) {
 			}
 			next[e.Chain]++
 		}
-		told += len(events)
+		delivered += len(events)
 	}
 	if fmt.Sprint(next) != fmt.Sprint(map[int64]int64{0: each, 1: each, 2: each, 3: each}) {
-		t.Errorf("told %v", next)
+		t.Errorf("delivered %v", next)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"attestd/chain"
 )
 
-// watching is a log and a monitor over one disk, and what the monitor has told.
+// watching is a log and a monitor over one disk, and what the monitor has delivered.
 type watching struct {
 	*chain.Log
 	*chain.Monitor
 	disk *disk
 
-	mu    sync.Mutex
-	told  []chain.Event
-	pause chan struct{} // when set, emit waits for it
+	mu        sync.Mutex
+	delivered []chain.Event
+	pause     chan struct{} // when set, emit waits for it
 }
 
 // watch starts both, inside a bubble, with somebody listening.
@@ -27,11 +27,11 @@ func watch(t *testing.T, d *disk) *watching {
 	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), func(_ context.Context, c int64) (ed25519.PublicKey, error) {
 		return public, d.step("key", c)
 	})
-	w.Log = chain.NewLog(d, w.Publish)
+	w.Log = chain.NewLog(d)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Monitor.Run(ctx, w.emit) }()
-	stop := run(t, w.Log)
+	stop := runWith(t, w.Log, w.Publish)
 	w.Listen(true)
 	t.Cleanup(func() {
 		stop()
@@ -45,7 +45,7 @@ func watch(t *testing.T, d *disk) *watching {
 
 func (w *watching) emit(e chain.Event) {
 	w.mu.Lock()
-	w.told = append(w.told, e)
+	w.delivered = append(w.delivered, e)
 	pause := w.pause
 	w.mu.Unlock()
 	if pause != nil {
@@ -53,14 +53,14 @@ func (w *watching) emit(e chain.Event) {
 	}
 }
 
-// events waits until nothing moves and takes what was told since the last call.
+// events waits until nothing moves and takes what was delivered since the last call.
 func (w *watching) events() []chain.Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := w.told
-	w.told = nil
-	return told
+	delivered := w.delivered
+	w.delivered = nil
+	return delivered
 }
 
 // want checks that the events are those of the records [from, to) of chain c, each with the root after it, or all failed at one index.
@@ -109,7 +109,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// A chain is read once, from then on the running tree tells, batch after batch.
+// A chain is read once, from then on the running tree knows, batch after batch.
 func TestMonitorFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -142,7 +142,7 @@ func TestMonitorAfterRestart(t *testing.T) {
 	})
 }
 
-// A foreign write makes all forget; a chain found bad stays so, without being read again, until the next foreign write.
+// An external write makes all forget; a chain found bad stays so, without being read again, until the next external write.
 func TestMonitorForeignWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -193,7 +193,7 @@ func TestMonitorSlowVerification(t *testing.T) {
 	})
 }
 
-// A foreign write while a chain is being verified: the verification counts no more.
+// An external write while a chain is being verified: the verification counts no more.
 func TestMonitorForeignWriteDuringVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -215,7 +215,7 @@ func TestMonitorForeignWriteDuringVerification(t *testing.T) {
 	})
 }
 
-// A foreign write between a chain's place in the queue and its turn: it is verified first all the same.
+// An external write between a chain's place in the queue and its turn: it is verified first all the same.
 func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -227,7 +227,7 @@ func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 		w.pause = make(chan struct{})
 		w.mu.Unlock()
 		appendAll(t, w.Log, 2, 10, 11)
-		synctest.Wait() // the teller hangs with chain 2
+		synctest.Wait() // the deliverer hangs with chain 2
 		appendAll(t, w.Log, 1, 10, 11)
 		d.tamper(1, func(s *stored) { s.rows[3].Hash[0] ^= 1 })
 		appendAll(t, w.Log, 2, 11, 12)
@@ -244,7 +244,7 @@ func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 	})
 }
 
-// Nobody is told later what was committed while nobody listened; a state that was known then stays up to date for free.
+// Nobody is delivered later what was committed while nobody listened; a state that was known then stays up to date for free.
 func TestMonitorListen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)

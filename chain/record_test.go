@@ -15,11 +15,11 @@ import (
 func TestRecordFormat(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
-	l := chain.NewLog(d, nil)
+	l := chain.NewLog(d)
 	stop := run(t, l)
 	defer stop()
 	plain, err := l.Append(t.Context(), chain.Draft{
-		Chain: 1, Key: key,
+		Chain:     1,
 		Payload:   []byte(`{"agentId":"ä","companyId":"acme","actionType":"t","payload":{"b":1.50, "a":"\u003c"}}`),
 		Canonical: []byte(`{"actionType":"t","agentId":"ä","companyId":"acme","payload":{"a":"<","b":1.5}}`),
 	})
@@ -27,7 +27,7 @@ func TestRecordFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	delegated, err := l.Append(t.Context(), chain.Draft{
-		Chain: 1, Key: key,
+		Chain:      1,
 		Payload:    []byte(`{"agentId":"a","companyId":"acme","actionType":"t","payload":null}`),
 		Canonical:  []byte(`{"actionType":"t","agentId":"a","companyId":"acme","payload":null}`),
 		Delegation: []byte(`{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"j"}`),

@@ -102,7 +102,7 @@ func TestVerifyGrowingChain(t *testing.T) {
 func TestVerifyLargeRecords(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
-	l := chain.NewLog(d, nil)
+	l := chain.NewLog(d)
 	stop := run(t, l)
 	for i := range 20 {
 		dr := draft(1, i)
@@ -258,7 +258,7 @@ func TestVerifyConcurrently(t *testing.T) {
 	}
 	d.tamper(3, func(s *stored) { s.rows[77].Hash[0] ^= 1 })
 	verifier := chain.NewVerifier(d, 2)
-	l := chain.NewLog(d, nil)
+	l := chain.NewLog(d)
 	stop := run(t, l)
 	var all sync.WaitGroup
 	for g := range 6 {

@@ -31,7 +31,7 @@ type serveFlags struct {
 	registration, registrationTokenFile, maxInflight                                      string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
 	trustedProxies, allowedOrigins                                                        []string
-	noRecoverEndpoint                                                                     bool
+	noRecoverEndpoint, acceptClock                                                        bool
 	bounds                                                                                server.Bounds
 }
 
@@ -77,13 +77,14 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.registration, "registration", "open", "who may register a company: `open|loopback|token|closed`")
 	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
+	flags.BoolVar(&f.acceptClock, "accept-clock", false, "write although the clock is ten years or more ahead of the database")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
 	return cmd
 }
 
 // config turns flags into what the server needs, all but the open store.
 func (f serveFlags) config() (cfg server.Config, err error) {
-	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, Bounds: f.bounds}
+	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock, Bounds: f.bounds}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
 	}

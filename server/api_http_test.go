@@ -176,7 +176,7 @@ func TestUnavailable(t *testing.T) {
 	must(t, err)
 
 	const attest, body = "POST /v1/attest", `{"agentId":"a","actionType":"b","payload":1}`
-	acme.do(t, attest, body).gets(503, `{"error":"…","requestId":"…"}`).sets("Retry-After: <number>")
+	acme.do(t, attest, body).gets(503, `{"error":"…","code":"NOT_DONE","requestId":"…"}`).sets("Retry-After: <number>")
 	acme.do(t, "GET /v1/company", "").status(200)
 	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 	_, err = prompt.ExecContext(t.Context(), "ROLLBACK")

@@ -30,11 +30,11 @@ func (s *Server) attest(ctx context.Context, by store.Caller, r attestRequest) (
 	if err != nil {
 		return nil, err
 	}
-	draft := chain.Draft{Chain: by.Company.Chain, Key: by.Company.Key, Delegation: delegation}
+	draft := chain.Draft{Chain: by.Company.Chain, Delegation: delegation}
 	if draft.Payload, draft.Canonical, err = recordPayload(r.AgentID, by.Company.ID, r.ActionType, r.Payload); err != nil {
 		return nil, err
 	}
-	record, err := s.chains.Append(ctx, draft)
+	record, err := s.Store.Append(ctx, draft)
 	if err != nil {
 		return nil, err
 	}

@@ -63,18 +63,23 @@ func classify(err error) *apiError {
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
 	case errors.Is(err, limit.ErrFull):
-		return &apiError{
-			Status: http.StatusServiceUnavailable, Code: "NOT_DONE", cause: err,
-			Message: "Service Unavailable: too many bytes are on their way to this server; try again later",
-			Header:  http.Header{"Retry-After": {"1"}},
-		}
+		return unavailable("NOT_DONE", "too many bytes are on their way to this server; try again later", err).with("Retry-After", "1")
+	case errors.Is(err, store.ErrUnknown): // first, for the reason stands beside it
+		return unavailable("OUTCOME_UNKNOWN", "it is not known whether the request was carried out; "+
+			"read the chain, or list what it would have made or changed, before you repeat it", err)
+	case errors.Is(err, store.ErrFileChanged):
+		return unavailable("FILE_CHANGED", "the request was not carried out; the database file was moved or replaced, "+
+			"and nothing is written before the server is restarted", err)
+	case errors.Is(err, store.ErrClock):
+		return unavailable("CLOCK", "the request was not carried out; the server's clock is years ahead of its records, "+
+			"and nothing is written before it is set right, or vouched for with serve --accept-clock", err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, chain.ErrClosed), errors.Is(err, context.DeadlineExceeded):
-		return &apiError{
-			Status: http.StatusServiceUnavailable, cause: err,
-			Message: "Service Unavailable: the request was not carried out; try again later",
-			Header:  http.Header{"Retry-After": {"1"}},
-		}
+		return unavailable("NOT_DONE", "the request was not carried out; try again later", err).with("Retry-After", "1")
 	default:
 		return &apiError{Status: http.StatusInternalServerError, Message: "Internal Server Error", cause: err}
 	}
+}
+
+func unavailable(code, message string, cause error) *apiError {
+	return &apiError{Status: http.StatusServiceUnavailable, Code: code, Message: "Service Unavailable: " + message, cause: cause}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -85,7 +86,7 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 		if err := <-stopped; err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		if err := db.Close(); err != nil {
+		if err := db.Close(); err != nil && !errors.Is(err, store.ErrFileChanged) {
 			t.Errorf("close the store: %v", err)
 		}
 		if leaked := log.leaks(); len(leaked) > 0 {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/server/limit"
+	"attestd/store"
 )
 
 // Times and sizes of the HTTP server. There is no WriteTimeout: it counts from the request's header, and would cut a long chain
@@ -38,11 +39,17 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		streams: s.hub.Close,
 		log:     s.Log,
 		workers: []worker{
-			s.chains.Run,
+			s.write,
+			func(ctx context.Context) error { return watchClock(ctx, clocks(), s.Log) },
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 		},
 	}
 	return m.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
+}
+
+// write runs the one goroutine that writes the database. It is stopped after the last request.
+func (s *Server) write(ctx context.Context) error {
+	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, AcceptClock: s.AcceptClock, Log: s.Log})
 }
 
 // worker runs until ctx is done. It may then return ctx.Err().
@@ -81,10 +88,10 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug), // of peers' mistakes; our own are logged by handle
+		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug), // of peers' mistakes; our own are logged by handle and warnedListener
 	}
 	g.Go(func() error {
-		if err := srv.Serve(ln); stop.Err() == nil {
+		if err := srv.Serve(warnedListener{ln, m.log}); stop.Err() == nil {
 			return err
 		}
 		return nil
@@ -110,6 +117,20 @@ func (m machine) drain(srv *http.Server, ln net.Listener) {
 		m.log.Warn("requests cut off", "after", drainTimeout.String())
 		_ = srv.Close()
 	}
+}
+
+// warnedListener logs why no connection can be accepted: mostly all descriptors are in use. net/http then tries again, for ever.
+type warnedListener struct {
+	net.Listener
+	log *slog.Logger
+}
+
+func (l warnedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		l.log.Warn("a connection cannot be accepted", "error", err)
+	}
+	return c, err
 }
 
 // gate counts the requests that are being handled. http.Server.Shutdown alone is not enough before the store is closed: it waits

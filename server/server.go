@@ -27,6 +27,7 @@ type Config struct {
 	RecoverEndpoint bool     // whether POST /v1/recover-key exists for callers on this machine
 	AllowedOrigins  []string // URLs of pages elsewhere that may use the API from a browser
 	Bounds          Bounds   // of what a company may have
+	AcceptClock     bool     // see store.RunOptions
 	Log             *slog.Logger
 }
 
@@ -39,7 +40,6 @@ var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000}
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
 	Config
-	chains   *chain.Log
 	monitor  *chain.Monitor
 	limiter  *limit.Limiter
 	bodies   *limit.Pool // of bytes
@@ -64,7 +64,6 @@ func New(cfg Config) *Server {
 		return verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, nil)
 	})
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, s.companyKey)
-	s.chains = chain.NewLog(cfg.Store, s.monitor.Publish)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

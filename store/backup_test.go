@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/chain"
-	"attestd/crypto/cred"
 	"attestd/store"
 )
 
@@ -83,10 +81,7 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 50)
-	run, stop := context.WithCancel(ctx)
-	log := chain.NewLog(s, nil)
 	var wg sync.WaitGroup
-	wg.Go(func() { log.Run(run) })
 	appending, end := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	for range 4 {
@@ -97,7 +92,7 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := log.Append(ctx, draft(c)); err != nil {
+				if _, err := s.Append(ctx, draft(c)); err != nil {
 					t.Error(err)
 					return
 				}
@@ -109,7 +104,6 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 	out := target(t)
 	must(t, store.Backup(ctx, path, out, schema(t), nil))
 	close(end)
-	stop()
 	wg.Wait()
 	copied, err := store.OpenReadOnly(ctx, out)
 	must(t, err)
@@ -324,9 +318,7 @@ func TestOpenRollsBack(t *testing.T) {
 		must(t, os.WriteFile(cut+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
 	}
 	must(t, tx.Rollback())
-	s, err := store.Open(ctx, cut, schema(t), cred.Domain{})
-	must(t, err)
-	defer s.Close()
+	s := open(t, cut)
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	attest(t, s, acme, 1)
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,7 +21,7 @@ func BenchmarkExtend(b *testing.B) {
 			e := typical(c, chain.EmptyHead(), n)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Extend(ctx, []chain.Extension{e}); err != nil {
+				if err := s.Extend(e); err != nil {
 					b.Fatal(err)
 				}
 				e.From = e.Head
@@ -51,7 +52,7 @@ func BenchmarkRecords(b *testing.B) {
 	c, _ := company(b, s, "acme")
 	for head := chain.EmptyHead(); head.Length < n; {
 		e := typical(c, head, 10_000)
-		if _, err := s.Extend(ctx, []chain.Extension{e}); err != nil {
+		if err := s.Extend(e); err != nil {
 			b.Fatal(err)
 		}
 		head = e.Head
@@ -74,8 +75,7 @@ func BenchmarkRecords(b *testing.B) {
 func BenchmarkHashes(b *testing.B) {
 	s, _ := fresh(b)
 	c, _ := company(b, s, "acme")
-	_, err := s.Extend(ctx, []chain.Extension{typical(c, chain.EmptyHead(), 10_000)})
-	must(b, err)
+	must(b, s.Extend(typical(c, chain.EmptyHead(), 10_000)))
 	for b.Loop() {
 		if _, err := s.Hashes(ctx, c.Chain, 0, 5000, 5256); err != nil {
 			b.Fatal(err)
@@ -92,6 +92,47 @@ func BenchmarkAuthenticate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkAppend appends for so many callers, who each wait for their record.
+func BenchmarkAppend(b *testing.B) {
+	for _, callers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			s, _ := fresh(b)
+			c, _ := company(b, s, "acme")
+			each(b, callers, func() error { _, err := s.Append(ctx, draft(c)); return err })
+		})
+	}
+}
+
+// BenchmarkCreateKey is the same for a row.
+func BenchmarkCreateKey(b *testing.B) {
+	for _, callers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			s, _ := fresh(b)
+			c, _ := company(b, s, "acme")
+			each(b, callers, func() error { _, err := s.CreateKey(ctx, by(c, now), nil, 1<<30); return err })
+		})
+	}
+}
+
+// each calls do b.N times from so many callers.
+func each(b *testing.B, callers int, do func() error) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for next.Add(1) <= int64(b.N) {
+				if err := do(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // BenchmarkRecordPassport commits for 64 callers at once, as the service does under load.

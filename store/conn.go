@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"modernc.org/sqlite"
 )
 
 // busyTimeout is how long, in milliseconds, a connection waits for a lock that another process holds.
@@ -16,7 +18,8 @@ const busyTimeout = "5000"
 // which SQLite makes a checkpoint.
 const logLimit = "16777216"
 
-// The ways to open a file. Each waits for locks, syncs every commit and takes no misspelt column for a string.
+// The ways to open a file. Each waits for locks, syncs every commit, takes no misspelt column for a string, and keeps in memory what SQLite would
+// put into a temporary folder, the journals of statements and savepoints above all: nothing is written but the database's own folder.
 const (
 	modeWriter = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")" // the one connection that writes; sets WAL again on a copied or restored file
 	modeCreate = "mode=rw&_journal_mode=DELETE"
@@ -36,7 +39,7 @@ func address(path, mode string) string {
 // connect prepares to open the file at path.
 func connect(path, mode string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", address(path, mode+
-		"&_txlock=immediate&_busy_timeout="+busyTimeout+"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
+		"&_pragma=temp_store(memory)&_txlock=immediate&_busy_timeout="+busyTimeout+"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +70,14 @@ func (c *conn) close() error {
 		s.Close()
 	}
 	return c.sql.Close()
+}
+
+// keepLog makes SQLite leave the write-ahead log where it is when the last connection closes.
+func (c *conn) keepLog() error {
+	return c.sql.Raw(func(driver any) error {
+		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", 1)
+		return err
+	})
 }
 
 func (c *conn) prepare(query string) (*sql.Stmt, error) {

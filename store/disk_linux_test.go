@@ -73,7 +73,7 @@ func extendBig(s *store.Store, c *store.Company, head *chain.Head) error {
 	for i := range e.Records {
 		e.Records[i].Payload = bytes.Repeat([]byte("x"), 10_000)
 	}
-	if _, err := s.Extend(ctx, []chain.Extension{e}); err != nil {
+	if err := s.Extend(e); err != nil {
 		return err
 	}
 	*head = e.Head

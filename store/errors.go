@@ -7,6 +7,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"attestd/chain"
 )
 
 // Sentinels. All are wrapped with context; test with errors.Is.
@@ -18,7 +20,12 @@ var (
 	ErrDisabled    = errors.New("the agent is disabled")
 	ErrTooMany     = errors.New("the company has as many as it may")
 	ErrBadClient   = errors.New("unknown client or wrong secret")
-	ErrUnavailable = errors.New("storage unavailable") // disk full, I/O error, busy for too long: nothing was acknowledged
+	ErrUnavailable = errors.New("storage unavailable") // disk full, I/O error, busy for too long: nothing was written
+	ErrUnknown     = chain.ErrUnknown                  // a write of which nobody can say whether it is on disk
+
+	// Nothing is written until a restart.
+	ErrFileChanged = errors.New("the database file is no longer the one that was opened")
+	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
 
 	ErrInUse   = errors.New("database in use")            // another process serves it
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was

@@ -47,10 +47,17 @@ func got[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
+// open opens a database and runs it until it is closed.
 func open(t testing.TB, path string) *store.Store {
+	t.Helper()
+	return openWith(t, path, store.RunOptions{})
+}
+
+func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	t.Helper()
 	s, err := store.Open(ctx, path, schema(t), cred.Domain{})
 	must(t, err)
+	go s.Run(ctx, o)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -88,17 +95,12 @@ var unguarded = []string{"DROP TRIGGER record_no_update", "DROP TRIGGER record_n
 // attest appends n true records to the chain of c, as the service does.
 func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
 	t.Helper()
-	run, stop := context.WithCancel(ctx)
-	log := chain.NewLog(s, nil)
-	done := make(chan error, 1)
-	go func() { done <- log.Run(run) }()
-	defer func() { stop(); <-done }()
 	answers := make(chan error)
 	var next atomic.Int64
 	for range 32 {
 		go func() {
 			for next.Add(1) <= int64(n) {
-				if _, err := log.Append(ctx, draft(c)); err != nil {
+				if _, err := s.Append(ctx, draft(c)); err != nil {
 					answers <- err
 					return
 				}
@@ -113,7 +115,7 @@ func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
 
 func draft(c *store.Company) chain.Draft {
 	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","payload":{"ok":true}}`)
-	return chain.Draft{Chain: c.Chain, Key: c.Key, Payload: payload, Canonical: payload}
+	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: payload}
 }
 
 // extension adds n records to head without meaning: the store keeps what it is given.
@@ -135,9 +137,14 @@ func extension(number int64, from chain.Head, n int) chain.Extension {
 
 func length(t testing.TB, s *store.Store, c *store.Company) int64 {
 	t.Helper()
-	h, err := s.Head(ctx, c.Chain)
+	return tip(t, s, c).Length
+}
+
+func tip(t testing.TB, s *store.Store, c *store.Company) chain.Head {
+	t.Helper()
+	h, _, err := s.Tip(ctx, c.Chain)
 	must(t, err)
-	return h.Length
+	return h
 }
 
 func ptr(s string) *string { return &s }

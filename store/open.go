@@ -1,7 +1,7 @@
 // Package store keeps everything in one SQLite file.
 //
-// A Store has one connection that writes and a few that read. All writes go through the group commit of writer; each method
-// has its SQL beside it. What the tables mean is said in schema.sql.
+// A Store has one connection that writes and a few that read. All writes go through the queue of a chain.Log, which commits those of
+// many callers together; each method has its SQL beside it. What the tables mean is said in schema.sql.
 package store
 
 import (
@@ -12,11 +12,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
 
+	"attestd/chain"
 	"attestd/crypto/cred"
 )
 
@@ -26,15 +26,16 @@ const maxCached = 16384
 // readers is the number of connections that read.
 const readers = 8
 
-// Store is an open database. It implements chain.Storage and chain.Reader.
+// Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
 	path   string
 	domain cred.Domain
-	lock   *serverLock // nil in a read-only store, as is writer
+	lock   *serverLock // nil in a read-only store, as are writer and log
 	writer *writer
+	log    *chain.Log
 	db     *sql.DB
 	idle   chan *conn // the readers that are free
-	told   atomic.Int64
+	closed bool
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -46,7 +47,7 @@ type Store struct {
 	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
 
-	purged time.Time // when expired access tokens were last taken out; owned by the writer
+	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
 }
 
 // owned is the name of something that belongs to a company.
@@ -112,10 +113,11 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	if s.writer, err = newWriter(ctx, db, s.forget); err != nil {
+	if s.writer, err = newWriter(ctx, db, path, s.forget); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	s.log = chain.NewLog(s.writer)
 	from, err := migrate(ctx, s.writer.conn)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -170,12 +172,31 @@ func (s *Store) openReaders(ctx context.Context, path, mode string) (err error) 
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		s.idle <- c
+		// SQLite opens the log at the first read: now, while it is the one that belongs to the file.
+		if err := c.one([]any{new(int64)}, "PRAGMA data_version"); err != nil && mode == modeReader {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	return nil
 }
 
-// Close checkpoints the write-ahead log and releases the lock. No other method may be running.
+// Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No other method may be running.
+// ErrFileChanged when file or log were moved or replaced, for then not everything may be where the next start looks.
 func (s *Store) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.log != nil {
+		s.log.Close()
+		if errors.Is(s.writer.check(), ErrFileChanged) {
+			return s.closeChanged()
+		}
+	}
+	return s.closeAll()
+}
+
+func (s *Store) closeAll() error {
 	var errs []error
 	for len(s.idle) > 0 {
 		errs = append(errs, (<-s.idle).close())
@@ -208,17 +229,6 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// write runs fn in a transaction; see writer.do. ctx only keeps work out that nobody waits for any more.
-func (s *Store) write(ctx context.Context, fn func(*conn) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.writer == nil {
-		return fmt.Errorf("%w: the database is open for reading only", ErrRefused)
-	}
-	return s.writer.do(fn)
 }
 
 // forget drops all that was remembered of the file, for someone else has written it.

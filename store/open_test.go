@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/store"
 )
@@ -293,9 +292,9 @@ func TestTheLogShrinksAfterABurst(t *testing.T) {
 	size := func() int64 { return got(os.Stat(path + "-wal"))(t).Size() }
 	write := func(bytes int) {
 		t.Helper()
-		e := extension(c.Chain, got(s.Head(ctx, c.Chain))(t), 1)
+		e := extension(c.Chain, tip(t, s, c), 1)
 		e.Records[0].Payload = []byte(strings.Repeat("x", bytes))
-		got(s.Extend(ctx, []chain.Extension{e}))(t)
+		must(t, s.Extend(e))
 	}
 	reader := got(other(t, path).Begin())(t)
 	must(t, reader.QueryRow("SELECT count(*) FROM record").Scan(new(int)))

@@ -9,12 +9,6 @@ import (
 	"attestd/chain"
 )
 
-// Head implements chain.Storage.
-func (s *Store) Head(ctx context.Context, number int64) (h chain.Head, err error) {
-	h, _, err = s.Tip(ctx, number)
-	return h, err
-}
-
 // Tip implements chain.Reader: one statement, so one snapshot.
 func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
 	var root, frontier []byte

@@ -116,6 +116,7 @@ func TestKeyPrefixIsTheServicesName(t *testing.T) {
 	s, err := store.Open(ctx, t.TempDir()+"/attestd.db", schema(t), cred.Domain{Service: "notary"})
 	must(t, err)
 	defer s.Close()
+	go s.Run(ctx, store.RunOptions{})
 	if _, key := company(t, s, "acme"); !strings.HasPrefix(key.Key, "notary_") {
 		t.Errorf("key %q", key.Key)
 	}

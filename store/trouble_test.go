@@ -19,8 +19,8 @@ func TestALockedFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for SQLite's busy timeout, 5 s")
 	}
-	s, path := fresh(t)
-	c, _ := company(t, s, "acme")
+	s, path := watch(t)
+	c := s.company
 	db := other(t, path)
 	conn, err := db.Conn(ctx)
 	must(t, err)
@@ -35,8 +35,8 @@ func TestALockedFile(t *testing.T) {
 	_, err = conn.ExecContext(ctx, "ROLLBACK")
 	must(t, err)
 	must(t, conn.Close())
-	if grow(t, s, c.Chain) {
-		t.Error("a lock without a write counted as a foreign write")
+	if s.grow(t) {
+		t.Error("a lock without a write counted as an external write")
 	}
 }
 

@@ -2,147 +2,110 @@ package store
 
 import (
 	"context"
+	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
+	"log/slog"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"attestd/chain"
 )
 
-// writer commits the writes of many callers together: a sync costs the same for one as for a hundred.
-//
-// There is no goroutine and no timer. A caller queues its job, then waits for whichever comes first, its answer or the turn. Who
-// gets the turn is the leader: it takes all that is queued by now, runs it in one transaction, answers everybody and passes the
-// turn on. While a leader waits for the disk, the next batch gathers by itself.
-//
-//	A  queue, turn: BEGIN a COMMIT, answer a
-//	B       queue ························· turn: BEGIN b c COMMIT, answer b and c
-//	C             queue ···················································answered
+// RunOptions are what a server brings to the writing of a Store.
+type RunOptions struct {
+	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; nil when nobody listens
+	Now         func() time.Time                             // the clock of the records; nil is time.Now
+	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
+	Log         *slog.Logger                                 // hears of a changed file, once; nil when nobody does
+}
+
+// Run makes durable what is written, by all methods of s, until ctx is done or Close is called; then it answers all that waits and
+// returns nil. The server starts it and stops it after the last request; nobody else writes the file. Call it once.
+func (s *Store) Run(ctx context.Context, o RunOptions) error {
+	if s.writer == nil {
+		return errReadOnly
+	}
+	if o.Publish == nil {
+		o.Publish = func([]chain.Extension, bool) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log != nil {
+		s.writer.logger = o.Log
+	}
+	if o.AcceptClock {
+		s.writer.clock.advance(o.Now())
+	}
+	return s.log.Run(ctx, o.Now, o.Publish)
+}
+
+var errReadOnly = fmt.Errorf("%w: the database is open for reading only", ErrRefused)
+
+// Append returns a record once it is durable. An error says that nothing was written, unless it is ErrUnknown.
+func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
+	if s.writer == nil {
+		return chain.Record{}, errReadOnly
+	}
+	return s.log.Append(ctx, d)
+}
+
+// change makes rows durable, and with them the records of the drafts that it asks for; see chain.Log.Write for what rows must heed.
+func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
+	if s.writer == nil {
+		return nil, errReadOnly
+	}
+	return s.log.Write(ctx, func() ([]chain.Draft, error) { return rows(s.writer.conn) })
+}
+
+// write is change without records.
+func (s *Store) write(ctx context.Context, rows func(*conn) error) error {
+	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return nil, rows(w) })
+	return err
+}
+
+// writer is the chain.Storage of a Store: the one connection that writes. The goroutine of Run owns it from its start to its end.
 type writer struct {
-	db      *sql.DB
-	foreign func()        // called when someone else has written the file, before any job sees it
-	turn    chan struct{} // capacity 1: whoever has put its token in is the leader
+	db     *sql.DB
+	forget func() // called when someone else has written the file, before anything more is written
+	logger *slog.Logger
 
-	mu    sync.Mutex
-	queue []*job
-
-	// Owned by the leader.
 	conn    *conn // nil after it was hung up
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
-	others  int   // how often it differed
+	files   *files
+	rescued bool // see rescue
+	clock   clock
 }
 
-// job is one caller's write. It is answered exactly once, after the commit.
-type job struct {
-	run    func(*conn) error
-	err    error
-	answer chan error
-}
-
-func newWriter(ctx context.Context, db *sql.DB, foreign func()) (*writer, error) {
-	w := &writer{db: db, foreign: foreign, turn: make(chan struct{}, 1)}
-	c, err := dial(ctx, db)
-	if err != nil {
+func newWriter(ctx context.Context, db *sql.DB, path string, forget func()) (*writer, error) {
+	w := &writer{db: db, forget: forget, logger: slog.New(slog.DiscardHandler)}
+	var err error
+	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err
 	}
-	w.conn = c
-	return w, c.one([]any{&w.version}, "PRAGMA data_version")
-}
-
-// do runs fn inside a transaction and returns when that is durable. An error of fn undoes what fn did and nothing else. Any other
-// error says that nothing in the transaction is acknowledged; a commit that failed may still have reached the disk.
-func (w *writer) do(fn func(*conn) error) error {
-	j := &job{run: fn, answer: make(chan error, 1)}
-	w.mu.Lock()
-	w.queue = append(w.queue, j)
-	w.mu.Unlock()
-
-	select {
-	case err := <-j.answer:
-		return err
-	case w.turn <- struct{}{}:
+	// This reads the file, so that SQLite has opened the write-ahead log too.
+	if err = w.conn.one([]any{&w.version}, "PRAGMA data_version"); err == nil {
+		w.files, err = openFiles(path)
 	}
-	defer func() { <-w.turn }()
-
-	// A leader answers all that it took before it passes the turn on: j is either answered by now or still in the queue.
-	select {
-	case err := <-j.answer:
-		return err
-	default:
-	}
-	w.mu.Lock()
-	batch := w.queue
-	w.queue = nil
-	w.mu.Unlock()
-	w.commit(batch)
-	return <-j.answer
-}
-
-var errPanicked = fmt.Errorf("%w: a write panicked", ErrUnavailable)
-
-// commit runs a batch and answers it. A transaction that fails, fails for everybody, also for the jobs with an error of their own:
-// a key may have been refused deletion as the last one only for what another job of the lost transaction had done.
-func (w *writer) commit(batch []*job) {
-	err := errPanicked // stays so when a job panics, which then goes on up to the leader's caller
-	defer func() {
-		if err == errPanicked {
-			w.hangUp()
-		}
-		for _, j := range batch {
-			if err != nil {
-				j.err = err
-			}
-			j.answer <- j.err
-		}
-	}()
-	err = w.transact(batch)
-}
-
-func (w *writer) transact(batch []*job) error {
-	c, err := w.begin()
 	if err != nil {
-		return err
+		w.hangUp()
+		return nil, err
 	}
-	for _, j := range batch {
-		// What a full disk or a bad one does to a statement, SQLite may do to the whole transaction. To go on then would
-		// be to run, and commit, the rest of the batch without what went before.
-		if j.err = savepoint(c, j.run); c.fatal != nil {
-			return rollback(c)
-		}
-	}
-	if _, err := c.exec("COMMIT"); err != nil {
-		return rollback(c)
-	}
-	return nil
+	return w, nil
 }
 
-// savepoint runs fn so that its error undoes only what fn did.
-func savepoint(c *conn, fn func(*conn) error) error {
-	if _, err := c.exec("SAVEPOINT job"); err != nil {
-		return err
+// Begin implements chain.Storage, on a new connection where the old one cannot.
+func (w *writer) Begin(now time.Time) (_ chain.Transaction, external bool, err error) {
+	if err := w.check(); err != nil {
+		return nil, false, err
 	}
-	err := fn(c)
-	if err != nil {
-		c.exec("ROLLBACK TO job") // its own failure is in c.fatal
-	}
-	c.exec("RELEASE job")
-	return err
-}
-
-// rollback ends a transaction that went wrong and returns what went wrong. Its own error is of no use: where SQLite has rolled back
-// by itself there is nothing to end, and where the transaction stays open the next begin finds that.
-func rollback(c *conn) error {
-	err := c.fatal
-	c.exec("ROLLBACK")
-	c.fatal = nil
-	return err
-}
-
-// begin starts a transaction, on a new connection where the old one cannot, and looks whether someone else has written.
-func (w *writer) begin() (*conn, error) {
 	if w.conn == nil {
 		c, err := dial(context.Background(), w.db)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		w.conn = c
 		w.version = -1 // counts anew on each connection: what was written in between cannot be told apart
@@ -153,18 +116,23 @@ func (w *writer) begin() (*conn, error) {
 		if !isBusy(err) {
 			w.hangUp()
 		}
-		return nil, err
+		return nil, false, err
 	}
+	tx := &transaction{conn: c, w: w, now: now}
 	var version int64
-	if err := c.one([]any{&version}, "PRAGMA data_version"); err != nil {
-		return nil, rollback(c)
+	if err = c.one([]any{&version}, "PRAGMA data_version"); err == nil {
+		if external = version != w.version; external {
+			w.version = version
+			w.clock.known = false
+			w.forget()
+		}
+		err = w.clock.check(c, now)
 	}
-	if version != w.version {
-		w.version = version
-		w.others++
-		w.foreign()
+	if err != nil {
+		tx.Rollback()
+		return nil, external, err
 	}
-	return c, nil
+	return tx, external, nil
 }
 
 // hangUp closes the connection, which rolls back whatever it had open.
@@ -175,12 +143,110 @@ func (w *writer) hangUp() {
 	}
 }
 
-// close moves the write-ahead log into the file and closes the connection.
+// close moves the write-ahead log into the file and closes the connection. No reader may be open.
 func (w *writer) close() (err error) {
 	if w.conn != nil {
 		var busy, pages, moved int
 		err = w.conn.one([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
 		w.hangUp()
 	}
-	return errors.Join(err, w.db.Close())
+	return errors.Join(err, w.db.Close(), w.files.close())
+}
+
+// transaction implements chain.Transaction.
+type transaction struct {
+	*conn
+	w   *writer
+	now time.Time
+}
+
+// Head implements chain.Transaction.
+func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
+	var root, frontier, seed []byte
+	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &seed}, `SELECT length, root, frontier, timestamp, seed
+		FROM head JOIN company ON company.id = head.company WHERE head.company = ?`, number)
+	if errors.Is(err, ErrCorrupt) {
+		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
+	}
+	if errors.Is(err, ErrNotFound) {
+		err = chain.ErrMissing
+	}
+	if err == nil && len(seed) != ed25519.SeedSize {
+		err = fmt.Errorf("%w: a key of %d bytes", ErrCorrupt, len(seed))
+	}
+	if err != nil {
+		return chain.Head{}, nil, err
+	}
+	h.Frontier = splitHashes(frontier)
+	fill(h.Root[:], root)
+	return h, ed25519.NewKeyFromSeed(seed), nil
+}
+
+// Savepoint implements chain.Transaction.
+func (tx *transaction) Savepoint(rows func() error) error {
+	if _, err := tx.exec("SAVEPOINT change"); err != nil {
+		return err
+	}
+	err := rows()
+	if err != nil {
+		tx.exec("ROLLBACK TO change") // its own failure is in tx.fatal
+	}
+	tx.exec("RELEASE change")
+	return err
+}
+
+// Err implements chain.Transaction. What a full disk or a bad one does to a statement, SQLite may do to the whole transaction.
+func (tx *transaction) Err() error { return tx.fatal }
+
+// Commit implements chain.Transaction.
+func (tx *transaction) Commit() error {
+	if tx.fatal != nil {
+		defer tx.Rollback()
+		return tx.fatal
+	}
+	if _, err := tx.exec("COMMIT"); err != nil {
+		tx.Rollback()
+		if certain(err) || tx.overwrite() == nil {
+			return err
+		}
+		return fmt.Errorf("%w: commit: %w", ErrUnknown, err)
+	}
+	// A commit into a file that is no longer where the next start looks for it is lost to that.
+	if err := tx.w.check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	tx.w.clock.advance(tx.now)
+	return nil
+}
+
+// certain says of an error of COMMIT that nothing can be left of the transaction. SQLITE_BUSY comes before anything is written. SQLITE_FULL
+// comes from a write: the frame that makes a transaction one comes last and holds a checksum of itself and all before it, so one
+// that was cut short never counts. A sync that found no room is no SQLITE_FULL but an I/O error, after which all frames may be there.
+func certain(err error) bool {
+	code := resultCode(err) & 0xff
+	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_FULL
+}
+
+// overwrite makes the outcome of a commit that failed certain again, where the disk lets it. SQLite forgets such a transaction, but
+// its frames may stand in the write-ahead log, and the next process would find them there. The next commit writes its own frames in
+// their place: once that is durable, the lost ones are gone for good.
+func (tx *transaction) overwrite() error {
+	_, err := tx.exec("BEGIN IMMEDIATE")
+	if err == nil {
+		_, err = tx.exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)) // writes a page, and changes nothing
+	}
+	if err == nil {
+		_, err = tx.exec("COMMIT")
+	}
+	if err != nil {
+		tx.Rollback()
+	}
+	return err
+}
+
+// Rollback implements chain.Transaction. Its own error is of no use: where SQLite has rolled back by itself there is nothing to end, and
+// where the transaction stays open the next Begin finds that.
+func (tx *transaction) Rollback() {
+	tx.exec("ROLLBACK")
+	tx.fatal = nil
 }

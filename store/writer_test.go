@@ -3,61 +3,51 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"attestd/chain"
 	"attestd/crypto/cred"
 )
 
 // These tests stand inside the package, for they must decide which jobs share a transaction.
 
-func openWriter(t *testing.T) *writer {
-	t.Helper()
+// inBubble runs a test with a database in which everything that waits waits visibly.
+func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 	schema, err := os.ReadFile("../schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(context.Background(), filepath.Join(t.TempDir(), "attestd.db"), string(schema), cred.Domain{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s.writer
-}
-
-// together runs the jobs in one transaction, in their order, and returns their answers.
-func together(w *writer, jobs ...func(*conn) error) []error {
-	w.turn <- struct{}{} // nobody can lead until all are queued
-	answers := make([]chan error, len(jobs))
-	for i, fn := range jobs {
-		answers[i] = make(chan error, 1)
-		go func() {
-			defer func() {
-				if p := recover(); p != nil {
-					answers[i] <- fmt.Errorf("leader panicked: %v", p)
-				}
-			}()
-			answers[i] <- w.do(fn)
-		}()
-		for queued(w) <= i {
-			runtime.Gosched()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(context.Background(), path, string(schema), cred.Domain{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	<-w.turn
-	errs := make([]error, len(jobs))
-	for i := range errs {
-		errs[i] = <-answers[i]
-	}
-	return errs
+		defer s.Close()
+		go s.Run(context.Background(), RunOptions{})
+		test(t, s)
+	})
 }
 
-func queued(w *writer) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.queue)
+// together runs the changes in one transaction, in their order, and returns their answers.
+func together(s *Store, changes ...func(*conn) error) []error {
+	running, gathered := make(chan struct{}), make(chan struct{})
+	go s.write(context.Background(), func(*conn) error { close(running); <-gathered; return nil })
+	<-running // nothing else is taken until all are queued
+	errs := make([]error, len(changes))
+	var answered sync.WaitGroup
+	for i, fn := range changes {
+		answered.Go(func() { errs[i] = s.write(context.Background(), fn) })
+		synctest.Wait()
+	}
+	close(gathered)
+	answered.Wait()
+	return errs
 }
 
 func put(name string) func(*conn) error {
@@ -68,9 +58,9 @@ func put(name string) func(*conn) error {
 }
 
 // stored lists what put has stored, from inside a transaction of its own.
-func stored(t *testing.T, w *writer) (names string) {
+func stored(t *testing.T, s *Store) (names string) {
 	t.Helper()
-	if err := w.do(func(c *conn) error {
+	if err := s.write(context.Background(), func(c *conn) error {
 		return c.one([]any{&names}, `SELECT coalesce(group_concat(name, ' ' ORDER BY name), '') FROM setting
 			WHERE name NOT IN ('service_name', 'trust_domain')`)
 	}); err != nil {
@@ -79,47 +69,79 @@ func stored(t *testing.T, w *writer) (names string) {
 	return names
 }
 
-func TestAnErrorUndoesOneJobOnly(t *testing.T) {
+func TestAnErrorUndoesOneChangeOnly(t *testing.T) {
 	t.Parallel()
-	w := openWriter(t)
-	refused := errors.New("refused")
-	errs := together(w,
-		put("a"),
-		func(c *conn) error { return errors.Join(put("lost")(c), refused) },
-		put("b"),
-		put("b"), // a constraint
-		put("c"),
-	)
-	if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || !isDuplicate(errs[3]) || errs[4] != nil {
-		t.Errorf("answers: %v", errs)
-	}
-	if s := stored(t, w); s != "a b c" {
-		t.Errorf("stored: %s", s)
-	}
+	inBubble(t, func(t *testing.T, s *Store) {
+		refused := errors.New("refused")
+		errs := together(s,
+			put("a"),
+			func(c *conn) error { return errors.Join(put("lost")(c), refused) },
+			put("b"),
+			put("b"), // a constraint
+			put("c"),
+		)
+		if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || !isDuplicate(errs[3]) || errs[4] != nil {
+			t.Errorf("answers: %v", errs)
+		}
+		if names := stored(t, s); names != "a b c" {
+			t.Errorf("stored: %s", names)
+		}
+	})
+}
+
+// Rows and records come together or not at all, also when the records cannot be written, and beside others.
+func TestNoChangeWithoutItsRecord(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *Store) {
+		c, _, err := s.CreateCompany(context.Background(), "acme", nil, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload := []byte(`{"n":1}`)
+		change := func(name string, chains ...int64) (records []chain.Record, err error) {
+			return s.change(context.Background(), func(w *conn) (drafts []chain.Draft, err error) {
+				for _, number := range chains {
+					drafts = append(drafts, chain.Draft{Chain: number, Payload: payload, Canonical: payload})
+				}
+				return drafts, put(name)(w)
+			})
+		}
+		if records, err := change("a", c.Chain, c.Chain); err != nil || len(records) != 2 || records[1].Index != 1 {
+			t.Errorf("a change with two records: %v, %v", records, err)
+		}
+		if records, err := change("lost", c.Chain, 99); !errors.Is(err, chain.ErrMissing) || records != nil {
+			t.Errorf("a change with a record for nobody: %v, %v", records, err)
+		}
+		if records, err := change("a", c.Chain); !isDuplicate(err) || records != nil {
+			t.Errorf("a change that is refused: %v, %v", records, err)
+		}
+		if names := stored(t, s); names != "a" {
+			t.Errorf("stored: %s", names)
+		}
+		if err := s.VerifyAll(context.Background(), "", 1, nil, nil); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Whatever SQLite does to a transaction, nobody is told that his part of it stands.
 func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
-	for name, test := range map[string]struct {
-		job  func(*conn) error
-		want error
-	}{
-		"full": {func(c *conn) error {
-			defer c.one([]any{new(int)}, "PRAGMA max_page_count = 1073741823")
-			if err := c.one([]any{new(int)}, "PRAGMA max_page_count = 1"); err != nil { // of the pages that there are
-				return err
-			}
-			_, err := c.exec("INSERT INTO setting (name, value) VALUES ('big', hex(zeroblob(1000000)))")
+	full := func(c *conn) error {
+		defer c.one([]any{new(int)}, "PRAGMA max_page_count = 1073741823")
+		if err := c.one([]any{new(int)}, "PRAGMA max_page_count = 1"); err != nil { // of the pages that there are
 			return err
-		}, ErrUnavailable},
-		"full, and the job says nothing of it": {func(c *conn) error {
-			defer c.one([]any{new(int)}, "PRAGMA max_page_count = 1073741823")
-			c.one([]any{new(int)}, "PRAGMA max_page_count = 1")
-			c.exec("INSERT INTO setting (name, value) VALUES ('big', hex(zeroblob(1000000)))")
-			return nil
-		}, ErrUnavailable},
+		}
+		_, err := c.exec("INSERT INTO setting (name, value) VALUES ('big', hex(zeroblob(1000000)))")
+		return err
+	}
+	for name, test := range map[string]struct {
+		change func(*conn) error
+		want   error
+	}{
+		"full": {full, ErrUnavailable},
+		"full, and the change says nothing of it": {func(c *conn) error { full(c); return nil }, ErrUnavailable},
 		"rolled back": {func(c *conn) error {
 			_, err := c.exec("ROLLBACK")
 			return err
@@ -128,26 +150,26 @@ func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
 			_, err := c.exec("INSERT INTO nowhere VALUES (1)")
 			return err
 		}, nil},
-		"panic": {func(*conn) error { panic("at the disco") }, ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := openWriter(t)
-			errs := together(w, put("a"), func(*conn) error { return refused }, test.job, put("b"))
-			for i, err := range errs {
-				if err == nil || errors.Is(err, refused) {
-					t.Errorf("answer %d: %v", i, err)
+			inBubble(t, func(t *testing.T, s *Store) {
+				errs := together(s, put("a"), func(*conn) error { return refused }, test.change, put("b"))
+				for i, err := range errs {
+					if err == nil || errors.Is(err, refused) || errors.Is(err, ErrUnknown) {
+						t.Errorf("answer %d: %v", i, err)
+					}
+					if test.want != nil && !errors.Is(err, test.want) {
+						t.Errorf("answer %d: %v", i, err)
+					}
 				}
-				if test.want != nil && i > 0 && !errors.Is(err, test.want) {
-					t.Errorf("answer %d: %v", i, err)
+				if err := s.write(context.Background(), put("after")); err != nil {
+					t.Fatalf("the next write: %v", err)
 				}
-			}
-			if err := w.do(put("after")); err != nil {
-				t.Fatalf("the next write: %v", err)
-			}
-			if s := stored(t, w); s != "after" {
-				t.Errorf("stored: %s", s)
-			}
+				if names := stored(t, s); names != "after" {
+					t.Errorf("stored: %s", names)
+				}
+			})
 		})
 	}
 }
@@ -155,21 +177,22 @@ func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
 // A connection left inside a transaction is given up, not used.
 func TestABrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	w := openWriter(t)
-	if _, err := w.conn.exec("BEGIN"); err != nil {
-		t.Fatal(err)
-	}
-	others := w.others
-	if err := w.do(put("a")); err == nil {
-		t.Fatal("a transaction within a transaction")
-	}
-	if err := w.do(put("b")); err != nil {
-		t.Fatal(err)
-	}
-	if s := stored(t, w); s != "b" {
-		t.Errorf("stored: %s", s)
-	}
-	if w.others != others+1 {
-		t.Errorf("what happened between two connections is not known, but counted as %d foreign writes", w.others-others)
-	}
+	inBubble(t, func(t *testing.T, s *Store) {
+		s.companies.put(s.companies.now(), "acme", &Company{})
+		if _, err := s.writer.conn.exec("BEGIN"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.write(context.Background(), put("a")); err == nil {
+			t.Fatal("a transaction within a transaction")
+		}
+		if err := s.write(context.Background(), put("b")); err != nil {
+			t.Fatal(err)
+		}
+		if names := stored(t, s); names != "b" {
+			t.Errorf("stored: %s", names)
+		}
+		if _, cached := s.companies.get("acme"); cached {
+			t.Error("what happened between two connections is not known, and memory was kept")
+		}
+	})
 }

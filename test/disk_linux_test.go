@@ -126,7 +126,7 @@ func appendUntil(t *testing.T, c *client, known []string, want, n int) []string 
 		case 201:
 			known = append(known, strings.TrimSuffix(string(answer), "\n"))
 		case 503:
-			if !strings.HasPrefix(string(answer), `{"error":"Service Unavailable`) {
+			if !strings.HasPrefix(string(answer), `{"error":"Service Unavailable`) || !strings.Contains(string(answer), `"code":"NOT_DONE"`) {
 				t.Errorf("503 with %s", answer)
 			}
 		default:

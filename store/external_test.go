@@ -2,7 +2,10 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,78 +14,93 @@ import (
 	"attestd/store"
 )
 
-// grow extends a chain by one record and says whether the store saw a stranger.
-func grow(t testing.TB, s *store.Store, number int64) bool {
-	t.Helper()
-	h, err := s.Head(ctx, number)
-	must(t, err)
-	foreign, err := s.Extend(ctx, []chain.Extension{extension(number, h, 1)})
-	must(t, err)
-	return foreign
+// watched is a database of which somebody hears what its log says of external writes.
+type watched struct {
+	*store.Store
+	company *store.Company
+	noticed atomic.Int64
 }
 
-func TestWhatWeDoOurselvesIsNotForeign(t *testing.T) {
+func watch(t testing.TB) (w *watched, path string) {
+	t.Helper()
+	w, path = &watched{}, filepath.Join(t.TempDir(), "attestd.db")
+	w.Store = openWith(t, path, store.RunOptions{Publish: func(_ []chain.Extension, external bool) {
+		if external {
+			w.noticed.Add(1)
+		}
+	}})
+	w.company, _ = company(t, w.Store, "acme")
+	return w, path
+}
+
+// grow appends a record and reports whether an external write was noticed since the last call.
+func (w *watched) grow(t testing.TB) bool {
+	t.Helper()
+	attest(t, w.Store, w.company, 1)
+	return w.noticed.Swap(0) > 0
+}
+
+func TestWhatWeDoOurselvesIsNotExternal(t *testing.T) {
 	t.Parallel()
-	s, path := fresh(t)
-	c, _ := company(t, s, "acme")
-	if grow(t, s, c.Chain) {
+	s, path := watch(t)
+	c := s.company
+	if s.grow(t) {
 		t.Error("the first batch after the start")
 	}
 	_, err := s.CreateKey(ctx, by(c, now), nil, 1000)
 	must(t, err)
-	if grow(t, s, c.Chain) {
+	if s.grow(t) {
 		t.Error("after another write of ours")
 	}
+	long := draft(c)
+	long.Payload = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 800_000))
+	long.Canonical = long.Payload
 	for range 20 { // 1000 pages start a checkpoint
-		e := extension(c.Chain, got(s.Head(ctx, c.Chain))(t), 100)
-		for i := range e.Records {
-			e.Records[i].Payload = []byte(strings.Repeat("x", 8000))
-		}
-		foreign, err := s.Extend(ctx, []chain.Extension{e})
+		_, err := s.Append(ctx, long)
 		must(t, err)
-		if foreign {
-			t.Fatal("after a checkpoint of ours")
-		}
+	}
+	if s.grow(t) {
+		t.Fatal("after a checkpoint of ours")
 	}
 	must(t, s.Records(ctx, c.Chain, 0, 100, func(*chain.Record) error { return nil }))
-	if grow(t, s, c.Chain) {
+	if s.grow(t) {
 		t.Error("after a read")
 	}
 	ro, err := store.OpenReadOnly(ctx, path)
 	must(t, err)
 	length(t, ro, c)
 	must(t, ro.Close())
-	if grow(t, s, c.Chain) {
+	if s.grow(t) {
 		t.Error("after a read-only command beside us")
 	}
 	if err := s.DeleteKey(ctx, by(c, now), "no such key"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
-	if grow(t, s, c.Chain) {
+	if s.grow(t) {
 		t.Error("after a write that was rolled back")
 	}
 }
 
 func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 	t.Parallel()
-	s, path := fresh(t)
-	c, _ := company(t, s, "acme")
-	grow(t, s, c.Chain)
+	s, path := watch(t)
+	c := s.company
+	s.grow(t)
 	db := other(t, path, "CREATE TABLE strange (x)")
-	if !grow(t, s, c.Chain) {
+	if !s.grow(t) {
 		t.Error("the write was not noticed")
 	}
-	if grow(t, s, c.Chain) {
+	if s.grow(t) {
 		t.Error("noticed twice")
 	}
 	_, err := db.Exec("INSERT INTO strange VALUES (1)")
 	must(t, err)
 	_, err = s.CreateKey(ctx, by(c, now), nil, 1000) // sees it first, and must not swallow it
 	must(t, err)
-	if !grow(t, s, c.Chain) {
+	if !s.grow(t) {
 		t.Error("a write noticed by another transaction was lost")
 	}
-	if grow(t, s, c.Chain) {
+	if s.grow(t) {
 		t.Error("noticed twice")
 	}
 }
@@ -90,8 +108,8 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 // A key that a tool deleted in the file is refused from the next write on, and within a second in any case.
 func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 	t.Parallel()
-	s, path := fresh(t)
-	c, _ := company(t, s, "acme")
+	s, path := watch(t)
+	c := s.company
 	first := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
 	second := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
 	for _, k := range []store.APIKey{first, second} {
@@ -105,7 +123,7 @@ func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 	}
 	_, err := db.Exec("DELETE FROM api_key WHERE key = '" + second.Key + "'")
 	must(t, err)
-	grow(t, s, c.Chain)
+	s.grow(t)
 	if _, err := s.Authenticate(ctx, keys.HashSecret(second.Key), now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a write: %v", err)
 	}

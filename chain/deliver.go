@@ -48,8 +48,8 @@ func (m *Monitor) examine(ctx context.Context, chain, from int64) (Verdict, tree
 
 var errGap = errors.New("record is missing")
 
-// tell emits what is held of a chain in memory or else its next records on disk; it is the step of the teller.
-func (m *Monitor) tell(ctx context.Context, w *watch, emit func(Event)) {
+// deliver emits what is held of a chain in memory or else its next records on disk; it is the step of the deliverer.
+func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
 	if !m.known(w) { // since it was put into the queue
 		w.busy = false
@@ -58,7 +58,7 @@ func (m *Monitor) tell(ctx context.Context, w *watch, emit func(Event)) {
 		return
 	}
 	records := m.takeHeld(w)
-	from, to := w.from, min(w.to, w.from+toldAtOnce)
+	from, to := w.from, min(w.to, w.from+deliverAtOnce)
 	if len(records) > 0 {
 		to = from + int64(len(records))
 	}
@@ -66,7 +66,7 @@ func (m *Monitor) tell(ctx context.Context, w *watch, emit func(Event)) {
 	epoch, bad, t := w.epoch, w.bad, w.tree.clone()
 	m.mu.Unlock()
 
-	told := from
+	delivered := from
 	one := func(r *Record) error {
 		verdict := Verdict{Length: r.Index + 1}
 		if bad != nil {
@@ -79,7 +79,7 @@ func (m *Monitor) tell(ctx context.Context, w *watch, emit func(Event)) {
 			verdict.Valid, verdict.Root = true, t.root()
 		}
 		emit(Event{w.chain, *r, verdict})
-		told = r.Index + 1
+		delivered = r.Index + 1
 		return nil
 	}
 	var err error
@@ -94,16 +94,16 @@ func (m *Monitor) tell(ctx context.Context, w *watch, emit func(Event)) {
 		})
 	}
 	if err == nil && bad != nil {
-		told = to // a chain that is known to be bad may have lost records
+		delivered = to // a chain that is known to be bad may have lost records
 	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.busy = false
 	switch {
-	case told != to: // the disk is not as this state says, or cannot be read: the checker shall see
+	case delivered != to: // the disk is not as this state says, or cannot be read: the checker shall see
 		m.takeHeld(w)
-		w.from, w.epoch = told, 0
+		w.from, w.epoch = delivered, 0
 	case w.epoch == epoch:
 		w.tree = t
 	}

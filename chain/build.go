@@ -1,0 +1,65 @@
+package chain
+
+import (
+	"crypto/ed25519"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// build makes what a batch adds, on copies of the heads. Indices and times are given first, so that hashes and signatures,
+// nearly all of the work, can be made in parallel.
+func build(groups []group, now time.Time) []Extension {
+	type job struct {
+		record    *Record
+		canonical []byte
+		key       ed25519.PrivateKey
+	}
+	var jobs []job
+	extensions := make([]Extension, len(groups))
+	timestamp := FormatTime(now)
+	for i, g := range groups {
+		records := make([]Record, len(g.drafts))
+		for j, d := range g.drafts {
+			records[j] = Record{
+				Index:      g.from.Length + int64(j),
+				Timestamp:  max(timestamp, g.from.Timestamp), // the clock may have been set back
+				Payload:    d.Payload,
+				Delegation: d.Delegation,
+			}
+			jobs = append(jobs, job{&records[j], d.Canonical, g.from.key})
+		}
+		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Records: records}
+	}
+	parallel(len(jobs), func(i int) { jobs[i].record.seal(jobs[i].canonical, jobs[i].key) })
+	for i := range extensions {
+		extensions[i].grow()
+	}
+	return extensions
+}
+
+// grow derives nodes and head from the records.
+func (e *Extension) grow() {
+	t := tree{e.From.Length, e.From.Frontier}.clone()
+	for i := range e.Records {
+		e.Nodes = t.append(e.Records[i].Hash, e.Nodes)
+	}
+	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp}
+}
+
+// parallel calls work for each of [0, n) and returns when all is done. A few pieces are not worth a second goroutine.
+func parallel(n int, work func(i int)) {
+	var next atomic.Int64
+	run := func() {
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			work(int(i))
+		}
+	}
+	var helpers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n/2) - 1 {
+		helpers.Go(run)
+	}
+	run()
+	helpers.Wait()
+}

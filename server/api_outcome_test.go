@@ -1,0 +1,100 @@
+package server_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/crypto/cred"
+	"attestd/server"
+	"attestd/store"
+)
+
+// writes are requests of every kind that changes something.
+var writes = []string{
+	"POST /v1/attest", "POST /v1/agents/register", "POST /v1/agents/bot/disable", "POST /v1/keys", "POST /v1/oauth/clients",
+	"POST /v1/agents/bot/passport", "POST /v1/companies",
+}
+
+// refusesWrites expects that every write is a 503 with a code of its own, without a time to try again, and that reads go on.
+func (c caller) refusesWrites(t *testing.T, code string) {
+	t.Helper()
+	for _, call := range writes {
+		body := map[string]string{
+			"POST /v1/attest":          `{"agentId":"bot","actionType":"b","payload":1}`,
+			"POST /v1/agents/register": `{"agentId":"other"}`,
+			"POST /v1/companies":       `{"companyId":"other"}`,
+		}[call]
+		r := c.do(t, call, body).status(503)
+		if r.str("code") != code || r.header.Get("Retry-After") != "" {
+			t.Errorf("%s: %s, Retry-After %q", call, r.raw, r.header.Get("Retry-After"))
+		}
+	}
+	c.do(t, "GET /v1/health", "").status(200)
+	c.do(t, "GET /v1/company", "").status(200)
+	c.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
+}
+
+// The database is moved away under a server: no 201 goes into the orphan, the log says what happened, and a restart on the file goes on
+// with all that was acknowledged (row 24).
+func TestAMovedDatabase(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open cannot be moved")
+	}
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.do(t, "POST /v1/agents/register", `{"agentId":"bot"}`).status(201)
+	acme.attestMany(t, 3)
+	must(t, os.Rename(s.path, s.path+".moved"))
+	acme.refusesWrites(t, "FILE_CHANGED")
+	s.stop()
+	said := 0
+	for _, line := range s.log.lines(t) {
+		if cause, _ := line["error"].(string); line["msg"] != "request" && strings.Contains(cause, s.path+" was moved or deleted") {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("the log says %d times what happened", said)
+	}
+	must(t, os.Rename(s.path+".moved", s.path))
+	again := startOn(t, s.path, cred.Domain{})
+	acme.service = again
+	acme.attestMany(t, 1)
+	if n := len(acme.checkChain(t)); n != 4 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// A clock that is decades ahead of the database writes nothing until a start that vouches for it (row 26).
+func TestAClockAheadOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	schema, err := os.ReadFile("../schema.sql")
+	must(t, err)
+	db, err := store.Open(t.Context(), path, string(schema), cred.Domain{})
+	must(t, err)
+	long := time.Now().AddDate(-10, 0, -1)
+	go db.Run(context.Background(), store.RunOptions{Now: func() time.Time { return long }})
+	company, key, err := db.CreateCompany(t.Context(), "acme", nil, long)
+	must(t, err)
+	_, err = db.RegisterAgent(t.Context(), store.Caller{Company: company, At: long}, "bot", nil, store.AgentBounds{Most: 1})
+	must(t, err)
+	must(t, db.Close())
+
+	s := startOn(t, path, cred.Domain{})
+	caller{s, "acme", key.Key}.refusesWrites(t, "CLOCK")
+	s.stop()
+	s = startOn(t, path, cred.Domain{}, func(c *server.Config) { c.AcceptClock = true })
+	acme := caller{s, "acme", key.Key}
+	acme.attestMany(t, 1)
+	s.stop()
+	s = startOn(t, path, cred.Domain{}) // what was vouched for stands in the file now
+	acme.service = s
+	acme.attestMany(t, 1)
+}

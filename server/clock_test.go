@@ -1,0 +1,54 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A wall clock that leaps by more than a minute is a warning, in whichever direction, and once; the sleep of a laptop, which the
+// boot clock counts too, is none, and nor is a small correction (row 26).
+func TestALeapOfTheClockIsAWarning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		wall, steady := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), time.Hour
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- watchClock(ctx, func() (time.Time, time.Duration) { return wall, steady }, slog.New(slog.NewTextHandler(&out, nil)))
+		}()
+		for _, step := range []struct {
+			wall, steady time.Duration
+			want         string
+		}{
+			{10 * time.Second, 10 * time.Second, ""},
+			{69 * time.Second, 10 * time.Second, ""},
+			{8 * time.Hour, 8 * time.Hour, ""},
+			{61*time.Minute + 10*time.Second, 10 * time.Second, "leap=1h1m0s now=2026-03-04T14:08:36Z"},
+			{10 * time.Second, 10 * time.Second, ""},
+			{-2 * time.Hour, 10 * time.Second, "leap=-2h0m10s now=2026-03-04T12:08:46Z"},
+		} {
+			synctest.Wait()
+			out.Reset()
+			wall, steady = wall.Add(step.wall), steady+step.steady
+			time.Sleep(clockTick)
+			synctest.Wait()
+			if line := out.String(); step.want == "" && line != "" || !strings.Contains(line, step.want) || strings.Count(line, "\n") > 1 {
+				t.Errorf("after %v in %v: %q, want %q", step.wall, step.steady, line, step.want)
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	wall, steady := clocks()()
+	if wall.IsZero() || steady < 0 || strings.Contains(wall.String(), "m=") {
+		t.Errorf("the clocks say %v and %v", wall, steady)
+	}
+}

@@ -1,0 +1,249 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+// What a fault does to a process is tried in a process of its own: this binary, told by its environment which part to play.
+const part = "ATTESTD_TEST_PART"
+
+// parts say what they saw on standard output and end without closing anything, as a killed server does.
+var parts = map[string]func(path string) error{
+	"many writers":  manyWriters,
+	"failing sync":  failingSync,
+	"failing write": failingWrite,
+}
+
+func TestMain(m *testing.M) {
+	name, path, playing := strings.Cut(os.Getenv(part), ":")
+	if !playing {
+		os.Exit(m.Run())
+	}
+	if err := parts[name](path); err != nil {
+		fmt.Println("error:", err)
+	}
+	os.Exit(0)
+}
+
+// play runs a part and returns what it said.
+func play(t *testing.T, name, path string, environment ...string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), part+"="+name+":"+path), environment...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	must(t, err)
+	return string(out)
+}
+
+// begin opens a database as a server does, with a company.
+func begin(path string) (*store.Store, *store.Company, error) {
+	text, err := os.ReadFile("../schema.sql")
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := store.Open(ctx, path, string(text), cred.Domain{})
+	if err != nil {
+		return nil, nil, err
+	}
+	go s.Run(ctx, store.RunOptions{})
+	c, _, err := s.CreateCompany(ctx, "acme", nil, now)
+	return s, c, err
+}
+
+// outcome is how a write ended.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, store.ErrUnknown):
+		return "unknown"
+	case errors.Is(err, store.ErrUnavailable):
+		return "not done"
+	}
+	return err.Error()
+}
+
+func say(err error) { fmt.Println(outcome(err)) }
+
+// failing is a system call that shall fail with EIO, where test (BPF_JGE, BPF_JSET; 0 for always) holds of its argument and value.
+type failing struct {
+	call     uint32
+	argument uint32 // 0 is the first
+	test     uint16
+	value    uint32
+}
+
+// failCalls makes system calls fail in this process, for good.
+func failCalls(calls ...failing) error {
+	const load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS // of struct seccomp_data: the number is its first word, arguments are from byte 16 on
+	fail := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EIO)}
+	var program []unix.SockFilter
+	for _, c := range calls {
+		rule := []unix.SockFilter{fail}
+		if c.test != 0 {
+			rule = []unix.SockFilter{
+				{Code: load, K: 16 + 8*c.argument}, // its low half, on what is little-endian
+				{Code: unix.BPF_JMP | c.test | unix.BPF_K, K: c.value, Jf: 1},
+				fail,
+			}
+		}
+		program = append(program,
+			unix.SockFilter{Code: load, K: 0},
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: c.call, Jf: uint8(len(rule))})
+		program = append(program, rule...)
+	}
+	program = append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	p := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// failingSync appends, and again when no sync works any more.
+func failingSync(path string) error {
+	s, c, err := begin(path)
+	if err != nil {
+		return err
+	}
+	for i := range 3 {
+		if i == 1 {
+			if err := failCalls(failing{call: unix.SYS_FSYNC}, failing{call: unix.SYS_FDATASYNC}); err != nil {
+				return err
+			}
+		}
+		_, err = s.Append(ctx, draft(c))
+		say(err)
+	}
+	return nil
+}
+
+// What a sync that fails has reached nobody can say, and nor does the answer (row 4). Nothing is lost that was acknowledged.
+func TestACommitWhoseSyncFailsIsUnknown(t *testing.T) {
+	t.Parallel()
+	path := target(t)
+	if said := play(t, "failing sync", path); said != "done\nunknown\nunknown\n" {
+		t.Fatalf("said %q", said)
+	}
+	s := open(t, path)
+	c := got(s.Company(ctx, "acme"))(t)
+	if n := length(t, s, c); n < 1 || n > 3 {
+		t.Errorf("%d records", n)
+	}
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	attest(t, s, c, 1)
+}
+
+// failingWrite appends more than may be written to a file, and then what may.
+func failingWrite(path string) error {
+	s, c, err := begin(path)
+	if err != nil {
+		return err
+	}
+	_, err = s.Append(ctx, draft(c))
+	say(err)
+	signal.Ignore(syscall.SIGXFSZ)
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		return err
+	}
+	limit := syscall.Rlimit{Cur: uint64(info.Size()) + 5*4120, Max: unix.RLIM_INFINITY} // five frames more
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	long := draft(c)
+	long.Payload = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 100_000))
+	long.Canonical = long.Payload
+	_, err = s.Append(ctx, long)
+	say(err)
+	_, err = s.Append(ctx, chain.Draft{Chain: c.Chain, Payload: draft(c).Payload, Canonical: draft(c).Canonical})
+	say(err)
+	return nil
+}
+
+// A commit that failed while it was being written is written over at once: what that made sure of is no longer unknown (row 4).
+func TestACommitThatFailedIsWrittenOver(t *testing.T) {
+	t.Parallel()
+	path := target(t)
+	if said := play(t, "failing write", path); said != "done\nnot done\ndone\n" {
+		t.Fatalf("said %q", said)
+	}
+	s := open(t, path)
+	if n := length(t, s, got(s.Company(ctx, "acme"))(t)); n != 2 {
+		t.Errorf("%d records", n)
+	}
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+}
+
+// manyWriters is a busy service: 64 callers who write all kinds of things, each for a company of its own, and among them a change of many
+// pages.
+func manyWriters(path string) error {
+	s, c, err := begin(path)
+	if err != nil {
+		return err
+	}
+	if _, err := s.RegisterAgent(ctx, by(c, now), "bot", nil, store.AgentBounds{Most: 1}); err != nil {
+		return err
+	}
+	if err := errors.Join(atOnce(1000, func(i int) error { return s.RecordPassport(ctx, by(c, now), passport(fmt.Sprint(i), 1)) })...); err != nil {
+		return err
+	}
+	calls := []failing{{unix.SYS_OPENAT, 2, unix.BPF_JSET, unix.O_EXCL}}
+	if runtime.GOARCH == "amd64" {
+		calls = append(calls, failing{2, 1, unix.BPF_JSET, unix.O_EXCL}) // open, which other machines do not have
+	}
+	if err := failCalls(calls...); err != nil {
+		return err
+	}
+	return errors.Join(atOnce(64, func(i int) error {
+		mine, _, err := s.CreateCompany(ctx, fmt.Sprint("company", i), nil, now)
+		for n := 0; n < 20 && err == nil; n++ {
+			long := draft(mine)
+			long.Payload = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 10_000))
+			long.Canonical = long.Payload
+			_, err = s.Append(ctx, long)
+			if err == nil {
+				_, err = s.CreateKey(ctx, by(mine, now), nil, 1<<20)
+			}
+			if err == nil && i == 32 && n == 10 {
+				_, _, err = s.DisableAgent(ctx, by(c, now), "bot")
+			}
+		}
+		return err
+	})...)
+}
+
+// A service needs no folder for temporary files, however many write: no file is made but the database and what stands beside it, so
+// nothing is lost where none can be made (row 22).
+func TestNoTemporaryFileIsMade(t *testing.T) {
+	t.Parallel()
+	path := target(t)
+	if said := play(t, "many writers", path); said != "" {
+		t.Fatalf("said %.500q", said)
+	}
+	s := open(t, path)
+	for _, c := range got(s.Companies(ctx, "", 100))(t) {
+		if n := length(t, s, c); n != 20 && c.ID != "acme" {
+			t.Errorf("%s has %d records", c.ID, n)
+		}
+	}
+}

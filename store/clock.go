@@ -1,0 +1,37 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"attestd/chain"
+)
+
+// maxGap is how many years after the newest time in the file nothing is written any more: a clock that far ahead is wrong more often
+// than the file is old, and the times of a chain never go back.
+const maxGap = 10
+
+// clock guards the file against a wrong clock. The writer owns it.
+type clock struct {
+	known  bool   // newest holds the times of the file
+	newest string // "" when there is none
+}
+
+// advance makes a time count that is in the file, or that somebody vouches for.
+func (k *clock) advance(now time.Time) { k.newest = max(k.newest, chain.FormatTime(now)) }
+
+// check refuses a time too long after the newest one: ErrClock.
+func (k *clock) check(c *conn, now time.Time) error {
+	if !k.known {
+		var newest string
+		if err := c.one([]any{&newest}, `SELECT max((SELECT coalesce(max(timestamp), '') FROM head),
+			(SELECT coalesce(max(registered_at), '') FROM company))`); err != nil {
+			return err
+		}
+		k.newest, k.known = max(k.newest, newest), true
+	}
+	if k.newest != "" && chain.FormatTime(now.AddDate(-maxGap, 0, 0)) >= k.newest {
+		return fmt.Errorf("%w: it says %s, and the newest time in the file is %s", ErrClock, chain.FormatTime(now), k.newest)
+	}
+	return nil
+}

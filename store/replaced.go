@@ -1,0 +1,126 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// files are the database and its write-ahead log as the writer opened them. SQLite goes on with what it has opened, wherever that
+// was moved and whatever stands in its place; the next start opens what stands there. So a write counts only while both are one.
+type files struct {
+	path    string
+	open    *os.File    // the database, wherever it is
+	db, log os.FileInfo // as they were when they were last in their place
+	changed error       // ErrFileChanged, from the time when one was not
+}
+
+func openFiles(path string) (f *files, err error) {
+	f = &files{path: path}
+	if f.open, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	if f.db, err = f.open.Stat(); err == nil {
+		f.log, err = os.Stat(path + "-wal")
+	}
+	if err != nil {
+		f.open.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// look compares both files with those that were opened and sets changed for good when one is another or none. Any other error is of looking.
+func (f *files) look() error {
+	for _, file := range []struct {
+		path string
+		last *os.FileInfo
+	}{{f.path, &f.db}, {f.path + "-wal", &f.log}} {
+		now, err := os.Stat(file.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			f.changed = fmt.Errorf("%w: %s was moved or deleted", ErrFileChanged, file.path)
+			return f.changed
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		case !os.SameFile(now, *file.last):
+			f.changed = fmt.Errorf("%w: another file stands at %s", ErrFileChanged, file.path)
+			return f.changed
+		}
+		*file.last = now
+	}
+	return nil
+}
+
+// untouched reports whether nobody else has written the database since it was last in its place: neither itself nor, where the system
+// tells its new name, a log beside that.
+func (f *files) untouched() bool {
+	now, err := f.open.Stat()
+	if err != nil || !now.ModTime().Equal(f.db.ModTime()) || now.Size() != f.db.Size() {
+		return false
+	}
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.open.Fd()))
+	if err != nil || name == f.path {
+		return true
+	}
+	log, err := os.Stat(name + "-wal")
+	return err != nil || os.SameFile(log, f.log)
+}
+
+// ownsLog reports whether the log that we opened has its name still.
+func (f *files) ownsLog() bool {
+	now, err := os.Stat(f.path + "-wal")
+	return err == nil && os.SameFile(now, f.log)
+}
+
+func (f *files) close() error { return f.open.Close() }
+
+// check returns nil while the files are in their place. When they are not any more, it logs so, once, and rescues what the log holds.
+func (w *writer) check() error {
+	if w.files.changed != nil {
+		return w.files.changed
+	}
+	err := w.files.look()
+	if w.files.changed != nil {
+		w.rescue()
+		w.logger.Error("nothing is written any more until a restart", "error", err, "rescued", w.rescued)
+	}
+	return err
+}
+
+// rescue moves the log of a database that is not in its place into it, wherever it is: then all that was acknowledged stands in that one
+// file, and no log is left to meet another file at the next start. Where somebody else has written the database meanwhile the log
+// no longer fits, and both are left as they are.
+func (w *writer) rescue() {
+	if w.conn == nil || w.rescued || !w.files.untouched() {
+		return
+	}
+	busy := true
+	err := w.conn.one([]any{&busy, new(int), new(int)}, "PRAGMA wal_checkpoint(TRUNCATE)")
+	w.conn.fatal = nil
+	w.rescued = err == nil && !busy
+}
+
+// closeChanged is the end of a store whose files are not in their place. What could not be rescued stays as it is: the connections end
+// with the process, for SQLite would move and delete by name.
+func (s *Store) closeChanged() error {
+	w := s.writer
+	w.rescue()
+	if !w.rescued {
+		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.changed)
+	}
+	ownsLog := w.files.ownsLog()
+	if !ownsLog {
+		if err := w.conn.keepLog(); err != nil {
+			return errors.Join(w.files.changed, err)
+		}
+	}
+	err := errors.Join(w.files.changed, s.closeAll())
+	if ownsLog { // and empty; SQLite keeps it where the database is not
+		if gone := os.Remove(w.files.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
