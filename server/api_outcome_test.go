@@ -52,6 +52,8 @@ func TestAMovedDatabase(t *testing.T) {
 	acme.attestMany(t, 3)
 	must(t, os.Rename(s.path, s.path+".moved"))
 	acme.refusesWrites(t, "FILE_CHANGED")
+	s.anyone().do(t, "GET /readyz", "").gets(503, `{"error":"…","code":"FILE_CHANGED","requestId":"…"}`)
+	s.anyone().do(t, "GET /v1/health", "").status(200)
 	s.stop()
 	said := 0
 	for _, line := range s.log.lines(t) {
@@ -65,6 +67,7 @@ func TestAMovedDatabase(t *testing.T) {
 	must(t, os.Rename(s.path+".moved", s.path))
 	again := startOn(t, s.path, cred.Domain{})
 	acme.service = again
+	acme.do(t, "GET /readyz", "").gets(200, `{"status":"ready"}`)
 	acme.attestMany(t, 1)
 	if n := len(acme.checkChain(t)); n != 4 {
 		t.Errorf("%d records", n)
@@ -89,6 +92,7 @@ func TestAClockAheadOfTheDatabase(t *testing.T) {
 
 	s := startOn(t, path, cred.Domain{})
 	caller{s, "acme", key.Key}.refusesWrites(t, "CLOCK")
+	s.anyone().do(t, "GET /readyz", "").gets(503, `{"error":"…","code":"CLOCK","requestId":"…"}`)
 	s.stop()
 	s = startOn(t, path, cred.Domain{}, func(c *server.Config) { c.AcceptClock = true })
 	acme := caller{s, "acme", key.Key}

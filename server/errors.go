@@ -59,7 +59,11 @@ func classify(err error) *apiError {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &notStreamed):
-		return &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
+		refused := &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
+		if refused.Status == http.StatusServiceUnavailable {
+			refused.Code = "NOT_DONE"
+		}
+		return refused
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
 	case errors.Is(err, limit.ErrFull):

@@ -17,6 +17,12 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 	return health{"ok"}, nil
 }
 
+// ready says whether a write could be carried out now: that the file is the one that was opened, that the clock fits it, and that nobody else
+// holds it. An addition to the specification.
+func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (health, error) {
+	return health{"ready"}, s.Store.Ready(ctx)
+}
+
 // document is the API's reference.
 type document struct{ verbatim }
 

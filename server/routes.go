@@ -63,6 +63,7 @@ var routes = []route{
 	{"GET", "/v1/ca/well-known", public, limit.Standard, endpoint(200, (*Server).wellKnown)},
 	{"GET", "/v1/openapi.json", public, limit.Standard, endpoint(200, (*Server).openAPI)},
 	{"GET", "/v1/health", public, limit.Standard, endpoint(200, (*Server).health)},
+	{"GET", "/readyz", public, limit.Standard, endpoint(200, (*Server).ready)},
 	{"GET", "/v1/ws", public, limit.Standard, handler{serve: follow}},
 }
 

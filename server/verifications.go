@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
 
 	"attestd/chain"
@@ -104,7 +103,7 @@ func (v *verifications) enter(ctx context.Context, number int64) (*verifyQueue, 
 		q = &verifyQueue{turn: make(chan struct{}, 1)}
 		v.companies[number] = q
 	case q == nil || q.requests >= maxVerifyRequestsOfOne || v.requests >= maxVerifyRequests:
-		return nil, nil, fail(http.StatusServiceUnavailable, "Too many verifications are waiting; try again later").with("Retry-After", verifyRetryAfter)
+		return nil, nil, unavailable("NOT_DONE", "too many verifications are waiting; try again later", nil).with("Retry-After", verifyRetryAfter)
 	}
 	if q.next == nil {
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))

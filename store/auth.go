@@ -57,22 +57,6 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
 		return credential{}, err
 	}
-	s.noteUse(ctx, key, client, used.String, now)
+	s.uses.note(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
 	return found, nil
-}
-
-// noteUse writes down in which hour a credential was last used, once an hour. That the file cannot be written now is no reason to refuse
-// the credential, and the next lookup tries again.
-func (s *Store) noteUse(ctx context.Context, key, client sql.NullInt64, noted string, now time.Time) {
-	hour := chain.FormatTime(now.Truncate(time.Hour))
-	if hour <= noted || s.writer == nil {
-		return
-	}
-	_ = s.write(ctx, func(w *conn) error {
-		if _, err := w.exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, key); err != nil {
-			return err
-		}
-		_, err := w.exec(`UPDATE oauth_client SET last_used_at = ? WHERE id = ?`, hour, client)
-		return err
-	})
 }

@@ -42,10 +42,11 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 				var client, made, used sql.NullString
 				err := rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used)
 				c.Kind, c.Fingerprint = KindAPIKey, fingerprintOf(hash)
+				id := credentialID{key: c.id}
 				if c.rank == 1 {
-					c.Kind = KindOAuthClient
+					c.Kind, id = KindOAuthClient, credentialID{client: c.id}
 				}
-				c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, used.String
+				c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.uses.last(id, used.String)
 				batch = append(batch, c)
 				return err
 			}, `SELECT * FROM (

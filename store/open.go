@@ -46,6 +46,7 @@ type Store struct {
 	passports   cache[owned, dated[bool]] // whether it is revoked
 	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
+	uses        uses
 
 	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
 }
@@ -113,7 +114,7 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	if s.writer, err = newWriter(ctx, db, path, s.forget); err != nil {
+	if s.writer, err = newWriter(ctx, db, path, &s.uses, s.forget); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -67,9 +67,15 @@ func (s *Store) write(ctx context.Context, rows func(*conn) error) error {
 	return err
 }
 
+// Ready returns nil when a write could be made now; else the error that it would meet.
+func (s *Store) Ready(ctx context.Context) error {
+	return s.write(ctx, func(*conn) error { return nil })
+}
+
 // writer is the chain.Storage of a Store: the one connection that writes. The goroutine of Run owns it from its start to its end.
 type writer struct {
 	db     *sql.DB
+	uses   *uses
 	forget func() // called when someone else has written the file, before anything more is written
 	logger *slog.Logger
 
@@ -80,8 +86,8 @@ type writer struct {
 	clock   clock
 }
 
-func newWriter(ctx context.Context, db *sql.DB, path string, forget func()) (*writer, error) {
-	w := &writer{db: db, forget: forget, logger: slog.New(slog.DiscardHandler)}
+func newWriter(ctx context.Context, db *sql.DB, path string, u *uses, forget func()) (*writer, error) {
+	w := &writer{db: db, uses: u, forget: forget, logger: slog.New(slog.DiscardHandler)}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err
@@ -200,6 +206,9 @@ func (tx *transaction) Err() error { return tx.fatal }
 
 // Commit implements chain.Transaction.
 func (tx *transaction) Commit() error {
+	if tx.fatal == nil {
+		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
+	}
 	if tx.fatal != nil {
 		defer tx.Rollback()
 		return tx.fatal

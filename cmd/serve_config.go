@@ -1,0 +1,90 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"attestd/server"
+	"attestd/server/limit"
+	"attestd/server/stream"
+)
+
+// config turns flags into what the server needs, all but the open store.
+func (f serveFlags) config() (cfg server.Config, err error) {
+	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock, Bounds: f.bounds}
+	if err = checkListen(f.listen); err != nil {
+		return cfg, err
+	}
+	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
+		return cfg, err
+	}
+	if cfg.Limits, err = limit.Parse(f.rateLimits); err != nil {
+		return cfg, usagef("--rate-limits: %v", err)
+	}
+	if cfg.TrustedProxies, err = parseProxies(f.trustedProxies); err != nil {
+		return cfg, err
+	}
+	if cfg.AllowedOrigins, err = parseOrigins(f.allowedOrigins); err != nil {
+		return cfg, err
+	}
+	if min(f.bounds.Keys, f.bounds.Clients, f.bounds.Agents) < 1 {
+		return cfg, usagef("--max-keys, --max-clients and --max-agents must be at least 1")
+	}
+	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
+		return cfg, usagef("--stream: %v", err)
+	}
+	if cfg.Registration, err = parseRegistration(f.registration, f.registrationTokenFile); err != nil {
+		return cfg, err
+	}
+	size, err := humanize.ParseBytes(f.maxBody)
+	if err != nil || size < 1024 || size > 1<<30 {
+		return cfg, usagef("--max-body must be a size from 1KiB to 1GiB, got %q", f.maxBody)
+	}
+	cfg.MaxBody = int64(size)
+	if cfg.Budgets, err = f.budgets(cfg.MaxBody); err != nil {
+		return cfg, err
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
+	}
+	return cfg, nil
+}
+
+// logTo returns the handler that writes to out in the format that was asked for.
+func (f serveFlags) logTo(out io.Writer) slog.Handler {
+	if f.logFormat == "json" {
+		return slog.NewJSONHandler(out, nil)
+	}
+	return slog.NewTextHandler(out, nil)
+}
+
+// droppedLines is the line of the log that says that others are missing.
+func (f serveFlags) droppedLines(n int) string {
+	var line strings.Builder
+	slog.New(f.logTo(&line)).Warn(fmt.Sprintf("%d log lines were dropped: standard error did not take them", n))
+	return line.String()
+}
+
+// budgets turns what may be held at a time into what the server needs.
+func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
+	for name, n := range map[string]int64{
+		"max-connections": f.maxConnections, "max-connections-per-address": f.maxConnectionsPerAddress, "max-streams": f.maxStreams,
+	} {
+		if n < 1 || n > 1_000_000 {
+			return b, usagef("--%s must be a number from 1 to 1000000, got %d", name, n)
+		}
+	}
+	inflight, err := humanize.ParseBytes(f.maxInflight)
+	if err != nil || inflight < 2*uint64(maxBody) || inflight > 1<<40 {
+		return b, usagef("--max-inflight must be a size from twice --max-body to 1TiB, got %q", f.maxInflight)
+	}
+	return limit.Budgets{
+		Connections: limit.Connections(limit.FitFiles(f.maxConnections), f.maxConnectionsPerAddress),
+		Streams:     limit.Streams(f.maxStreams),
+		Bodies:      limit.Bodies(int64(inflight), maxBody),
+	}, nil
+}
