@@ -39,7 +39,7 @@ type handler struct {
 func (c *call) authenticate() {
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
-		c.identify(strings.TrimSpace(token))
+		c.identify(strings.Trim(token, " "))
 	}
 }
 

@@ -18,3 +18,9 @@ func (s *Store) Extend(batch ...chain.Extension) error {
 		return nil
 	})
 }
+
+// Pragma reads a setting of the connection that writes.
+func (s *Store) Pragma(name string) (value int64, err error) {
+	err = s.write(context.Background(), func(c *conn) error { return c.one([]any{&value}, "PRAGMA "+name) })
+	return value, err
+}

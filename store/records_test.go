@@ -176,3 +176,15 @@ func TestChangedRecordsCanBeRead(t *testing.T) {
 		t.Errorf("verify: %v", err)
 	}
 }
+
+// What is acknowledged is synced: the connection that writes syncs the log at every commit (2 is FULL), and keeps what it needs meanwhile
+// in memory (2 is MEMORY). No crash of a process can show the first, for the system writes what it was given.
+func TestTheWriterSyncs(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	for name, want := range map[string]int64{"synchronous": 2, "temp_store": 2, "foreign_keys": 1} {
+		if got, err := s.Pragma(name); err != nil || got != want {
+			t.Errorf("%s is %d, %v; want %d", name, got, err, want)
+		}
+	}
+}
