@@ -86,5 +86,7 @@ func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 		Connections: limit.Connections(limit.FitFiles(f.maxConnections), f.maxConnectionsPerAddress),
 		Streams:     limit.Streams(f.maxStreams),
 		Bodies:      limit.Bodies(int64(inflight), maxBody),
+
+		Verifications: limit.Verifications(2048),
 	}, nil
 }

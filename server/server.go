@@ -60,7 +60,7 @@ func New(cfg Config) *Server {
 		}
 	}
 	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
-	s.verifications = newVerifications(func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
+	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
 		return verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, nil)
 	})
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, s.companyKey)

@@ -6,13 +6,8 @@ import (
 	"sync"
 
 	"attestd/chain"
+	"attestd/server/limit"
 	"attestd/store"
-)
-
-const (
-	maxVerifyRequests      = 2048 // that wait at once; a company that has none among them is let in up to twice as many
-	maxVerifyRequestsOfOne = 256  // of one company
-	verifyRetryAfter       = "5"  // seconds
 )
 
 // verifications lets requests share the verifications of chains. Of each company one is under way at a time, whatever number of requests
@@ -26,11 +21,11 @@ const (
 //	B      wait ··················  turn: verify ───→ answer B and C
 //	C             wait ·································· answered
 type verifications struct {
-	run func(ctx context.Context, c *store.Company) (chain.Verdict, error)
+	run      func(ctx context.Context, c *store.Company) (chain.Verdict, error)
+	requests *limit.Pool // that wait
 
 	mu        sync.Mutex
 	companies map[int64]*verifyQueue // by chain: those with requests that wait
-	requests  int                    // that wait, in all
 }
 
 // verifyQueue is the requests of one company; verifications.mu guards all but turn.
@@ -53,8 +48,8 @@ type verification struct {
 
 var errVerifyPanicked = errors.New("verification panicked")
 
-func newVerifications(run func(context.Context, *store.Company) (chain.Verdict, error)) *verifications {
-	return &verifications{run: run, companies: make(map[int64]*verifyQueue)}
+func newVerifications(requests limit.Size, run func(context.Context, *store.Company) (chain.Verdict, error)) *verifications {
+	return &verifications{run: run, requests: limit.NewPool(requests), companies: make(map[int64]*verifyQueue)}
 }
 
 // verify returns the verdict about a company's chain as it is after the call. 503 when too many wait already.
@@ -98,12 +93,12 @@ func (v *verifications) enter(ctx context.Context, number int64) (*verifyQueue, 
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	q := v.companies[number]
-	switch {
-	case q == nil && v.requests < 2*maxVerifyRequests:
+	if err := v.requests.Take(1, limit.Holder{Company: number, Known: q == nil}); err != nil {
+		return nil, nil, unavailable("NOT_DONE", "too many verifications are waiting; try again later", err).with("Retry-After", "5")
+	}
+	if q == nil {
 		q = &verifyQueue{turn: make(chan struct{}, 1)}
 		v.companies[number] = q
-	case q == nil || q.requests >= maxVerifyRequestsOfOne || v.requests >= maxVerifyRequests:
-		return nil, nil, unavailable("NOT_DONE", "too many verifications are waiting; try again later", nil).with("Retry-After", verifyRetryAfter)
 	}
 	if q.next == nil {
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -111,14 +106,13 @@ func (v *verifications) enter(ctx context.Context, number int64) (*verifyQueue, 
 	}
 	q.next.waiting++
 	q.requests++
-	v.requests++
 	return q, q.next, nil
 }
 
 func (v *verifications) leave(number int64, q *verifyQueue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.requests--
+	v.requests.Give(1, limit.Holder{Company: number})
 	if q.requests--; q.requests == 0 {
 		delete(v.companies, number)
 	}

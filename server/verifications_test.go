@@ -11,8 +11,12 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/server/limit"
 	"attestd/store"
 )
+
+// queueSize is the default.
+var queueSize = limit.Defaults(0).Verifications
 
 // slowVerifications take a second of the bubble's clock each. They note when they began, by chain, and answer with that time.
 type slowVerifications struct {
@@ -26,7 +30,7 @@ type slowVerifications struct {
 
 func newSlowVerifications() *slowVerifications {
 	s := &slowVerifications{start: time.Now(), begun: make(map[int64][]time.Duration)}
-	s.verifications = newVerifications(func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
+	s.verifications = newVerifications(queueSize, func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
 		began := time.Since(s.start)
 		s.mu.Lock()
 		s.begun[c.Chain] = append(s.begun[c.Chain], began)
@@ -55,7 +59,8 @@ func (s *slowVerifications) begins(number int64) []time.Duration {
 func (s *slowVerifications) isEmpty() bool {
 	s.verifications.mu.Lock()
 	defer s.verifications.mu.Unlock()
-	return len(s.companies) == 0 && s.requests == 0
+	held, _ := s.requests.Use()
+	return len(s.companies) == 0 && held == 0
 }
 
 func ofChain(n int64) *store.Company { return &store.Company{Chain: n} }
@@ -159,26 +164,28 @@ func TestVerificationsAreBounded(t *testing.T) {
 			already, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			_, err := s.verify(already, ofChain(number))
-			var e *apiError
-			if errors.As(err, &e) && (e.Status != http.StatusServiceUnavailable || e.Header.Get("Retry-After") == "") {
+			if !errors.Is(err, limit.ErrFull) {
+				return false
+			}
+			if e := classify(err); e.Status != http.StatusServiceUnavailable || e.Header.Get("Retry-After") == "" {
 				t.Errorf("refused with %+v", e)
 			}
-			return e != nil
+			return true
 		}
-		fill(1, maxVerifyRequestsOfOne)
+		fill(1, int(queueSize.Share))
 		if !refused(1) || refused(2) {
 			t.Error("what is full for one company is not full for another")
 		}
-		companies := int64(maxVerifyRequests / maxVerifyRequestsOfOne)
-		for n := range companies - 1 {
-			fill(n+2, maxVerifyRequestsOfOne)
+		open := queueSize.Most - queueSize.Kept // to companies that have some waiting
+		for n := range open/queueSize.Share - 1 {
+			fill(n+2, int(queueSize.Share))
 		}
 		fill(100, 1)
 		if refused(101) || !refused(100) {
 			t.Error("a full queue is open to a company with none in it, and to no other")
 		}
-		for n := range maxVerifyRequests - 1 {
-			fill(200+int64(n), 1)
+		for n := range queueSize.Kept - 1 {
+			fill(200+n, 1)
 		}
 		if !refused(101) {
 			t.Error("the queue has no end")
@@ -196,7 +203,7 @@ func TestVerificationPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		panics := true
-		v := newVerifications(func(context.Context, *store.Company) (chain.Verdict, error) {
+		v := newVerifications(queueSize, func(context.Context, *store.Company) (chain.Verdict, error) {
 			time.Sleep(time.Second)
 			if panics {
 				panics = false

@@ -9,6 +9,8 @@ type Budgets struct {
 	Connections Size // open TCP connections; the service knows loopback and the trusted proxies
 	Streams     Size // places on the stream; the service knows whoever has a credential, here and below
 	Bodies      Size // bytes of request bodies in memory
+
+	Verifications Size // requests that wait for a verdict; the service knows a company that has none waiting yet
 }
 
 // Defaults are the budgets of a server of which nothing else is asked, where a body may have up to maxBody bytes.
@@ -17,6 +19,8 @@ func Defaults(maxBody int64) Budgets {
 		Connections: Connections(10_000, 256),
 		Streams:     Streams(4000),
 		Bodies:      Bodies(256<<20, maxBody),
+
+		Verifications: Verifications(2048),
 	}
 }
 
@@ -35,6 +39,10 @@ func Streams(most int64) Size { return Size{Most: most, Share: max(1, most/16), 
 func Bodies(most, maxBody int64) Size {
 	return Size{Most: most, Share: max(most/4, 2*maxBody), Kept: min(most/2, most-2*maxBody)}
 }
+
+// Verifications is the budget of requests that wait for the verification of a chain: a company may have an eighth, and half is kept
+// for companies that have none waiting yet.
+func Verifications(most int64) Size { return Size{Most: most, Share: max(1, most/8), Kept: most / 2} }
 
 // Network is the address that all of a client's own addresses count as. For IPv6 it is the first of the /64, the least that a site is
 // given, for each site has 2⁶⁴ addresses to choose from. It has no zone and is never IPv4-mapped.
