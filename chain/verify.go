@@ -23,7 +23,7 @@ type Verdict struct {
 const maxVerified = 1 << 15
 
 // Verifier is the only code that verifies chains. It is safe for concurrent use; calls that overlap take turns at the processors,
-// and give way to the appends that it is told of.
+// and give way to the appends that Appended reports.
 //
 // It remembers of each chain how many records it has verified, under which key, and one SHA-256 over all that it read of them.
 // When it reads the same bytes again their signatures need no second check; the rows are read and the tree is built anew all the same.
@@ -48,7 +48,7 @@ func NewVerifier(r Reader, workers int) *Verifier {
 	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: make(map[int64]prefix)}
 }
 
-// Appended says that records have just been appended to some chain: for a moment, calls under way keep to what appends leave them of
+// Appended reports that records have just been appended to some chain: for a moment, calls under way keep to what appends leave them of
 // the machine.
 func (v *Verifier) Appended() { v.turns.appendedNow() }
 

@@ -98,7 +98,7 @@ func TestVerifyGrowingChain(t *testing.T) {
 	}
 }
 
-// Large records: blocks end by size, the result is the same.
+// Large records: ranges end by size, and the result is the same.
 func TestVerifyLargeRecords(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -120,7 +120,7 @@ func TestVerifyLargeRecords(t *testing.T) {
 		}
 	}
 	if d.steps["records"] < 2*5 {
-		t.Errorf("%d reads: blocks are not bounded by size", d.steps["records"])
+		t.Errorf("%d reads: ranges are not bounded by size", d.steps["records"])
 	}
 	d.tamper(1, func(s *stored) { s.rows[13].Signature[0] ^= 1 })
 	if v := mustVerify(t, verifier, 1); v.Valid || v.FailedAt != 13 {
