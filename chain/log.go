@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -153,6 +154,7 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		ending := l.isClosed() // before the last look into the queue
 		if batch := l.take(); len(batch) > 0 {
 			w.write(batch)
+			runtime.Gosched() // so that who was answered and comes again is in the next batch, not the one after it
 			continue
 		}
 		if ending {
