@@ -26,15 +26,6 @@ type signedHead struct {
 	key ed25519.PrivateKey
 }
 
-// group is the part of a batch that goes to one chain, in order of arrival.
-type group struct {
-	chain   int64
-	from    signedHead
-	cached  bool // from is remembered from an earlier batch
-	drafts  []*Draft
-	waiters []*waiter // whose changes have a draft here
-}
-
 // write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
 func (w *writer) write(batch []*waiter) {
 	for len(batch) > 0 {
@@ -136,29 +127,6 @@ func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 		s.drafts = nil
 	}
 	return false
-}
-
-// groupByChain lays the drafts of a batch out by chain.
-func groupByChain(batch []*waiter) []group {
-	var groups []group
-	places := make(map[int64]int)
-	for _, s := range batch {
-		for i := range s.drafts {
-			d := &s.drafts[i]
-			place, known := places[d.Chain]
-			if !known {
-				place = len(groups)
-				places[d.Chain] = place
-				groups = append(groups, group{chain: d.Chain})
-			}
-			g := &groups[place]
-			g.drafts = append(g.drafts, d)
-			if n := len(g.waiters); n == 0 || g.waiters[n-1] != s {
-				g.waiters = append(g.waiters, s)
-			}
-		}
-	}
-	return groups
 }
 
 // extend writes the records of all groups. An error names the group that it met; it concerns that one alone as long as tx.Err is nil.

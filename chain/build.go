@@ -8,6 +8,38 @@ import (
 	"time"
 )
 
+// group is the part of a batch that goes to one chain, in order of arrival.
+type group struct {
+	chain   int64
+	from    signedHead
+	cached  bool // from is remembered from an earlier batch
+	drafts  []*Draft
+	waiters []*waiter // whose changes have a draft here
+}
+
+// groupByChain lays the drafts of a batch out by chain.
+func groupByChain(batch []*waiter) []group {
+	var groups []group
+	places := make(map[int64]int)
+	for _, s := range batch {
+		for i := range s.drafts {
+			d := &s.drafts[i]
+			place, known := places[d.Chain]
+			if !known {
+				place = len(groups)
+				places[d.Chain] = place
+				groups = append(groups, group{chain: d.Chain})
+			}
+			g := &groups[place]
+			g.drafts = append(g.drafts, d)
+			if n := len(g.waiters); n == 0 || g.waiters[n-1] != s {
+				g.waiters = append(g.waiters, s)
+			}
+		}
+	}
+	return groups
+}
+
 // build makes what a batch adds, on copies of the heads. Indices and times are given first, so that hashes and signatures,
 // nearly all of the work, can be made in parallel.
 func build(groups []group, now time.Time) []Extension {

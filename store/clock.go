@@ -24,8 +24,8 @@ func (k *clock) advance(now time.Time) { k.newest = max(k.newest, chain.FormatTi
 func (k *clock) check(c *conn, now time.Time) error {
 	if !k.known {
 		var newest string
-		if err := c.one([]any{&newest}, `SELECT max((SELECT coalesce(max(timestamp), '') FROM head),
-			(SELECT coalesce(max(registered_at), '') FROM company))`); err != nil {
+		if err := c.one([]any{&newest}, `SELECT coalesce(max(at), '')
+			FROM (SELECT timestamp AS at FROM head UNION ALL SELECT registered_at FROM company) AS times`); err != nil {
 			return err
 		}
 		k.newest, k.known = max(k.newest, newest), true

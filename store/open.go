@@ -181,39 +181,6 @@ func (s *Store) openReaders(ctx context.Context, path, mode string) (err error) 
 	return nil
 }
 
-// Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No other method may be running.
-// ErrFileChanged when file or log were moved or replaced, for then not everything may be where the next start looks.
-func (s *Store) Close() error {
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	if s.log != nil {
-		s.log.Close()
-		if errors.Is(s.writer.check(), ErrFileChanged) {
-			return s.closeChanged()
-		}
-	}
-	return s.closeAll()
-}
-
-func (s *Store) closeAll() error {
-	var errs []error
-	for len(s.idle) > 0 {
-		errs = append(errs, (<-s.idle).close())
-	}
-	if s.db != nil {
-		errs = append(errs, s.db.Close())
-	}
-	if s.writer != nil {
-		errs = append(errs, s.writer.close())
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.unlock())
-	}
-	return errors.Join(errs...)
-}
-
 // Domain is the service name and trust domain fixed in the file.
 func (s *Store) Domain() cred.Domain { return s.domain }
 

@@ -101,26 +101,3 @@ func (w *writer) rescue() {
 	w.conn.fatal = nil
 	w.rescued = err == nil && !busy
 }
-
-// closeChanged is the end of a store whose files are not in their place. What could not be rescued stays as it is: the connections end
-// with the process, for SQLite would move and delete by name.
-func (s *Store) closeChanged() error {
-	w := s.writer
-	w.rescue()
-	if !w.rescued {
-		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.changed)
-	}
-	ownsLog := w.files.ownsLog()
-	if !ownsLog {
-		if err := w.conn.keepLog(); err != nil {
-			return errors.Join(w.files.changed, err)
-		}
-	}
-	err := errors.Join(w.files.changed, s.closeAll())
-	if ownsLog { // and empty; SQLite keeps it where the database is not
-		if gone := os.Remove(w.files.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return err
-}

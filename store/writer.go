@@ -2,14 +2,11 @@ package store
 
 import (
 	"context"
-	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
-
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"attestd/chain"
 )
@@ -157,105 +154,4 @@ func (w *writer) close() (err error) {
 		w.hangUp()
 	}
 	return errors.Join(err, w.db.Close(), w.files.close())
-}
-
-// transaction implements chain.Transaction.
-type transaction struct {
-	*conn
-	w   *writer
-	now time.Time
-}
-
-// Head implements chain.Transaction.
-func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
-	var root, frontier, seed []byte
-	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &seed}, `SELECT length, root, frontier, timestamp, seed
-		FROM head JOIN company ON company.id = head.company WHERE head.company = ?`, number)
-	if errors.Is(err, ErrCorrupt) {
-		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
-	}
-	if errors.Is(err, ErrNotFound) {
-		err = chain.ErrMissing
-	}
-	if err == nil && len(seed) != ed25519.SeedSize {
-		err = fmt.Errorf("%w: a key of %d bytes", ErrCorrupt, len(seed))
-	}
-	if err != nil {
-		return chain.Head{}, nil, err
-	}
-	h.Frontier = splitHashes(frontier)
-	fill(h.Root[:], root)
-	return h, ed25519.NewKeyFromSeed(seed), nil
-}
-
-// Savepoint implements chain.Transaction.
-func (tx *transaction) Savepoint(rows func() error) error {
-	if _, err := tx.exec("SAVEPOINT change"); err != nil {
-		return err
-	}
-	err := rows()
-	if err != nil {
-		tx.exec("ROLLBACK TO change") // its own failure is in tx.fatal
-	}
-	tx.exec("RELEASE change")
-	return err
-}
-
-// Err implements chain.Transaction. What a full disk or a bad one does to a statement, SQLite may do to the whole transaction.
-func (tx *transaction) Err() error { return tx.fatal }
-
-// Commit implements chain.Transaction.
-func (tx *transaction) Commit() error {
-	if tx.fatal == nil {
-		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
-	}
-	if tx.fatal != nil {
-		defer tx.Rollback()
-		return tx.fatal
-	}
-	if _, err := tx.exec("COMMIT"); err != nil {
-		tx.Rollback()
-		if certain(err) || tx.overwrite() == nil {
-			return err
-		}
-		return fmt.Errorf("%w: commit: %w", ErrUnknown, err)
-	}
-	// A commit into a file that is no longer where the next start looks for it is lost to that.
-	if err := tx.w.check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	tx.w.clock.advance(tx.now)
-	return nil
-}
-
-// certain says of an error of COMMIT that nothing can be left of the transaction. SQLITE_BUSY comes before anything is written. SQLITE_FULL
-// comes from a write: the frame that makes a transaction one comes last and holds a checksum of itself and all before it, so one
-// that was cut short never counts. A sync that found no room is no SQLITE_FULL but an I/O error, after which all frames may be there.
-func certain(err error) bool {
-	code := resultCode(err) & 0xff
-	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_FULL
-}
-
-// overwrite makes the outcome of a commit that failed certain again, where the disk lets it. SQLite forgets such a transaction, but
-// its frames may stand in the write-ahead log, and the next process would find them there. The next commit writes its own frames in
-// their place: once that is durable, the lost ones are gone for good.
-func (tx *transaction) overwrite() error {
-	_, err := tx.exec("BEGIN IMMEDIATE")
-	if err == nil {
-		_, err = tx.exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)) // writes a page, and changes nothing
-	}
-	if err == nil {
-		_, err = tx.exec("COMMIT")
-	}
-	if err != nil {
-		tx.Rollback()
-	}
-	return err
-}
-
-// Rollback implements chain.Transaction. Its own error is of no use: where SQLite has rolled back by itself there is nothing to end, and
-// where the transaction stays open the next Begin finds that.
-func (tx *transaction) Rollback() {
-	tx.exec("ROLLBACK")
-	tx.fatal = nil
 }

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No other method may be running.
+// ErrFileChanged when file or log were moved or replaced, for then not everything may be where the next start looks.
+func (s *Store) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.log != nil {
+		s.log.Close()
+		if errors.Is(s.writer.check(), ErrFileChanged) {
+			return s.closeChanged()
+		}
+	}
+	return s.closeAll()
+}
+
+func (s *Store) closeAll() error {
+	var errs []error
+	for len(s.idle) > 0 {
+		errs = append(errs, (<-s.idle).close())
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// closeChanged is the end of a store whose files are not in their place. What could not be rescued stays as it is: the connections end
+// with the process, for SQLite would move and delete by name.
+func (s *Store) closeChanged() error {
+	w := s.writer
+	w.rescue()
+	if !w.rescued {
+		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.changed)
+	}
+	ownsLog := w.files.ownsLog()
+	if !ownsLog {
+		if err := w.conn.keepLog(); err != nil {
+			return errors.Join(w.files.changed, err)
+		}
+	}
+	err := errors.Join(w.files.changed, s.closeAll())
+	if ownsLog { // and empty; SQLite keeps it where the database is not
+		if gone := os.Remove(w.files.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
