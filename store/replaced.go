@@ -12,8 +12,9 @@ import (
 type files struct {
 	path    string
 	open    *os.File    // the database, wherever it is
-	db, log os.FileInfo // as they were when they were last in their place
-	changed error       // ErrFileChanged, from the time when one was not
+	db      os.FileInfo // as it was when it was last in its place
+	log     os.FileInfo // as it was opened
+	changed error       // ErrFileChanged, from the time when one was not in its place
 }
 
 func openFiles(path string) (f *files, err error) {
@@ -33,24 +34,26 @@ func openFiles(path string) (f *files, err error) {
 
 // look compares both files with those that were opened and sets changed for good when one is another or none. Any other error is of looking.
 func (f *files) look() error {
-	for _, file := range []struct {
-		path string
-		last *os.FileInfo
-	}{{f.path, &f.db}, {f.path + "-wal", &f.log}} {
-		now, err := os.Stat(file.path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			f.changed = fmt.Errorf("%w: %s was moved or deleted", ErrFileChanged, file.path)
-			return f.changed
-		case err != nil:
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		case !os.SameFile(now, *file.last):
-			f.changed = fmt.Errorf("%w: another file stands at %s", ErrFileChanged, file.path)
-			return f.changed
-		}
-		*file.last = now
+	now, err := os.Stat(f.path)
+	same := err == nil && os.SameFile(now, f.db)
+	if err := f.judge(f.path, same, err); err != nil {
+		return err
 	}
-	return nil
+	f.db = now
+	same, err = sameFile(f.path+"-wal", f.log)
+	return f.judge(f.path+"-wal", same, err)
+}
+
+func (f *files) judge(path string, same bool, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.changed = fmt.Errorf("%w: %s was moved or deleted", ErrFileChanged, path)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case !same:
+		f.changed = fmt.Errorf("%w: another file stands at %s", ErrFileChanged, path)
+	}
+	return f.changed
 }
 
 // untouched reports whether nobody else has written the database since it was last in its place: neither itself nor, where the system
