@@ -132,6 +132,7 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 	defer s.agents.forget(owned{company, id})
 	defer s.passports.forget()
 	err = s.write(ctx, func(w *conn) error {
+		revoked = 0
 		if err := findAgent(w, company, id, &a); err != nil || a.DisabledAt != "" {
 			return err
 		}

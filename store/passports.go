@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -44,18 +43,16 @@ func scanPassport(rows *sql.Rows) (p Passport, err error) {
 
 // insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled.
 func insertPassport(w *conn, company int64, p Passport) error {
-	switch state, err := findAgentState(w, company, p.AgentID); {
-	case err != nil && !errors.Is(err, ErrNotFound):
-		return err
-	case state.disabled:
-		return ErrDisabled
-	}
 	scopes, err := json.Marshal(p.Scopes)
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)`,
+	n, err := w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+		WHERE NOT EXISTS (SELECT 1 FROM agent WHERE company = ?1 AND agent_id = ?3 AND disabled_at IS NOT NULL)`,
 		company, p.JTI, p.AgentID, string(scopes), p.IssuedAt, p.ExpiresAt)
+	if err == nil && n == 0 {
+		err = ErrDisabled
+	}
 	return err
 }
 
