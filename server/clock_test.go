@@ -3,8 +3,10 @@ package server
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,12 +17,18 @@ import (
 func TestALeapOfTheClockIsAWarning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards what follows: the watcher reads it between two ticks
 		var out bytes.Buffer
 		wall, steady := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), time.Hour
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- watchClock(ctx, func() (time.Time, time.Duration) { return wall, steady }, slog.New(slog.NewTextHandler(&out, nil)))
+			read := func() (time.Time, time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				return wall, steady
+			}
+			ended <- watchClock(ctx, read, slog.New(slog.NewTextHandler(locked{&out, &mu}, nil)))
 		}()
 		for _, step := range []struct {
 			wall, steady time.Duration
@@ -34,11 +42,16 @@ func TestALeapOfTheClockIsAWarning(t *testing.T) {
 			{-2 * time.Hour, 10 * time.Second, "leap=-2h0m10s now=2026-03-04T12:08:46Z"},
 		} {
 			synctest.Wait()
+			mu.Lock()
 			out.Reset()
 			wall, steady = wall.Add(step.wall), steady+step.steady
+			mu.Unlock()
 			time.Sleep(clockTick)
 			synctest.Wait()
-			if line := out.String(); step.want == "" && line != "" || !strings.Contains(line, step.want) || strings.Count(line, "\n") > 1 {
+			mu.Lock()
+			line := out.String()
+			mu.Unlock()
+			if step.want == "" && line != "" || !strings.Contains(line, step.want) || strings.Count(line, "\n") > 1 {
 				t.Errorf("after %v in %v: %q, want %q", step.wall, step.steady, line, step.want)
 			}
 		}
@@ -51,4 +64,16 @@ func TestALeapOfTheClockIsAWarning(t *testing.T) {
 	if wall.IsZero() || steady < 0 || strings.Contains(wall.String(), "m=") {
 		t.Errorf("the clocks say %v and %v", wall, steady)
 	}
+}
+
+// locked is a writer behind a lock.
+type locked struct {
+	io.Writer
+	mu *sync.Mutex
+}
+
+func (l locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Writer.Write(p)
 }
