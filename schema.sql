@@ -1,4 +1,4 @@
--- The database of attestd, schema 2. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 3. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -60,6 +60,8 @@ CREATE TABLE head (
 -- API keys. The API lists full keys, so they are kept; they are looked up by SHA-256 only.
 -- made_by is the fingerprint of the credential that made this one: the first 16 hex digits of the SHA-256 of its text. It is NULL for a
 -- bootstrap key and for what was made under schema 1. last_used_at is to the hour, written some time after the use; NULL when never used.
+-- role is what the key may do; what is older than schema 3 may do everything. expires_at is NULL for never. Of the keys of a company,
+-- one that is of the role admin and does not expire always stays.
 CREATE TABLE api_key (
   id           INTEGER PRIMARY KEY,
   company      INTEGER NOT NULL REFERENCES company (id),
@@ -68,12 +70,14 @@ CREATE TABLE api_key (
   label        TEXT,
   created_at   TEXT NOT NULL,
   made_by      TEXT,
-  last_used_at TEXT
+  last_used_at TEXT,
+  role         TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader')),
+  expires_at   INTEGER -- Unix milliseconds
 ) STRICT;
 CREATE INDEX api_key_company ON api_key (company);
 
 -- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is only their SHA-256.
--- made_by and last_used_at are as in api_key.
+-- The columns from made_by on are as in api_key.
 CREATE TABLE oauth_client (
   id           INTEGER PRIMARY KEY,
   company      INTEGER NOT NULL REFERENCES company (id),
@@ -81,11 +85,13 @@ CREATE TABLE oauth_client (
   secret_hash  BLOB NOT NULL CHECK (length(secret_hash) = 32),
   created_at   TEXT NOT NULL,
   made_by      TEXT,
-  last_used_at TEXT
+  last_used_at TEXT,
+  role         TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader')),
+  expires_at   INTEGER -- Unix milliseconds
 ) STRICT;
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
--- A token goes with the client that it was issued to. Tokens of schema 1 do not know theirs: client is NULL.
+-- A token goes with the client that it was issued to; it has the client's role and expires no later. Tokens of schema 1 do not know theirs: client is NULL.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -149,4 +155,4 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABO
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;

@@ -9,7 +9,7 @@ func (c *call) counted(rt route) limit.Call {
 	if c.caller.Company != nil {
 		of.Credential, of.Company = c.hash, c.caller.Company.Chain
 	}
-	if c.caller.Company == nil || !rt.auth {
+	if c.caller.Company == nil || rt.needs == public {
 		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
 	}
 	return of

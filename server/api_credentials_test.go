@@ -63,7 +63,7 @@ func TestCredentials(t *testing.T) {
 
 	boot, ci, app := fingerprint(acme.credential), fingerprint(leaked), fingerprint(client.str("clientSecret"))
 	item := func(kind, print, rest string) string {
-		return `{"kind":"` + kind + `","fingerprint":"` + print + `","createdAt":"<time>"` + rest + `}`
+		return `{"kind":"` + kind + `","fingerprint":"` + print + `","role":"admin","createdAt":"<time>"` + rest + `}`
 	}
 	const used = `,"lastUsedAt":"<time>"`
 	all := acme.do(t, "GET /v1/credentials", "").gets(200, `{"credentials":[`+strings.Join([]string{

@@ -19,12 +19,12 @@ type call struct {
 	w       *response
 	id      string       // request ID
 	came    time.Time    // when its header was read
-	keyed   bool         // whether the route needs a credential
+	needs   store.Role   // of the route
 	bearer  string       // credential as presented
 	claimed bool         // whether one was presented, be it an empty one
 	hash    [32]byte     // of bearer
 	authErr error        // that it could not be found out whose credential it is
-	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so behind a route with auth
+	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so on a route that needs a role
 	body    *limit.Body  // nil before it is read
 }
 
@@ -34,7 +34,7 @@ type handler struct {
 	form  *requestForm        // of an endpoint; nil where the request is read in another way
 }
 
-// authenticate finds out whose credential the request presents, if any. Where it cannot, routes without auth go on without
+// authenticate finds out whose credential the request presents, if any. Where it cannot, public routes go on without
 // it, so that the health check does not depend on the database.
 func (c *call) authenticate() {
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
@@ -62,13 +62,28 @@ func (c *call) settle() error {
 	}
 	caller, err := c.s.Store.Authenticate(c.Context(), c.hash, now)
 	if errors.Is(err, store.ErrNotFound) {
-		if c.keyed {
-			return unauthorized()
-		}
 		caller, err = store.Caller{At: now}, nil
 	}
+	if err != nil {
+		return err
+	}
 	c.caller = caller
-	return err
+	return c.permit()
+}
+
+// permit says whether the caller may use the route.
+func (c *call) permit() error {
+	switch {
+	case c.needs == public:
+		return nil
+	case c.authErr != nil:
+		return c.authErr
+	case c.caller.Company == nil:
+		return unauthorized()
+	case !c.caller.Role.Covers(c.needs):
+		return outsideRole(c.caller.Role, c.needs)
+	}
+	return nil
 }
 
 // log writes the one line of a request. The route's pattern stands in for the path: keys stand in paths.

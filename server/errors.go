@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"attestd/chain"
@@ -40,6 +41,12 @@ func (e *apiError) with(name, value string) *apiError {
 
 func unauthorized() *apiError {
 	return fail(http.StatusUnauthorized, "Unauthorized").with("WWW-Authenticate", "Bearer")
+}
+
+// outsideRole is the answer to a good credential that may do less than the route needs.
+func outsideRole(has, needs store.Role) *apiError {
+	message := fmt.Sprintf("Forbidden: this needs a credential of the role %s, and the one presented is of the role %s", needs, has)
+	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_ROLE", Message: message}
 }
 
 // errorBody is the JSON of every error.

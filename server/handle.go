@@ -14,7 +14,7 @@ import (
 // handle takes a request through what all have in common: its ID, its caller, the limits, the error and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), keyed: rt.auth}
+		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs}
 		h := w.Header()
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -41,11 +41,8 @@ func (s *Server) serve(rt route, c *call) error {
 	if err := s.checkOrigin(c.Request); err != nil {
 		return err
 	}
-	switch {
-	case rt.auth && c.authErr != nil:
-		return c.authErr
-	case rt.auth && c.caller.Company == nil:
-		return unauthorized()
+	if err := c.permit(); err != nil {
+		return err
 	}
 	return rt.handler.serve(c)
 }

@@ -4,13 +4,24 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"attestd/crypto/keys"
 	"attestd/store"
 )
 
 type createKeyRequest struct {
-	Label *string `json:"label" must:"name"`
+	Label     *string    `json:"label" must:"name"`
+	Role      store.Role `json:"role" must:"role" default:"admin"`
+	ExpiresAt time.Time  `json:"expiresAt" must:"time"`
+}
+
+// newGrant is what a credential is made for that is asked for at a time; expires is zero for never.
+func newGrant(role store.Role, expires, at time.Time) (store.Grant, error) {
+	if !expires.IsZero() && !expires.After(at) {
+		return store.Grant{}, invalid("expiresAt", "must be in the future")
+	}
+	return store.Grant{Role: role, Expires: expires}, nil
 }
 
 type keyCreated struct {
@@ -19,7 +30,11 @@ type keyCreated struct {
 }
 
 func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequest) (keyCreated, error) {
-	k, err := s.Store.CreateKey(ctx, by, r.Label, s.Bounds.Keys)
+	grant, err := newGrant(r.Role, r.ExpiresAt, by.At)
+	if err != nil {
+		return keyCreated{}, err
+	}
+	k, err := s.Store.CreateKey(ctx, by, r.Label, grant, s.Bounds.Keys)
 	if errors.Is(err, store.ErrTooMany) {
 		return keyCreated{}, tooMany("API keys", s.Bounds.Keys)
 	}
@@ -44,7 +59,7 @@ func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequ
 	case errors.Is(err, store.ErrNotFound):
 		return deletion{}, fail(http.StatusNotFound, "API key not found")
 	case errors.Is(err, store.ErrLastKey):
-		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company cannot be deleted; create another one first"}
+		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company of the role admin that does not expire cannot be deleted; create another one first"}
 	}
 	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key))) // also where the outcome is unknown: a good client comes back
 	return deletion{err == nil}, err

@@ -19,8 +19,17 @@ type clientCreated struct {
 	CreatedAt    string `json:"createdAt"`
 }
 
-func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, _ none) (clientCreated, error) {
-	client, secret, err := s.Store.CreateOAuthClient(ctx, by, s.Bounds.Clients)
+type createClientRequest struct {
+	Role      store.Role `json:"role" must:"role" default:"admin"`
+	ExpiresAt time.Time  `json:"expiresAt" must:"time"`
+}
+
+func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r createClientRequest) (clientCreated, error) {
+	grant, err := newGrant(r.Role, r.ExpiresAt, by.At)
+	if err != nil {
+		return clientCreated{}, err
+	}
+	client, secret, err := s.Store.CreateOAuthClient(ctx, by, grant, s.Bounds.Clients)
 	if errors.Is(err, store.ErrTooMany) {
 		return clientCreated{}, tooMany("OAuth clients", s.Bounds.Clients)
 	}
@@ -61,7 +70,7 @@ func oauthToken(c *call) error {
 	if err := c.settle(); err != nil {
 		return err
 	}
-	token, err := c.s.Store.IssueOAuthToken(c.Context(), id, secret, oauthLifetime, c.caller.At)
+	token, ends, err := c.s.Store.IssueOAuthToken(c.Context(), id, secret, oauthLifetime, c.caller.At)
 	if errors.Is(err, store.ErrBadClient) {
 		denied := fail(http.StatusUnauthorized, "invalid_client")
 		if basic { // RFC 6749 §5.2: the scheme that was tried must be named
@@ -77,7 +86,7 @@ func oauthToken(c *call) error {
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
-	}{token, "bearer", int(oauthLifetime.Seconds())})
+	}{token, "bearer", int(ends.Sub(c.caller.At).Seconds())})
 }
 
 type tokenParams struct{ grant, clientID, clientSecret string }

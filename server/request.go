@@ -22,7 +22,7 @@ import (
 //
 //	must:"…"       the rule, one of rules; a field without one is a string, or "" when it is absent
 //	else:"…"       the error text of a value that is not the one that the rule "is …" demands
-//	default:"…"    the number of a query parameter that is absent
+//	default:"…"    the number or role of what is absent
 //
 // A field of the type *http.Request is the request itself, for the few that look at how it came. On a blank field, missing:"…" is
 // the error text for any member that is required and absent, and form:"yes" takes a form-encoded body for its parameters, too.

@@ -6,58 +6,59 @@ import (
 	"strings"
 
 	"attestd/server/limit"
+	"attestd/store"
 	"attestd/web"
 )
 
-// route is one row of the API with its whole policy: whether a credential is needed, and which limit counts it.
+// route is one row of the API with its whole policy: the role that it needs, and which limit counts it.
 type route struct {
 	method, path string
-	auth         bool
+	needs        store.Role
 	tier         limit.Tier
 	handler      handler
 }
 
-const public, key = false, true
+const public, reader, writer, admin store.Role = "", store.Reader, store.Writer, store.Admin
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
 	{"POST", "/v1/companies", public, limit.Standard, behind(mayRegister, endpoint(201, (*Server).createCompany))},
 	{"POST", "/v1/setup", public, limit.Sensitive, behind(mayRegister, endpoint(201, (*Server).createCompany))},
-	{"GET", "/v1/company", key, limit.Standard, endpoint(200, (*Server).getCompany)},
-	{"POST", "/v1/companies/svid", key, limit.Standard, endpoint(200, (*Server).companySVID)},
+	{"GET", "/v1/company", reader, limit.Standard, endpoint(200, (*Server).getCompany)},
+	{"POST", "/v1/companies/svid", admin, limit.Standard, endpoint(200, (*Server).companySVID)},
 	{"POST", "/v1/recover-key", public, limit.Standard, behind(localOnly, endpoint(200, (*Server).recoverKey))},
 
-	{"POST", "/v1/agents/register", key, limit.Standard, endpoint(201, (*Server).registerAgent)},
-	{"GET", "/v1/agents", key, limit.Standard, endpoint(200, (*Server).listAgents)},
-	{"GET", "/v1/agents/{agentId}", key, limit.Standard, endpoint(200, (*Server).getAgent)},
-	{"POST", "/v1/agents/{agentId}/disable", key, limit.Standard, endpoint(200, (*Server).disableAgent)},
-	{"POST", "/v1/agents/{agentId}/enable", key, limit.Standard, endpoint(200, (*Server).enableAgent)},
-	{"GET", "/v1/agents/{agentId}/svid", key, limit.Standard, endpoint(200, (*Server).agentSVID)},
+	{"POST", "/v1/agents/register", admin, limit.Standard, endpoint(201, (*Server).registerAgent)},
+	{"GET", "/v1/agents", reader, limit.Standard, endpoint(200, (*Server).listAgents)},
+	{"GET", "/v1/agents/{agentId}", reader, limit.Standard, endpoint(200, (*Server).getAgent)},
+	{"POST", "/v1/agents/{agentId}/disable", admin, limit.Standard, endpoint(200, (*Server).disableAgent)},
+	{"POST", "/v1/agents/{agentId}/enable", admin, limit.Standard, endpoint(200, (*Server).enableAgent)},
+	{"GET", "/v1/agents/{agentId}/svid", admin, limit.Standard, endpoint(200, (*Server).agentSVID)},
 
-	{"POST", "/v1/keys", key, limit.Standard, endpoint(201, (*Server).createKey)},
-	{"GET", "/v1/keys", key, limit.Standard, endpoint(200, (*Server).listKeys)},
-	{"DELETE", "/v1/keys/{key}", key, limit.Standard, endpoint(200, (*Server).deleteKey)},
-	{"POST", "/v1/oauth/clients", key, limit.Standard, endpoint(201, (*Server).createOAuthClient)},
-	{"GET", "/v1/oauth/clients", key, limit.Standard, endpoint(200, (*Server).listOAuthClients)},
-	{"DELETE", "/v1/oauth/clients/{clientId}", key, limit.Standard, endpoint(200, (*Server).deleteOAuthClient)},
-	{"GET", "/v1/credentials", key, limit.Standard, endpoint(200, (*Server).listCredentials)},
+	{"POST", "/v1/keys", admin, limit.Standard, endpoint(201, (*Server).createKey)},
+	{"GET", "/v1/keys", admin, limit.Standard, endpoint(200, (*Server).listKeys)},
+	{"DELETE", "/v1/keys/{key}", admin, limit.Standard, endpoint(200, (*Server).deleteKey)},
+	{"POST", "/v1/oauth/clients", admin, limit.Standard, endpoint(201, (*Server).createOAuthClient)},
+	{"GET", "/v1/oauth/clients", admin, limit.Standard, endpoint(200, (*Server).listOAuthClients)},
+	{"DELETE", "/v1/oauth/clients/{clientId}", admin, limit.Standard, endpoint(200, (*Server).deleteOAuthClient)},
+	{"GET", "/v1/credentials", admin, limit.Standard, endpoint(200, (*Server).listCredentials)},
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, handler{serve: oauthToken}},
 
-	{"POST", "/v1/attest", key, limit.Attest, endpoint(201, (*Server).attest)},
-	{"GET", "/v1/chain", key, limit.Standard, endpoint(200, (*Server).readChain)},
-	{"GET", "/v1/verify", key, limit.Standard, endpoint(200, (*Server).verifyChain)},
-	{"GET", "/v1/proof/{index}", key, limit.Standard, endpoint(200, (*Server).prove)},
+	{"POST", "/v1/attest", writer, limit.Attest, endpoint(201, (*Server).attest)},
+	{"GET", "/v1/chain", reader, limit.Standard, endpoint(200, (*Server).readChain)},
+	{"GET", "/v1/verify", reader, limit.Standard, endpoint(200, (*Server).verifyChain)},
+	{"GET", "/v1/proof/{index}", reader, limit.Standard, endpoint(200, (*Server).prove)},
 
-	{"POST", "/v1/token-exchange", key, limit.Standard, endpoint(201, (*Server).delegate)},
-	{"POST", "/v1/token/exchange", key, limit.Standard, endpoint(200, (*Server).exchangeTokens)},
+	{"POST", "/v1/token-exchange", admin, limit.Standard, endpoint(201, (*Server).delegate)},
+	{"POST", "/v1/token/exchange", admin, limit.Standard, endpoint(200, (*Server).exchangeTokens)},
 
-	{"POST", "/v1/agents/{agentId}/passport", key, limit.Standard, endpoint(201, (*Server).issuePassport)},
-	{"POST", "/v1/agents/{agentId}/passport/rotate", key, limit.Standard, endpoint(200, (*Server).rotatePassport)},
-	{"POST", "/v1/passport/verify", key, limit.Standard, endpoint(200, (*Server).verifyPassport)},
-	{"GET", "/v1/passports", key, limit.Standard, endpoint(200, (*Server).listPassports)},
-	{"POST", "/v1/passports/{jti}/revoke", key, limit.Standard, endpoint(200, (*Server).revokePassport)},
-	{"GET", "/v1/passports/revoked", key, limit.Standard, endpoint(200, (*Server).revokedPassports)},
-	{"GET", "/v1/ocsp/{jti}", key, limit.Standard, endpoint(200, (*Server).ocsp)},
+	{"POST", "/v1/agents/{agentId}/passport", admin, limit.Standard, endpoint(201, (*Server).issuePassport)},
+	{"POST", "/v1/agents/{agentId}/passport/rotate", admin, limit.Standard, endpoint(200, (*Server).rotatePassport)},
+	{"POST", "/v1/passport/verify", writer, limit.Standard, endpoint(200, (*Server).verifyPassport)},
+	{"GET", "/v1/passports", reader, limit.Standard, endpoint(200, (*Server).listPassports)},
+	{"POST", "/v1/passports/{jti}/revoke", admin, limit.Standard, endpoint(200, (*Server).revokePassport)},
+	{"GET", "/v1/passports/revoked", reader, limit.Standard, endpoint(200, (*Server).revokedPassports)},
+	{"GET", "/v1/ocsp/{jti}", reader, limit.Standard, endpoint(200, (*Server).ocsp)},
 
 	{"GET", "/v1/ca/public-key", public, limit.Standard, endpoint(200, (*Server).publicKey)},
 	{"GET", "/v1/ca/well-known", public, limit.Standard, endpoint(200, (*Server).wellKnown)},
@@ -99,8 +100,9 @@ func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 // notFound answers for what no route takes: a wrong method with the right ones, anything else with 404.
 func notFound(mux *http.ServeMux, c *call) error {
 	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost { // ServeMux has no empty wildcard
-		if c.caller.Company == nil {
-			return unauthorized()
+		c.needs = admin
+		if err := c.permit(); err != nil {
+			return err
 		}
 		return endpoint(http.StatusOK, (*Server).revokePassport).serve(c)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 	"attestd/server/limit"
 )
 
-// The document and the route table name the same operations, with the same need of a credential and the same limit.
+// The document and the route table name the same operations, for the same role and with the same limit.
 func TestRoutesAreTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
@@ -18,13 +19,12 @@ func TestRoutesAreTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	type policy struct {
-		auth bool
-		tier any
+		role, tier any
 	}
 	tiers := map[limit.Tier]string{limit.Standard: "standard", limit.Sensitive: "sensitive", limit.Attest: "attest"}
 	served := map[string]policy{}
 	for _, rt := range routes {
-		served[rt.method+" "+rt.path] = policy{rt.auth, tiers[rt.tier]}
+		served[rt.method+" "+rt.path] = policy{cmp.Or(string(rt.needs), "public"), tiers[rt.tier]}
 	}
 	described := map[string]policy{}
 	for path, item := range doc.Paths.Map() {
@@ -35,7 +35,10 @@ func TestRoutesAreTheDocument(t *testing.T) {
 			}
 			// No requirement, or an empty one among several, means that it can be called without.
 			open := len(security) == 0 || slices.ContainsFunc(security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
-			described[method+" "+path] = policy{!open, op.Extensions["x-rate-tier"]}
+			described[method+" "+path] = policy{op.Extensions["x-role"], op.Extensions["x-rate-tier"]}
+			if open != (op.Extensions["x-role"] == "public") {
+				t.Errorf("%s %s: x-role is %v, and security %v", method, path, op.Extensions["x-role"], security)
+			}
 		}
 	}
 	for call, want := range served {

@@ -7,12 +7,15 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/strictjson"
+	"attestd/store"
 )
 
 // value is what a request gives for a field: a member of the body in JSON, nil when it is absent, or a text.
@@ -43,6 +46,8 @@ var rules = map[string]rule{
 	"delegation":  delegated,   // absent or a string that is not empty
 	"scopes":      scopes,      // absent or an array of scopes
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
+	"role":        role,        // absent or a role that a credential can have
+	"time":        instant,     // absent or a time in the one form of the API; zero when it is absent
 	"number":      number,      // absent or a whole number between the two that follow
 }
 
@@ -181,6 +186,31 @@ func fingerprint(v value, into reflect.Value) error {
 		}
 	}
 	into.SetString(v.text)
+	return nil
+}
+
+func role(v value, into reflect.Value) error {
+	s, ok := asText(v.json)
+	if isAbsent(v.json) {
+		s, ok = v.field.text, true
+	}
+	if !ok || !store.Role(s).Covers(store.Reader) {
+		return invalid(v.name, "must be admin, writer or reader")
+	}
+	into.SetString(s)
+	return nil
+}
+
+func instant(v value, into reflect.Value) error {
+	if isAbsent(v.json) {
+		return nil
+	}
+	s, _ := asText(v.json)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || chain.FormatTime(t) != s {
+		return invalid(v.name, "must be a time in UTC with milliseconds, as in 2026-03-02T09:05:04.218Z")
+	}
+	into.Set(reflect.ValueOf(t))
 	return nil
 }
 

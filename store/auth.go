@@ -15,7 +15,7 @@ import (
 type credential struct {
 	company     *Company
 	fingerprint string
-	expires     time.Time // zero for never
+	grant       Grant
 }
 
 // Authenticate finds the caller who presents the API key or OAuth access token with this hash; ErrNotFound when it is neither, is deleted or
@@ -28,35 +28,35 @@ func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) 
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
 	}
-	if !found.expires.IsZero() && !now.Before(found.expires) {
-		return Caller{}, fmt.Errorf("access token has expired: %w", ErrNotFound)
+	if found.grant.expired(now) {
+		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
 	}
-	return Caller{Company: found.company, Credential: found.fingerprint, Expires: found.expires, At: now}, nil
+	return Caller{Company: found.company, Credential: found.fingerprint, Role: found.grant.Role, Expires: found.grant.Expires, At: now}, nil
 }
 
-// findCredential asks the file. An access token acts for its client, and so has the client's fingerprint; one that was issued before
-// the file knew of clients has its own.
+// findCredential asks the file. An access token acts for its client, and so has the client's fingerprint and role; one that was issued
+// before the file knew of clients has its own fingerprint, and may do everything.
 func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
 	var key, client, expires sql.NullInt64
 	var secret []byte
 	var used sql.NullString
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&number, &key, &client, &secret, &used, &expires}, `
-			SELECT company, id, NULL, NULL, last_used_at, NULL FROM api_key WHERE hash = ?1
-			UNION ALL SELECT t.company, NULL, c.id, c.secret_hash, c.last_used_at, t.expires_at
+		return r.one([]any{&number, &key, &client, &secret, &used, &found.grant.Role, &expires}, `
+			SELECT company, id, NULL, NULL, last_used_at, role, expires_at FROM api_key WHERE hash = ?1
+			UNION ALL SELECT t.company, NULL, c.id, c.secret_hash, c.last_used_at, coalesce(c.role, 'admin'), t.expires_at
 			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`, hash[:])
 	})
 	if err != nil {
 		return credential{}, err
 	}
-	if expires.Valid {
-		found.expires = time.UnixMilli(expires.Int64)
-	}
+	found.grant.Expires = expiry(expires)
 	found.fingerprint = cmp.Or(fingerprintOf(secret), keys.Fingerprint(hash))
 	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
 		return credential{}, err
 	}
-	s.uses.note(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
+	if !found.grant.expired(now) {
+		s.uses.note(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
+	}
 	return found, nil
 }

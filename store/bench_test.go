@@ -111,7 +111,7 @@ func BenchmarkCreateKey(b *testing.B) {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
 			s, _ := fresh(b)
 			c, _ := company(b, s, "acme")
-			each(b, callers, func() error { _, err := s.CreateKey(ctx, by(c, now), nil, 1<<30); return err })
+			each(b, callers, func() error { _, err := s.CreateKey(ctx, by(c, now), nil, full, 1<<30); return err })
 		})
 	}
 }

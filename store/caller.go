@@ -1,11 +1,53 @@
 package store
 
-import "time"
+import (
+	"database/sql"
+	"slices"
+	"time"
+)
+
+// Role is what a credential is good for. Who has none has the empty one.
+type Role string
+
+const (
+	Reader Role = "reader" // reads chains, proofs, agents and the status of passports; changes nothing and is given no secret
+	Writer Role = "writer" // appends records too
+	Admin  Role = "admin"  // everything
+)
+
+// Covers says whether r may do what needs a role: each may do what the ones before it may. What needs one that is unknown is for nobody.
+func (r Role) Covers(needed Role) bool {
+	order := []Role{"", Reader, Writer, Admin}
+	at := slices.Index(order, needed)
+	return at >= 0 && slices.Index(order, r) >= at
+}
+
+// Grant is what a credential is made for.
+type Grant struct {
+	Role    Role
+	Expires time.Time // zero for never
+}
+
+// expired says whether the credential is as good as deleted.
+func (g Grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
+
+// expiresAt is how the end of a grant is stored; expiry is how it is read.
+func (g Grant) expiresAt() sql.NullInt64 {
+	return sql.NullInt64{Int64: g.Expires.UnixMilli(), Valid: !g.Expires.IsZero()}
+}
+
+func expiry(stored sql.NullInt64) time.Time {
+	if !stored.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(stored.Int64)
+}
 
 // Caller is who asks, and when. Methods that touch a tenant's data demand it, so that none can forget whose data it is.
 type Caller struct {
 	Company    *Company
 	Credential string    // fingerprint of the API key or OAuth client that was presented, never a secret; "" where none took part
-	Expires    time.Time // when its access token does; zero for an API key
+	Role       Role      // of that credential
+	Expires    time.Time // when the credential does; zero for never
 	At         time.Time // when the request was whole
 }

@@ -222,7 +222,7 @@ func manyWriters(path string) error {
 			long.Canonical = long.Payload
 			_, err = s.Append(ctx, long)
 			if err == nil {
-				_, err = s.CreateKey(ctx, by(mine, now), nil, 1<<20)
+				_, err = s.CreateKey(ctx, by(mine, now), nil, full, 1<<20)
 			}
 			if err == nil && i == 32 && n == 10 {
 				_, _, err = s.DisableAgent(ctx, by(c, now), "bot")

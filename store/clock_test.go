@@ -29,7 +29,7 @@ func TestAWrongClockWritesNothing(t *testing.T) {
 		if _, err := s.Append(ctx, draft(c)); !errors.Is(err, want) {
 			t.Errorf("append at %v: %v", *clock.Load(), err)
 		}
-		if _, err := s.CreateKey(ctx, by(c, *clock.Load()), nil, 1000); !errors.Is(err, want) {
+		if _, err := s.CreateKey(ctx, by(c, *clock.Load()), nil, full, 1000); !errors.Is(err, want) {
 			t.Errorf("another write at %v: %v", *clock.Load(), err)
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 			c.Chain, empty.Root[:]); err != nil {
 			return err
 		}
-		return insertKey(w, c.Chain, key, "")
+		return insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
 	})
 	if isDuplicate(err) {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"attestd/chain"
 	"attestd/crypto/keys"
 )
 
@@ -18,6 +19,8 @@ type Credential struct {
 	CreatedAt   string  `json:"createdAt"`
 	MadeBy      string  `json:"madeBy,omitempty"`     // fingerprint; absent for a first key and for what is older than schema 2
 	LastUsedAt  string  `json:"lastUsedAt,omitempty"` // the hour
+	Role        Role    `json:"role"`
+	ExpiresAt   string  `json:"expiresAt,omitempty"` // absent for never
 
 	id   int64
 	rank int // of its kind: keys come before clients
@@ -40,7 +43,11 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 				var c Credential
 				var hash []byte
 				var client, made, used sql.NullString
-				err := rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used)
+				var expires sql.NullInt64
+				err := rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used, &c.Role, &expires)
+				if end := expiry(expires); !end.IsZero() {
+					c.ExpiresAt = chain.FormatTime(end)
+				}
 				c.Kind, c.Fingerprint = KindAPIKey, fingerprintOf(hash)
 				id := credentialID{key: c.id}
 				if c.rank == 1 {
@@ -50,8 +57,8 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 				batch = append(batch, c)
 				return err
 			}, `SELECT * FROM (
-				SELECT 0 AS rank, id, hash, NULL, label, created_at, made_by, last_used_at FROM api_key WHERE company = ?1
-				UNION ALL SELECT 1, id, secret_hash, client_id, NULL, created_at, made_by, last_used_at FROM oauth_client WHERE company = ?1)
+				SELECT 0 AS rank, id, hash, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
+				UNION ALL SELECT 1, id, secret_hash, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1)
 				WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id LIMIT ?5`,
 				by.Company.Chain, last.rank, last.id, madeBy, listBatch)
 		})

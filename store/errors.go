@@ -15,7 +15,7 @@ import (
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExists      = errors.New("exists already")
-	ErrLastKey     = errors.New("the last API key of a company cannot be deleted")
+	ErrLastKey     = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
 	ErrRevoked     = errors.New("revoked already")
 	ErrDisabled    = errors.New("the agent is disabled")
 	ErrTooMany     = errors.New("the company has as many as it may")

@@ -47,7 +47,7 @@ func TestWhatWeDoOurselvesIsNotExternal(t *testing.T) {
 	if s.grow(t) {
 		t.Error("the first batch after the start")
 	}
-	_, err := s.CreateKey(ctx, by(c, now), nil, 1000)
+	_, err := s.CreateKey(ctx, by(c, now), nil, full, 1000)
 	must(t, err)
 	if s.grow(t) {
 		t.Error("after another write of ours")
@@ -95,7 +95,7 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 	}
 	_, err := db.Exec("INSERT INTO strange VALUES (1)")
 	must(t, err)
-	_, err = s.CreateKey(ctx, by(c, now), nil, 1000) // sees it first, and must not swallow it
+	_, err = s.CreateKey(ctx, by(c, now), nil, full, 1000) // sees it first, and must not swallow it
 	must(t, err)
 	if !s.grow(t) {
 		t.Error("a write noticed by another transaction was lost")
@@ -110,8 +110,8 @@ func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 	t.Parallel()
 	s, path := watch(t)
 	c := s.company
-	first := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
-	second := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
+	first := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+	second := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 	for _, k := range []store.APIKey{first, second} {
 		if _, err := s.Authenticate(ctx, keys.HashSecret(k.Key), now); err != nil {
 			t.Fatal(err)

@@ -156,6 +156,9 @@ func by(c *store.Company, at time.Time) store.Caller {
 	return store.Caller{Company: c, Credential: "0123456789abcdef", At: at}
 }
 
+// full is a grant of everything for ever.
+var full = store.Grant{Role: store.Admin}
+
 // many is no bound to speak of.
 var many = store.AgentBounds{Most: 1000}
 

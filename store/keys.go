@@ -30,21 +30,21 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 }
 
 // insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a company's first.
-func insertKey(w *conn, company int64, k APIKey, madeBy string) error {
+func insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) error {
 	hash := keys.HashSecret(k.Key)
-	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by) VALUES (?, ?, ?, ?, ?, nullif(?, ''))`,
-		company, hash[:], k.Key, k.Label, k.CreatedAt, madeBy)
+	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at) VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?)`,
+		company, hash[:], k.Key, k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt())
 	return err
 }
 
 // CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as most.
-func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, most int) (APIKey, error) {
+func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
 	key := s.newKey(label, by.At)
 	err := s.write(ctx, func(w *conn) error {
 		if err := checkCount(w, most, `SELECT count(*) FROM api_key WHERE company = ?`, by.Company.Chain); err != nil {
 			return err
 		}
-		return insertKey(w, by.Company.Chain, key, by.Credential)
+		return insertKey(w, by.Company.Chain, key, g, by.Credential)
 	})
 	if err != nil {
 		return APIKey{}, fmt.Errorf("create API key: %w", err)
@@ -87,7 +87,8 @@ func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 	})
 }
 
-// DeleteKey: ErrNotFound when it is not a key of the caller's company; ErrLastKey, decided inside the transaction.
+// DeleteKey: ErrNotFound when it is not a key of the caller's company; ErrLastKey where none would be left that is an admin's and does not
+// expire, decided inside the transaction.
 func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)
 	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks the file.
@@ -101,7 +102,7 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 			return ErrNotFound
 		}
 		var left bool
-		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ?)`, by.Company.Chain); err != nil {
+		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ? AND role = 'admin' AND expires_at IS NULL)`, by.Company.Chain); err != nil {
 			return err
 		}
 		if !left {

@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 2
+	schemaVersion = 3
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -36,6 +36,12 @@ CREATE TRIGGER company_usage_agent_removed AFTER DELETE ON agent BEGIN
 END;
 CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
 PRAGMA user_version = 2;`,
+	2: `
+ALTER TABLE api_key ADD COLUMN role TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader'));
+ALTER TABLE api_key ADD COLUMN expires_at INTEGER;
+ALTER TABLE oauth_client ADD COLUMN role TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader'));
+ALTER TABLE oauth_client ADD COLUMN expires_at INTEGER;
+PRAGMA user_version = 3;`,
 }
 
 // migrate brings the file behind c to the schema of this program, in one transaction: after a crash it is of the old schema or of the

@@ -17,11 +17,15 @@ import (
 	"attestd/store"
 )
 
-// before is when the fixture of schema 1 was in use: its access tokens and passports had not expired.
-var before = time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC)
+// older are the schemas before the current one. Of each there is a file, schema-N.db, that a server of that schema wrote over its API,
+// with two agents a company, and records with a delegation and without. In schema 1, acme has 300 records and so a stored subtree
+// root. In schema 2 the second key made the client, and git-bot is disabled.
+var older = map[string]time.Time{ // when it was in use: its access tokens and passports had not expired
+	"1": time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
+	"2": time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),
+}
 
-// fixture is what schema-1.json says of the companies of schema-1.db, which a server of schema 1 wrote over its API: acme with
-// 300 records, so that it has a stored subtree root, and zoo with 5; two agents each, and records with a delegation and without.
+// fixture is what schema-N.json says of the companies of schema-N.db.
 type fixture map[string]struct {
 	Keys                          []string
 	ClientID, ClientSecret, Token string
@@ -29,13 +33,13 @@ type fixture map[string]struct {
 	Revoked                       string
 }
 
-// schema1 copies the fixture to where a test may write.
-func schema1(t testing.TB) (string, fixture) {
+// written copies the file of an older schema to where a test may write.
+func written(t testing.TB, version string) (string, fixture) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(path, got(os.ReadFile("testdata/schema-1.db"))(t), 0o600))
+	must(t, os.WriteFile(path, got(os.ReadFile("testdata/schema-"+version+".db"))(t), 0o600))
 	var f fixture
-	must(t, json.Unmarshal(got(os.ReadFile("testdata/schema-1.json"))(t), &f))
+	must(t, json.Unmarshal(got(os.ReadFile("testdata/schema-"+version+".json"))(t), &f))
 	return path, f
 }
 
@@ -73,72 +77,109 @@ func compareShapes(t testing.TB, what string, have, want map[string]string) {
 }
 
 // (row 9)
-func TestAFileOfSchema1IsUpgraded(t *testing.T) {
+func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 	t.Parallel()
-	path, companies := schema1(t)
-	s := open(t, path)
-	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema 1 to 2") {
-		t.Errorf("notices: %q", n)
+	for version, before := range older {
+		path, companies := written(t, version)
+		s := open(t, path)
+		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema "+version+" to 3") {
+			t.Errorf("schema %s: notices: %q", version, n)
+		}
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		for id, f := range companies {
+			c := got(s.Company(ctx, id))(t)
+			for _, secret := range append(f.Keys, f.Token) {
+				if who, err := s.Authenticate(ctx, keys.HashSecret(secret), before); err != nil || who.Company.ID != id || who.Role != store.Admin {
+					t.Errorf("%s: credential %.6s…: %v, %v", id, secret, who, err)
+				}
+			}
+			for _, secret := range f.Keys {
+				if who := got(s.Authenticate(ctx, keys.HashSecret(secret), before))(t); !who.Expires.IsZero() {
+					t.Errorf("%s: a key expires: %v", id, who)
+				}
+			}
+			_, _, err := s.IssueOAuthToken(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
+			must(t, err)
+			if p := got(s.Passport(ctx, by(c, before), f.Passports[0]))(t); p.RevokedAt != "" {
+				t.Errorf("%s: a passport is revoked: %+v", id, p)
+			}
+			if p := got(s.Passport(ctx, by(c, before), f.Revoked))(t); p.RevokedAt == "" || *p.Reason != "lost" {
+				t.Errorf("%s: a revocation is gone: %+v", id, p)
+			}
+			if k := got(s.FirstKey(ctx, id))(t); k.Key != f.Keys[0] {
+				t.Errorf("%s: first key %+v", id, k)
+			}
+			if page := all(t, s.Agents(ctx, by(c, now), "")); len(page) != 2 {
+				t.Errorf("%s: agents %v", id, page)
+			}
+			attest(t, s, c, 10)
+			_, err = s.RegisterAgent(ctx, by(c, now), "new-bot", nil, many)
+			must(t, err)
+		}
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must(t, s.Close())
+		if n := open(t, path).Notices(); len(n) != 0 {
+			t.Errorf("schema %s: at the second start: %q", version, n)
+		}
+		out := target(t)
+		must(t, store.Backup(ctx, path, out, schema(t), nil)) // with all its checks
+		_, empty := fresh(t)
+		compareShapes(t, "upgraded from "+version, shape(t, path), shape(t, empty))
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// What schema 2 knew of credentials and agents is known after an upgrade.
+func TestWhatSchema2AddedIsKept(t *testing.T) {
+	t.Parallel()
+	path, companies := written(t, "2")
+	s := open(t, path)
 	for id, f := range companies {
 		c := got(s.Company(ctx, id))(t)
-		for _, secret := range append(f.Keys, f.Token) {
-			if who, err := s.Authenticate(ctx, keys.HashSecret(secret), before); err != nil || who.Company.ID != id {
-				t.Errorf("%s: credential %.6s…: %v, %v", id, secret, who, err)
+		first, second := keys.Fingerprint(keys.HashSecret(f.Keys[0])), keys.Fingerprint(keys.HashSecret(f.Keys[1]))
+		list := all(t, s.Credentials(ctx, by(c, now), ""))
+		if len(list) != 3 || list[0].MadeBy != "" || list[1].MadeBy != first || list[2].MadeBy != second {
+			t.Errorf("%s: credentials %+v", id, list)
+		}
+		for _, credential := range list {
+			if credential.Role != store.Admin || credential.ExpiresAt != "" || credential.LastUsedAt != "2026-11-21T18:00:00.000Z" {
+				t.Errorf("%s: credential %+v", id, credential)
 			}
 		}
-		_, err := s.IssueOAuthToken(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
+		if err := s.CheckAgent(ctx, by(c, now), "git-bot"); !errors.Is(err, store.ErrDisabled) {
+			t.Errorf("%s: git-bot: %v", id, err)
+		}
+		_, err := s.DeleteOAuthClient(ctx, by(c, now), f.ClientID)
 		must(t, err)
-		if p := got(s.Passport(ctx, by(c, before), f.Passports[0]))(t); p.RevokedAt != "" {
-			t.Errorf("%s: a passport is revoked: %+v", id, p)
+		if _, err := s.Authenticate(ctx, keys.HashSecret(f.Token), older["2"]); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: a token outlives its client: %v", id, err)
 		}
-		if p := got(s.Passport(ctx, by(c, before), f.Revoked))(t); p.RevokedAt == "" || *p.Reason != "lost" {
-			t.Errorf("%s: a revocation is gone: %+v", id, p)
-		}
-		if k := got(s.FirstKey(ctx, id))(t); k.Key != f.Keys[0] {
-			t.Errorf("%s: first key %+v", id, k)
-		}
-		if page := all(t, s.Agents(ctx, by(c, now), "")); len(page) != 2 {
-			t.Errorf("%s: agents %v", id, page)
-		}
-		attest(t, s, c, 10)
-		_, err = s.RegisterAgent(ctx, by(c, now), "new-bot", nil, many)
-		must(t, err)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
-	if n := open(t, path).Notices(); len(n) != 0 {
-		t.Errorf("at the second start: %q", n)
-	}
-	out := target(t)
-	must(t, store.Backup(ctx, path, out, schema(t), nil)) // with all its checks
-	_, empty := fresh(t)
-	compareShapes(t, "upgraded", shape(t, path), shape(t, empty))
 }
 
 // What cannot be served before an upgrade can be read, and a backup of it is a file of its own schema, for the attestd that wrote it.
-func TestAFileOfSchema1IsReadAsItIs(t *testing.T) {
+func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 	t.Parallel()
-	path, companies := schema1(t)
-	as := shape(t, path)
-	content := got(os.ReadFile(path))(t)
-	s, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	if k := got(s.FirstKey(ctx, "acme"))(t); k.Key != companies["acme"].Keys[0] {
-		t.Errorf("first key %+v", k)
-	}
-	must(t, s.Close())
-	out := target(t)
-	must(t, store.Backup(ctx, path, out, schema(t), nil))
-	compareShapes(t, "backup", shape(t, out), as)
-	restored := target(t)
-	must(t, restore(t, out, restored, store.RestoreOptions{}))
-	compareShapes(t, "restored", shape(t, restored), as)
-	must(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
-	if string(got(os.ReadFile(path))(t)) != string(content) {
-		t.Error("reading has changed the file")
+	for version := range older {
+		path, companies := written(t, version)
+		as := shape(t, path)
+		content := got(os.ReadFile(path))(t)
+		s, err := store.OpenReadOnly(ctx, path)
+		must(t, err)
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		if k := got(s.FirstKey(ctx, "acme"))(t); k.Key != companies["acme"].Keys[0] {
+			t.Errorf("schema %s: first key %+v", version, k)
+		}
+		must(t, s.Close())
+		out := target(t)
+		must(t, store.Backup(ctx, path, out, schema(t), nil))
+		compareShapes(t, "backup", shape(t, out), as)
+		restored := target(t)
+		must(t, restore(t, out, restored, store.RestoreOptions{}))
+		compareShapes(t, "restored", shape(t, restored), as)
+		must(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
+		if string(got(os.ReadFile(path))(t)) != string(content) {
+			t.Errorf("schema %s: reading has changed the file", version)
+		}
 	}
 }
 
@@ -146,60 +187,64 @@ func TestAFileOfSchema1IsReadAsItIs(t *testing.T) {
 // then finds is what a crash would have left.
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
-	path, _ := schema1(t)
-	content := got(os.ReadFile(path))(t)
-	old := shape(t, path)
 	_, empty := fresh(t)
 	current := shape(t, empty)
-	s := open(t, path)
-	log := got(os.ReadFile(path + "-wal"))(t)
-	must(t, s.Close())
-
-	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
-	step := frame + int(binary.BigEndian.Uint32(log[8:]))
-	outcomes := map[string]int{}
-	for end := header; end <= len(log); end += step / 2 {
-		cut := filepath.Join(t.TempDir(), "attestd.db")
-		must(t, os.WriteFile(cut, content, 0o600))
-		must(t, os.WriteFile(cut+"-wal", log[:end], 0o600))
-		found := shape(t, cut)
-		outcomes[found["version"]]++
-		if found["version"] == "1" {
-			compareShapes(t, "absent", found, old)
-		} else {
-			compareShapes(t, "whole", found, current)
-		}
-		s := open(t, cut)
-		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	for version := range older {
+		path, _ := written(t, version)
+		content := got(os.ReadFile(path))(t)
+		old := shape(t, path)
+		s := open(t, path)
+		log := got(os.ReadFile(path + "-wal"))(t)
 		must(t, s.Close())
-		compareShapes(t, "after the next start", shape(t, cut), current)
-	}
-	if outcomes["1"] == 0 || outcomes["2"] == 0 {
-		t.Errorf("files by version: %v", outcomes)
+
+		const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
+		step := frame + int(binary.BigEndian.Uint32(log[8:]))
+		outcomes := map[string]int{}
+		for end := header; end <= len(log); end += step / 2 {
+			cut := filepath.Join(t.TempDir(), "attestd.db")
+			must(t, os.WriteFile(cut, content, 0o600))
+			must(t, os.WriteFile(cut+"-wal", log[:end], 0o600))
+			found := shape(t, cut)
+			outcomes[found["version"]]++
+			if found["version"] == version {
+				compareShapes(t, "absent", found, old)
+			} else {
+				compareShapes(t, "whole", found, current)
+			}
+			s := open(t, cut)
+			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+			must(t, s.Close())
+			compareShapes(t, "after the next start", shape(t, cut), current)
+		}
+		if outcomes[version] == 0 || outcomes["3"] == 0 || len(outcomes) != 2 {
+			t.Errorf("files by version: %v", outcomes)
+		}
 	}
 }
 
 // A file that is not what its version says is refused, and stays of the schema that it had.
 func TestAnUpgradeThatCannotBe(t *testing.T) {
 	t.Parallel()
-	for name, statement := range map[string]string{
-		"a column is there already": "ALTER TABLE agent ADD COLUMN disabled_at TEXT",
-		"an agent of nobody":        "INSERT INTO agent VALUES (77, 'a', '', NULL)",
+	for _, wrong := range []struct{ name, version, statement string }{
+		{"a column is there already", "1", "ALTER TABLE agent ADD COLUMN disabled_at TEXT"},
+		{"an agent of nobody", "1", "INSERT INTO agent VALUES (77, 'a', '', NULL)"},
+		{"a role is there already", "2", "ALTER TABLE api_key ADD COLUMN role TEXT"},
+		{"a role is there already, two steps ahead", "1", "ALTER TABLE oauth_client ADD COLUMN role TEXT"},
 	} {
-		path, _ := schema1(t)
-		must(t, other(t, path, statement, "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+		path, _ := written(t, wrong.version)
+		must(t, other(t, path, wrong.statement, "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 		as := shape(t, path)
 		if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", wrong.name, err)
 		}
-		compareShapes(t, name, shape(t, path), as)
+		compareShapes(t, wrong.name, shape(t, path), as)
 	}
 }
 
 // The number of agents is kept by the file itself, whoever writes.
 func TestAgentsAreCounted(t *testing.T) {
 	t.Parallel()
-	path, _ := schema1(t)
+	path, _ := written(t, "1")
 	s := open(t, path)
 	c := got(s.Company(ctx, "acme"))(t)
 	db := other(t, path)

@@ -24,7 +24,7 @@ type OAuthClient struct {
 
 // CreateOAuthClient makes a client of the caller's company, and its secret, of which only the hash is kept; ErrTooMany where the company
 // has as many as most.
-func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, most int) (client OAuthClient, secret string, err error) {
+func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most int) (client OAuthClient, secret string, err error) {
 	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
@@ -32,8 +32,8 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, most int) (cli
 		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
 			return err
 		}
-		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by) VALUES (?, ?, ?, ?, nullif(?, ''))`,
-			by.Company.Chain, client.ID, hash[:], client.CreatedAt, by.Credential)
+		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at) VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?)`,
+			by.Company.Chain, client.ID, hash[:], client.CreatedAt, by.Credential, g.Role, g.expiresAt())
 		return err
 	})
 	if err != nil {
@@ -90,14 +90,18 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 type oauthSecret struct {
 	id, company int64
 	hash        []byte
+	grant       Grant
 }
 
-// oauthSecret finds the secret of a client, which never changes: the hash of one that is unknown is empty.
+// oauthSecret finds the secret of a client, which never changes, and neither does what it was made for: the hash of one that is unknown is empty.
 func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
 	o, err := lookup(&s.clients, clientID, now, func() (o oauthSecret, err error) {
+		var expires sql.NullInt64
 		err = s.read(ctx, func(r *conn) error {
-			return r.one([]any{&o.id, &o.company, &o.hash}, `SELECT id, company, secret_hash FROM oauth_client WHERE client_id = ?`, clientID)
+			return r.one([]any{&o.id, &o.company, &o.hash, &o.grant.Role, &expires},
+				`SELECT id, company, secret_hash, role, expires_at FROM oauth_client WHERE client_id = ?`, clientID)
 		})
+		o.grant.Expires = expiry(expires)
 		return o, err
 	})
 	if errors.Is(err, ErrNotFound) {
@@ -111,16 +115,20 @@ const (
 	purgeAfter = 7 * 24 * time.Hour // how long ago they expired, so that a clock that leaps ahead for once costs no token that is valid
 )
 
-// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix oauth_), kept as its hash.
-// ErrBadClient.
-func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, err error) {
+// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix oauth_), kept as its hash. It has the
+// role of its client, and ends after lifetime or with its client. ErrBadClient.
+func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
 	client, err := s.oauthSecret(ctx, clientID, now)
 	if err != nil {
-		return "", fmt.Errorf("issue access token: %w", err)
+		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
 	given := keys.HashSecret(secret)
-	if subtle.ConstantTimeCompare(client.hash, given[:]) != 1 {
-		return "", ErrBadClient
+	if subtle.ConstantTimeCompare(client.hash, given[:]) != 1 || client.grant.expired(now) {
+		return "", time.Time{}, ErrBadClient
+	}
+	ends = now.Add(lifetime)
+	if client.grant.expired(ends) {
+		ends = client.grant.Expires
 	}
 	token = keys.NewSecret("oauth")
 	hash := keys.HashSecret(token)
@@ -133,14 +141,14 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 		}
 		// The client may have been deleted since its secret was looked up.
 		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client) SELECT ?, company, ?, id FROM oauth_client WHERE id = ?`,
-			hash[:], now.Add(lifetime).UnixMilli(), client.id)
+			hash[:], ends.UnixMilli(), client.id)
 		if err == nil && n == 0 {
 			err = ErrBadClient
 		}
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("issue access token: %w", err)
+		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
-	return token, nil
+	return token, ends, nil
 }

@@ -142,7 +142,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"long text":                 {bytes.Repeat([]byte("dear diary\n"), 1000), store.ErrForeign},
 		"another's database":        {foreign(t, "DELETE"), store.ErrForeign},
 		"another's in WAL mode":     {foreign(t, "WAL"), store.ErrForeign},
-		"newer":                     {ours(t, "PRAGMA user_version = 3"), store.ErrNewer},
+		"newer":                     {ours(t, "PRAGMA user_version = 999"), store.ErrNewer},
 		"older than the first":      {ours(t, "PRAGMA user_version = 0"), store.ErrCorrupt},
 		"a table gone":              {ours(t, "DROP TABLE agent"), store.ErrCorrupt},
 		"settings gone":             {ours(t, "DELETE FROM setting"), store.ErrCorrupt},
@@ -208,7 +208,7 @@ func TestReadOnly(t *testing.T) {
 	if k, err := beside.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
 		t.Errorf("first key: %v, %v", k, err)
 	}
-	if _, err := beside.CreateKey(ctx, by(c, now), nil, 1000); !errors.Is(err, store.ErrRefused) {
+	if _, err := beside.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("write: %v", err)
 	}
 	must(t, beside.Close())
@@ -259,7 +259,7 @@ func TestOpenAfterAKill(t *testing.T) {
 	attest(t, s, c, 1)
 
 	// The header of the file is old; only the log knows that it is newer.
-	other(t, path, "PRAGMA user_version = 3")
+	other(t, path, "PRAGMA user_version = 999")
 	newer := asKilled(t, path)
 	before = got(os.ReadFile(newer))(t)
 	if _, err := store.Open(ctx, newer, schema(t), cred.Domain{}); !errors.Is(err, store.ErrNewer) {

@@ -47,7 +47,7 @@ func TestTwoKeysThatDeleteEachOther(t *testing.T) {
 	s, _ := fresh(t)
 	for i := range 20 {
 		c, first := company(t, s, fmt.Sprint("c", i))
-		second := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
+		second := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 		keys := []string{first.Key, second.Key}
 		deleted, last := count(t, atOnce(2, func(i int) error { return s.DeleteKey(ctx, by(c, now), keys[i]) }), store.ErrLastKey)
 		if deleted != 1 || last != 1 {
@@ -88,7 +88,7 @@ func TestADeletedKeyNeverComesBack(t *testing.T) {
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
 	for range 100 {
-		key := got(s.CreateKey(ctx, by(c, now), nil, 1000))(t)
+		key := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 		deleted := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
 			if i == 0 {
@@ -159,7 +159,7 @@ func TestManyWritersOfAllKinds(t *testing.T) {
 		case 2:
 			err = s.RecordPassport(ctx, by(c, now), passport(id, 1))
 		case 3:
-			_, err = s.CreateKey(ctx, by(c, now), &id, 1000)
+			_, err = s.CreateKey(ctx, by(c, now), &id, full, 1000)
 		}
 		return err
 	})

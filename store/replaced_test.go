@@ -71,7 +71,7 @@ func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 				if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrFileChanged) || !strings.Contains(fmt.Sprint(err), happened) {
 					t.Errorf("append: %v", err)
 				}
-				if _, err := s.CreateKey(ctx, by(c, now), nil, 1000); !errors.Is(err, store.ErrFileChanged) {
+				if _, err := s.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrFileChanged) {
 					t.Errorf("another write: %v", err)
 				}
 			}

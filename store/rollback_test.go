@@ -61,8 +61,8 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 	zoo, _ := company(t, s, "zoo")
 	attest(t, s, acme, 30)
 	attest(t, s, zoo, 5)
-	kept := got(s.CreateKey(ctx, someone, nil, 1000))(t)
-	client, _, err := s.CreateOAuthClient(ctx, someone, 1000)
+	kept := got(s.CreateKey(ctx, someone, nil, full, 1000))(t)
+	client, _, err := s.CreateOAuthClient(ctx, someone, full, 1000)
 	must(t, err)
 	for _, jti := range []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
 		must(t, s.RecordPassport(ctx, someone, store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
@@ -80,8 +80,8 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 		got(s.RevokePassport(ctx, someone, jti, nil))(t)
 	}
 	must(t, s.DeleteKey(ctx, someone, first.Key))
-	fresh := got(s.CreateKey(ctx, someone, nil, 1000))(t)
-	later, _, err := s.CreateOAuthClient(ctx, someone, 1000)
+	fresh := got(s.CreateKey(ctx, someone, nil, full, 1000))(t)
+	later, _, err := s.CreateOAuthClient(ctx, someone, full, 1000)
 	must(t, err)
 	got(s.RegisterAgent(ctx, someone, "newcomer", nil, many))(t)
 	must(t, s.RecordPassport(ctx, someone, store.Passport{JTI: "p8", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
@@ -138,7 +138,7 @@ func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
 	in, _ := sample(t)
 	newer, _ := sample(t)
 	must(t, other(t, newer, "PRAGMA user_version = 999", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
-	checkRollback(t, in, newer, "what it holds cannot be compared: …this one knows 2")
+	checkRollback(t, in, newer, "what it holds cannot be compared: …this one knows 3")
 	damaged, _ := sample(t)
 	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
 	checkRollback(t, in, damaged, "what it holds cannot be compared: …")
@@ -165,7 +165,7 @@ func TestARestoreIsBrief(t *testing.T) {
 // A backup of an older schema knows of no agent that is disabled.
 func TestARestoreOfAnOlderSchema(t *testing.T) {
 	t.Parallel()
-	in, _ := schema1(t)
+	in, _ := written(t, "1")
 	path := target(t)
 	must(t, restore(t, in, path, store.RestoreOptions{}))
 	must(t, open(t, path).Close())

@@ -80,8 +80,8 @@ func TestKeys(t *testing.T) {
 	s, _ := fresh(t)
 	acme, bootstrap := company(t, s, "acme")
 	zoo, foreign := company(t, s, "zoo")
-	plain := got(s.CreateKey(ctx, by(acme, now), nil, 1000))(t)
-	labelled := got(s.CreateKey(ctx, by(acme, now), ptr("ci"), 1000))(t)
+	plain := got(s.CreateKey(ctx, by(acme, now), nil, full, 1000))(t)
+	labelled := got(s.CreateKey(ctx, by(acme, now), ptr("ci"), full, 1000))(t)
 	if all := all(t, s.Keys(ctx, by(acme, now))); !same(all, []store.APIKey{bootstrap, plain, labelled}) {
 		t.Errorf("keys: %+v", all)
 	}
@@ -127,9 +127,9 @@ func TestAuthenticate(t *testing.T) {
 	s, _ := fresh(t)
 	acme, key := company(t, s, "acme")
 	company(t, s, "zoo")
-	client, secret, err := s.CreateOAuthClient(ctx, by(acme, now), 1000)
+	client, secret, err := s.CreateOAuthClient(ctx, by(acme, now), full, 1000)
 	must(t, err)
-	token, err := s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
+	token, _, err := s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
 	for _, credential := range []string{key.Key, token} {
 		for range 2 { // from the file, and from memory
@@ -155,7 +155,7 @@ func TestAuthenticate(t *testing.T) {
 	if _, err := s.Authenticate(ctx, keys.HashSecret(key.Key), end.Add(1000*time.Hour)); err != nil {
 		t.Errorf("a key does not expire: %v", err)
 	}
-	extra := got(s.CreateKey(ctx, by(acme, now), nil, 1000))(t)
+	extra := got(s.CreateKey(ctx, by(acme, now), nil, full, 1000))(t)
 	if _, err := s.Authenticate(ctx, keys.HashSecret(extra.Key), now); err != nil {
 		t.Fatal(err)
 	}
@@ -170,9 +170,9 @@ func TestOAuth(t *testing.T) {
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
-	first, secret, err := s.CreateOAuthClient(ctx, by(acme, now), 1000)
+	first, secret, err := s.CreateOAuthClient(ctx, by(acme, now), full, 1000)
 	must(t, err)
-	second, otherSecret, err := s.CreateOAuthClient(ctx, by(acme, now), 1000)
+	second, otherSecret, err := s.CreateOAuthClient(ctx, by(acme, now), full, 1000)
 	must(t, err)
 	if !strings.HasPrefix(first.ID, "cc_") || first.ID == second.ID || secret == otherSecret || len(secret) < 43 {
 		t.Errorf("%+v, %+v", first, second)
@@ -184,11 +184,11 @@ func TestOAuth(t *testing.T) {
 		t.Errorf("clients of another company: %+v", all)
 	}
 	for _, try := range [][2]string{{first.ID, otherSecret}, {first.ID, ""}, {"cc_none", secret}, {"", ""}} {
-		if _, err := s.IssueOAuthToken(ctx, try[0], try[1], time.Hour, now); !errors.Is(err, store.ErrBadClient) {
+		if _, _, err := s.IssueOAuthToken(ctx, try[0], try[1], time.Hour, now); !errors.Is(err, store.ErrBadClient) {
 			t.Errorf("%q: %v", try, err)
 		}
 	}
-	token, err := s.IssueOAuthToken(ctx, first.ID, secret, time.Hour, now)
+	token, _, err := s.IssueOAuthToken(ctx, first.ID, secret, time.Hour, now)
 	must(t, err)
 	if !strings.HasPrefix(token, "oauth_") {
 		t.Errorf("token %q", token)
@@ -199,7 +199,7 @@ func TestOAuth(t *testing.T) {
 		after  time.Duration
 		tokens int
 	}{{7*24*time.Hour - time.Minute, 2}, {time.Hour + 7*24*time.Hour, 2}, {time.Hour + 14*24*time.Hour, 2}} {
-		if _, err := s.IssueOAuthToken(ctx, first.ID, secret, time.Hour, now.Add(step.after)); err != nil {
+		if _, _, err := s.IssueOAuthToken(ctx, first.ID, secret, time.Hour, now.Add(step.after)); err != nil {
 			t.Fatal(err)
 		}
 		var tokens int

@@ -160,7 +160,7 @@ func TestCheckOfAnOlderSchema(t *testing.T) {
 		"CREATE TABLE company_usage (company, agents)":                   "already exists",
 		"CREATE TRIGGER extra AFTER INSERT ON agent BEGIN SELECT 1; END": "trigger extra on table agent is not one of this program",
 	} {
-		path, _ := schema1(t)
+		path, _ := written(t, "1")
 		must(t, other(t, path, statement).Close())
 		s, err := store.OpenReadOnly(ctx, path)
 		must(t, err)
