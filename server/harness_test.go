@@ -42,6 +42,14 @@ func start(t testing.TB, change ...func(*server.Config)) *service {
 // startOn runs a service on the database at path.
 func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*server.Config)) *service {
 	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	return startBehind(t, ln, nil, path, domain, change...)
+}
+
+// startBehind runs a service on the database at path, behind a listener that dial reaches; nil dials as always.
+func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), path string, domain cred.Domain, change ...func(*server.Config)) *service {
+	t.Helper()
 	_, err := document()
 	must(t, err)
 	schema, err := os.ReadFile("../schema.sql")
@@ -62,13 +70,11 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 		f(&cfg)
 	}
 	srv := server.New(cfg)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- srv.Run(ctx, ln) }()
 
-	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 32}
+	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 32}
 	s := &service{
 		url:     "http://" + ln.Addr().String(),
 		path:    path,

@@ -1,0 +1,177 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// roles are those of credentials, each with all that the one before it may.
+var roles = []string{"reader", "writer", "admin"}
+
+// Every operation of the document against every role, by key and by access token. Within its role a credential gets a success; outside of
+// it, FORBIDDEN_ROLE, and no table has another row than before. A reader changes nothing and is shown no secret, whatever it asks for.
+//
+// A new route is tested from its first day: the request that is made of its description must be good enough for an admin.
+func TestEveryRouteAgainstEveryRole(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
+	must(t, err)
+	tried := 0
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			needed := slices.Index(roles, fmt.Sprint(op.Extensions["x-role"]))
+			if needed < 0 { // public
+				continue
+			}
+			tried++
+			t.Run(op.OperationID, func(t *testing.T) {
+				p := s.populate(t, fmt.Sprint("company-", tried))
+				call, body, headers := p.ask(method+" "+path, op)
+				p.with("").do(t, call, body, headers...).gets(401, `{"error":"Unauthorized"}`)
+				for rank, role := range roles[:2] {
+					for _, who := range p.holders[role] {
+						before := s.digest(t)
+						answer := who.do(t, call, body, headers...)
+						if rank >= needed {
+							if answer.code >= 300 {
+								t.Errorf("a %s gets %d: %s", role, answer.code, short(answer.raw))
+							}
+						} else {
+							answer.gets(403, `{"error":"Forbidden: this needs a credential of the role …, and the one presented is of the role `+role+`","code":"FORBIDDEN_ROLE"}`)
+						}
+						if rank < needed || role == "reader" {
+							compareDigests(t, role, before, s.digest(t))
+						}
+						for what, secret := range p.secrets {
+							if role == "reader" && strings.Contains(string(answer.raw), secret) {
+								t.Errorf("a reader is shown %s: %s", what, short(answer.raw))
+							}
+						}
+					}
+				}
+				if answer := p.do(t, call, body, headers...); answer.code >= 300 {
+					t.Errorf("the request shows nothing, for an admin gets %d: %s", answer.code, short(answer.raw))
+				}
+			})
+		}
+	}
+	if tried < len(keyed) {
+		t.Errorf("%d operations were tried, of %d", tried, len(keyed))
+	}
+}
+
+// The route of no path, which revokes the passport without a jti, stands in no document.
+func TestARouteOfNoPathNeedsItsRole(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	for _, role := range roles[:2] {
+		acme.create(t, role, "").do(t, "POST /v1/passports//revoke", "").gets(403, `{"error":"…","code":"FORBIDDEN_ROLE"}`)
+	}
+	acme.do(t, "POST /v1/passports//revoke", "").status(400)
+	acme.with("").do(t, "POST /v1/passports//revoke", "").status(401)
+}
+
+// populated is a company with one of everything.
+type populated struct {
+	caller                      // with its admin's key
+	holders map[string][]caller // by role, with a key and with an access token
+	secrets map[string]string   // by what they are
+	names   map[string]string   // what a request may name, by the name of its parameter or member
+}
+
+func (s *service) populate(t *testing.T, id string) populated {
+	t.Helper()
+	p := populated{caller: s.company(t, id), holders: map[string][]caller{}}
+	p.attestMany(t, 2)
+	svid, actor := p.agent(t, "deploy-bot"), p.agent(t, "git-bot")
+	passport := p.passport(t, "deploy-bot", "")
+	spare := p.do(t, "POST /v1/keys", "").status(201).str("key")
+	client := p.do(t, "POST /v1/oauth/clients", "").status(201)
+	delegation := p.do(t, delegate, `{"agentId":"deploy-bot","actingOn":"acme","scope":"x"}`).status(201).str("token")
+	p.secrets = map[string]string{
+		"an admin's key": p.credential, "another key": spare, "a client's secret": client.str("clientSecret"), "an access token": p.oauthToken(t),
+		"an SVID": svid, "a passport": passport, "a delegation": delegation,
+	}
+	p.names = map[string]string{
+		"agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1",
+		"Service-Passport": passport, "passport": passport, "delegation": delegation, "subject_token": svid, "actor_token": actor,
+	}
+	for _, role := range roles {
+		p.holders[role] = []caller{p.create(t, role, ""), p.with(p.clientToken(t, role, "").str("access_token"))}
+	}
+	return p
+}
+
+// ask is the request for an operation: the first example of its body, with what is there put in for what it names.
+func (p populated) ask(call string, op *openapi3.Operation) (filled, body string, headers []string) {
+	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllStringFunc(call, func(name string) string { return p.names[strings.Trim(name, "{}")] })
+	for _, parameter := range op.Parameters {
+		if name := parameter.Value.Name; parameter.Value.In == "header" && p.names[name] != "" {
+			headers = append(headers, name+": "+p.names[name])
+		}
+	}
+	if op.RequestBody == nil {
+		return filled, "", headers
+	}
+	examples := op.RequestBody.Value.Content["application/json"].Examples
+	members := maps.Clone(examples[slices.Sorted(maps.Keys(examples))[0]].Value.Value.(map[string]any))
+	for name, value := range p.names {
+		if members[name] != nil {
+			members[name] = value
+		}
+	}
+	raw, _ := json.Marshal(members) // it came out of JSON
+	return filled, string(raw), headers
+}
+
+// digest is a hash of the rows of each table, as they stand in the file.
+func (s *service) digest(t *testing.T) map[string]string {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.path+"?mode=ro&_pragma=busy_timeout(5000)")
+	must(t, err)
+	defer db.Close()
+	list := func(query string) (lines []string) {
+		rows, err := db.QueryContext(t.Context(), query)
+		must(t, err)
+		defer rows.Close()
+		columns, err := rows.Columns()
+		must(t, err)
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range into {
+			into[i] = &values[i]
+		}
+		for rows.Next() {
+			must(t, rows.Scan(into...))
+			lines = append(lines, fmt.Sprint(values...))
+		}
+		must(t, rows.Err())
+		slices.Sort(lines)
+		return lines
+	}
+	found := map[string]string{}
+	for _, table := range list(`SELECT name FROM sqlite_schema WHERE type = 'table'`) {
+		lines := list(`SELECT * FROM "` + table + `"`)
+		found[table] = fmt.Sprintf("%d rows, %x", len(lines), sha256.Sum256([]byte(strings.Join(lines, "\n"))))
+	}
+	return found
+}
+
+func compareDigests(t *testing.T, role string, before, after map[string]string) {
+	t.Helper()
+	for table := range after {
+		if before[table] != after[table] {
+			t.Errorf("a %s changes %s: %s before, %s after", role, table, before[table], after[table])
+		}
+	}
+}
