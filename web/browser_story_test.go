@@ -133,12 +133,16 @@ func TestBrowserStory(t *testing.T) {
 	b.drop("token.txt", eval[string](b, `(() => { const [h, c, s] = document.querySelector('textarea').value.split('.'); return [h, c, (s[0] === 'A' ? 'B' : 'A') + s.slice(1)].join('.'); })()`))
 	b.shows(`[data-token="bad"]`)
 
-	// Keys: another one is made and deleted; the last one cannot be.
+	// Keys: another one, which may only read for a while, is made and deleted; the last one cannot be.
 	b.goTo("#/keys")
 	b.wait(`document.querySelector('.table .danger')?.disabled`)
 	b.fill(`input[name="label"]`, "ci")
+	eval[bool](b, `[['role', 'reader'], ['expires', '30']].every(([name, value]) => { const s = document.querySelector('select[name=' + name + ']'); s.value = value; return s.dispatchEvent(new Event('change')); })`)
 	b.press("Create key")
-	b.shows(`tr[data-key-label="ci"]`)
+	b.reads(`tr[data-key-label="ci"] [data-label="Role"]`, "reader")
+	b.reads(`tr[data-key-label="ci"] [data-label="Role"]`, "until")
+	b.reads(`tr[data-key-label="bootstrap"] [data-label="Role"]`, "admin")
+	b.wait(`document.querySelector('tr[data-key-label="bootstrap"] .danger').disabled`)
 	if text := eval[string](b, `document.querySelector('.table').innerText`); strings.Contains(text, key) {
 		t.Error("a key is shown unasked")
 	}

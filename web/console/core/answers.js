@@ -39,4 +39,8 @@ export const keyList = having({ keys: list(having({ key: string, label: nullable
 export const clientCreated = having({ clientId: string, clientSecret: string });
 export const clientList = having({ clients: list(having({ clientId: string, createdAt: timestamp })) });
 
+export const credentialList = having({
+  credentials: list(having({ fingerprint: string, role: oneOf('reader', 'writer', 'admin') }, { clientId: string, expiresAt: timestamp })),
+});
+
 export const failure = having({}, { error: string, code: string });

@@ -4,8 +4,24 @@ import * as answers from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { signOut } from '../core/session.js';
+import { sha256hex } from '../lib/sha256.js';
 import { Badge, CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
+import { Grant, grants, useGrant } from '../parts/grant.js';
+
+/** The keys of the company, each with what it was made for. */
+async function readKeys() {
+  const [{ keys }, given] = await Promise.all([call(answers.keyList, 'GET', '/v1/keys'), grants()]);
+  return Promise.all(keys.map(async (k) => ({ ...k, grant: given.get((await sha256hex(k.key)).slice(0, 16)) })));
+}
+
+async function readClients() {
+  const [{ clients }, given] = await Promise.all([call(answers.clientList, 'GET', '/v1/oauth/clients'), grants()]);
+  return clients.map((c) => ({ ...c, grant: given.get(c.clientId) }));
+}
+
+/** Whether a key opens every door for ever: a company always has one that does. */
+const lasting = (k) => k.grant?.role === 'admin' && !k.grant.expiresAt;
 
 const masked = (key) => `${key.slice(0, key.indexOf('_') + 1)}${'•'.repeat(12)}${key.slice(-4)}`;
 
@@ -17,6 +33,7 @@ function KeyRow({ entry, last, onDelete }) {
     <tr data-key-label=${entry.label ?? ''}>
       <td data-label="Label">${entry.label ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge}>in use here<//>`}</td>
       <td data-label="Key"><code>${shown ? entry.key : masked(entry.key)}</code></td>
+      <td data-label="Role"><${Grant} of=${entry.grant} /></td>
       <td data-label="Created" class="nowrap">${localTime(entry.createdAt)}</td>
       <td><div class="buttons">
         <button type="button" class="button small quiet" aria-pressed=${shown ? 'true' : 'false'} aria-label="${shown ? 'Hide' : 'Reveal'} key ${name}" onClick=${() => setShown(!shown)}>${shown ? 'Hide' : 'Reveal'}</button>
@@ -33,12 +50,13 @@ function APIKeys() {
   const [deleting, setDeleting] = useState(null);
   const [run, , error] = useTask();
   const [runCreate, busy, createError] = useTask();
-  const load = () => run(async () => setKeys((await call(answers.keyList, 'GET', '/v1/keys')).keys));
+  const [grantFields, grantMembers] = useGrant();
+  const load = () => run(async () => setKeys(await readKeys()));
   useEffect(() => { load(); }, []);
   const create = (event) => {
     event.preventDefault();
     runCreate(async () => {
-      setMade((await call(answers.keyCreated, 'POST', '/v1/keys', { body: label.trim() ? { label: label.trim() } : {} })).key);
+      setMade((await call(answers.keyCreated, 'POST', '/v1/keys', { body: { label: label.trim() || null, ...grantMembers() } })).key);
       setLabel('');
       await load();
     });
@@ -49,18 +67,20 @@ function APIKeys() {
     if (own) signOut('You deleted the key that you were signed in with.');
     else await load();
   };
+  const onlyOne = keys?.filter(lasting).length === 1;
   return html`
     <section class="card" aria-label="API keys">
       <div class="card-head"><h2>API keys</h2></div>
       <${Failure} error=${error} />
       ${keys && html`
         <table class="table">
-          <thead><tr><th>Label</th><th>Key</th><th>Created</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
-          <tbody>${keys.map((k) => html`<${KeyRow} key=${k.key} entry=${k} last=${keys.length === 1} onDelete=${setDeleting} />`)}</tbody>
+          <thead><tr><th>Label</th><th>Key</th><th>Role</th><th>Created</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
+          <tbody>${keys.map((k) => html`<${KeyRow} key=${k.key} entry=${k} last=${onlyOne && lasting(k)} onDelete=${setDeleting} />`)}</tbody>
         </table>
-        ${keys.length === 1 && html`<p class="small muted">The last key of a company cannot be deleted: nobody could get in any more. Create another one first.</p>`}`}
+        ${onlyOne && html`<p class="small muted">The last admin key that does not expire cannot be deleted: nobody could get in any more. Create another one first.</p>`}`}
       <form class="filters" onSubmit=${create}>
         <${Field} label="Label of a new key">${(p) => html`<input ...${p} class="input" name="label" value=${label} onInput=${(e) => setLabel(e.target.value)} />`}<//>
+        ${grantFields}
         <button class="button primary" disabled=${busy}>Create key</button>
       </form>
       <${Failure} error=${createError} />
@@ -78,16 +98,24 @@ function OAuthClients() {
   const [made, setMade] = useState(null);
   const [run, , error] = useTask();
   const [runCreate, busy, createError] = useTask();
-  const load = () => run(async () => setClients((await call(answers.clientList, 'GET', '/v1/oauth/clients')).clients));
+  const [grantFields, grantMembers] = useGrant();
+  const load = () => run(async () => setClients(await readClients()));
   useEffect(() => { load(); }, []);
-  const create = () => runCreate(async () => {
-    setMade(await call(answers.clientCreated, 'POST', '/v1/oauth/clients'));
-    await load();
-  });
+  const create = (event) => {
+    event.preventDefault();
+    runCreate(async () => {
+      setMade(await call(answers.clientCreated, 'POST', '/v1/oauth/clients', { body: grantMembers() }));
+      await load();
+    });
+  };
   return html`
     <section class="card" aria-label="OAuth clients">
-      <div class="card-head"><h2>OAuth clients</h2><button type="button" class="button primary" disabled=${busy} onClick=${create}>Create client</button></div>
-      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that lasts an hour and opens what an API key opens.</p>
+      <div class="card-head"><h2>OAuth clients</h2></div>
+      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that lasts an hour and opens what an API key of the client’s role opens.</p>
+      <form class="filters" onSubmit=${create}>
+        ${grantFields}
+        <button class="button primary" disabled=${busy}>Create client</button>
+      </form>
       <${Failure} error=${error} /><${Failure} error=${createError} />
       ${made && html`
         <${Notice}>The secret is shown only now.<//>
@@ -95,14 +123,14 @@ function OAuthClients() {
         <div class="stack tight"><h3>Client secret</h3><${Value} value=${made.clientSecret} what="client secret" /></div>`}
       ${clients?.length === 0 && html`<p class="empty">No client yet.</p>`}
       ${clients?.length > 0 && html`
-        <table class="table"><thead><tr><th>Client ID</th><th>Created</th></tr></thead>
-          <tbody>${clients.map((c) => html`<tr key=${c.clientId}><td data-label="Client ID"><code>${c.clientId}</code></td><td data-label="Created" class="nowrap">${localTime(c.createdAt)}</td></tr>`)}</tbody></table>`}
+        <table class="table"><thead><tr><th>Client ID</th><th>Role</th><th>Created</th></tr></thead>
+          <tbody>${clients.map((c) => html`<tr key=${c.clientId}><td data-label="Client ID"><code>${c.clientId}</code></td><td data-label="Role"><${Grant} of=${c.grant} /></td><td data-label="Created" class="nowrap">${localTime(c.createdAt)}</td></tr>`)}</tbody></table>`}
     </section>`;
 }
 
 export function Keys() {
   return html`
-    <${Page} title="Keys" lead="Any key of the company may create and delete its keys. What is deleted is refused from the next request on.">
+    <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">
       <${APIKeys} /><${OAuthClients} />
     <//>`;
 }
