@@ -52,7 +52,7 @@ func furnish(s *service) (key string) {
 	issued := s.api("GET", "/v1/passports", key, nil)["passports"].([]any)
 	jti := issued[1].(map[string]any)["jti"].(string)
 	s.api("POST", "/v1/passports/"+jti+"/revoke", key, map[string]any{"reason": "left the team"})
-	s.api("POST", "/v1/keys", key, map[string]any{"label": "ci"})
+	s.api("POST", "/v1/keys", key, map[string]any{"label": "ci", "role": "reader", "expiresAt": "2126-04-01T00:00:00.000Z"})
 	s.api("POST", "/v1/oauth/clients", key, nil)
 	return key
 }

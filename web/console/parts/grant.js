@@ -29,4 +29,5 @@ export async function grants() {
 }
 
 export const Grant = ({ of }) => of && html`
-  ${of.role}${of.expiresAt && html`<br /><span class="small muted">${new Date(of.expiresAt) > new Date() ? 'until' : 'expired'} ${localTime(of.expiresAt)}</span>`}`;
+  ${of.role}${of.expiresAt && html`<br />
+    <span class="small muted nowrap" title=${of.expiresAt}>${new Date(of.expiresAt) > new Date() ? 'until' : 'expired'} ${localTime(of.expiresAt).split(' ')[0]}</span>`}`;
