@@ -1,0 +1,184 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Consistency shows that the tree of the first From records is a prefix of the tree of the first To: the proof of RFC 6962
+// §2.1.2 with this tree's node hash, lowest node first. It is empty between equal sizes, and from a tree without records.
+type Consistency struct {
+	From, To         int64
+	FromRoot, ToRoot Hash
+	Proof            []Hash
+}
+
+// ProveConsistency builds the proof between two sizes, 0 ≤ from ≤ to ≤ head.Length. It reads at most 512 hashes of each level that is
+// stored below log₂ n, around the ends of the two trees, and only half of that when to is head.Length, whose end the frontier knows.
+// Both roots have been checked against head.Root; a mismatch is an error.
+func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head Head) (Consistency, error) {
+	if from < 0 || from > to || to > head.Length {
+		return Consistency{}, fmt.Errorf("chain: no consistency from %d to %d in a tree of %d", from, to, head.Length)
+	}
+	if _, err := treeAt(head); err != nil {
+		return Consistency{}, fmt.Errorf("chain: head of chain %d: %w", chain, err)
+	}
+	s := subtrees{reader: r, chain: chain, head: head, ranges: make(map[[2]int64][]Hash)}
+	c, err := s.consistency(ctx, from, to)
+	if err != nil {
+		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", from, to, err)
+	}
+	whole, err := s.consistency(ctx, to, head.Length)
+	if err != nil {
+		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", to, head.Length, err)
+	}
+	if !c.Holds() || !whole.Holds() || whole.ToRoot != head.Root {
+		return Consistency{}, fmt.Errorf("chain: hashes on disk do not lead from sizes %d and %d to the root", from, to)
+	}
+	return c, nil
+}
+
+// Holds reports whether the proof leads to both roots (RFC 9162 §2.1.4.2). It says nothing about where the roots come from.
+func (c Consistency) Holds() bool {
+	switch {
+	case c.From < 0 || c.From > c.To:
+		return false
+	case c.From == 0 && c.FromRoot != emptyRoot:
+		return false
+	case c.From == c.To:
+		return len(c.Proof) == 0 && c.FromRoot == c.ToRoot
+	case c.From == 0:
+		return len(c.Proof) == 0
+	}
+	// The walk starts at the largest perfect subtree that ends where the old tree ends. It is the old tree when that is perfect itself.
+	shift := bits.TrailingZeros64(uint64(c.From))
+	from, to := (c.From-1)>>shift, (c.To-1)>>shift
+	rest, old := c.Proof, c.FromRoot
+	if from > 0 {
+		if len(rest) == 0 {
+			return false
+		}
+		old, rest = rest[0], rest[1:]
+	}
+	current := old
+	for i := range rest {
+		if to == 0 {
+			return false
+		}
+		if from&1 == 1 || from == to {
+			old, current = nodeHash(&rest[i], &old), nodeHash(&rest[i], &current)
+			for from&1 == 0 && from > 0 {
+				from, to = from>>1, to>>1
+			}
+		} else {
+			current = nodeHash(&current, &rest[i])
+		}
+		from, to = from>>1, to>>1
+	}
+	return to == 0 && old == c.FromRoot && current == c.ToRoot
+}
+
+// subtrees computes roots of subtrees of a chain, for one proof. It remembers the ranges that it has read.
+type subtrees struct {
+	reader Reader
+	chain  int64
+	head   Head
+	ranges map[[2]int64][]Hash // by level and number of the range, 256 hashes each
+}
+
+func (s *subtrees) consistency(ctx context.Context, from, to int64) (c Consistency, err error) {
+	c = Consistency{From: from, To: to}
+	if c.FromRoot, err = s.root(ctx, 0, from); err != nil {
+		return c, err
+	}
+	if c.ToRoot, err = s.root(ctx, 0, to); err != nil {
+		return c, err
+	}
+	if from > 0 {
+		c.Proof, err = s.proof(ctx, from, 0, to)
+	}
+	return c, err
+}
+
+// proof is SUBPROOF of RFC 6962 §2.1.2 for the records [low, high), of which those below from belong to the old tree, at least one.
+// The verifier knows the root of an old tree that starts at 0, so that is left out.
+func (s *subtrees) proof(ctx context.Context, from, low, high int64) ([]Hash, error) {
+	if from == high {
+		if low == 0 {
+			return nil, nil
+		}
+		root, err := s.root(ctx, low, high)
+		return []Hash{root}, err
+	}
+	middle := low + 1<<(bits.Len64(uint64(high-low-1))-1)
+	within, beside := [2]int64{low, middle}, [2]int64{middle, high}
+	if from > middle {
+		within, beside = beside, within
+	}
+	proof, err := s.proof(ctx, from, within[0], within[1])
+	if err != nil {
+		return nil, err
+	}
+	root, err := s.root(ctx, beside[0], beside[1])
+	return append(proof, root), err
+}
+
+// root returns the root over the records [low, high), where low is a multiple of the largest power of two that fits in between.
+func (s *subtrees) root(ctx context.Context, low, high int64) (Hash, error) {
+	var perfect []Hash
+	for low < high {
+		level := bits.Len64(uint64(high-low)) - 1
+		hash, err := s.perfect(ctx, level, low>>level)
+		if err != nil {
+			return Hash{}, err
+		}
+		perfect, low = append(perfect, hash), low+1<<level
+	}
+	return join(perfect), nil
+}
+
+// perfect returns the root of the perfect subtree over the records [index<<level, (index+1)<<level): from the frontier, or from at
+// most 256 hashes of the next stored level below.
+func (s *subtrees) perfect(ctx context.Context, level int, index int64) (Hash, error) {
+	if n := s.head.Length >> level; n&1 == 1 && index == n-1 {
+		return s.head.Frontier[bits.OnesCount64(uint64(n))-1], nil
+	}
+	base := min(level&^7, topStored)
+	first, count := index<<(level-base), int64(1)<<(level-base)
+	if count > 256 {
+		return Hash{}, errors.New("a tree of more than 2⁴⁰ records")
+	}
+	hashes, err := s.around(ctx, base, first)
+	if err != nil {
+		return Hash{}, err
+	}
+	place := first & 255
+	row := append([]Hash(nil), hashes[place:place+count]...)
+	for ; len(row) > 1; row = row[:len(row)/2] {
+		for i := range len(row) / 2 {
+			row[i] = nodeHash(&row[2*i], &row[2*i+1])
+		}
+	}
+	return row[0], nil
+}
+
+// around returns the 256 hashes of a stored level among which index is, or as many as there are at the end of the chain.
+func (s *subtrees) around(ctx context.Context, level int, index int64) ([]Hash, error) {
+	key := [2]int64{int64(level), index >> 8}
+	if hashes, ok := s.ranges[key]; ok {
+		return hashes, nil
+	}
+	from := index &^ 255
+	to := min(from+256, s.head.Length>>level)
+	hashes, err := s.reader.Hashes(ctx, s.chain, level, from, to)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(hashes)) != to-from {
+		return nil, fmt.Errorf("%w: %d of %d at level %d", ErrMissing, to-from-int64(len(hashes)), to-from, level)
+	}
+	s.ranges[key] = hashes
+	return hashes, nil
+}
