@@ -1,0 +1,92 @@
+package tlog
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// maxCheckpoint bounds a signed checkpoint: 16 signatures, as many as signed-note demands, of post-quantum length.
+const maxCheckpoint = 128 << 10
+
+// Checkpoint is what a log signs: that its tree of this size has this root.
+type Checkpoint struct {
+	Origin string
+	Tree
+}
+
+// Text is what signatures are over.
+func (c Checkpoint) Text() string {
+	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + c.Root.String() + "\n"
+}
+
+// Sign returns the checkpoint signed by the log itself, with its origin as the name of the key. The origin must be a name.
+func (c Checkpoint) Sign(private ed25519.PrivateKey) ([]byte, error) {
+	if !validName(c.Origin) || c.Size < 0 || c.Size > maxSize {
+		return nil, fmt.Errorf("tlog: no checkpoint of size %d for origin %q", c.Size, c.Origin)
+	}
+	return note.Sign(&note.Note{Text: c.Text()}, newSigner(c.Origin, private))
+}
+
+// ParseCheckpoint reads the text of a checkpoint without its signatures. Errors wrap ErrMalformed.
+func ParseCheckpoint(text string) (Checkpoint, error) {
+	malformed := fmt.Errorf("%w: checkpoint", ErrMalformed)
+	lines := strings.SplitN(text, "\n", 4)
+	if len(lines) != 4 || lines[3] != "" || !validOrigin(lines[0]) {
+		return Checkpoint{}, malformed
+	}
+	size, ok := parseDecimal(lines[1])
+	if !ok {
+		return Checkpoint{}, malformed
+	}
+	root, ok := parseHash(lines[2])
+	if !ok {
+		return Checkpoint{}, malformed
+	}
+	return Checkpoint{lines[0], Tree{size, root}}, nil
+}
+
+// ParseSignedCheckpoint reads a signed checkpoint whose signatures it does not check: to find the keys of its origin. Errors wrap
+// ErrMalformed.
+func ParseSignedCheckpoint(signed []byte) (Checkpoint, *note.Note, error) {
+	if len(signed) > maxCheckpoint {
+		return Checkpoint{}, nil, fmt.Errorf("%w: a checkpoint of %d bytes", ErrMalformed, len(signed))
+	}
+	_, err := note.Open(signed, nil)
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return Checkpoint{}, nil, fmt.Errorf("%w: signed note", ErrMalformed)
+	}
+	n := unverified.Note
+	for _, s := range n.UnverifiedSigs { // x/mod takes base64 with stray bits
+		if _, ok := parseBase64(s.Base64); !ok || !validName(s.Name) {
+			return Checkpoint{}, nil, fmt.Errorf("%w: signature line", ErrMalformed)
+		}
+	}
+	c, err := ParseCheckpoint(n.Text)
+	return c, n, err
+}
+
+// OpenCheckpoint reads a signed checkpoint that one of keys must have signed, Ed25519 keys all, in the name of the checkpoint's origin.
+// Signatures of other keys are ignored, and are in the note as unverified. Errors wrap ErrMalformed or ErrSignature, but for
+// a key of another type.
+func OpenCheckpoint(signed []byte, keys ...VKey) (Checkpoint, *note.Note, error) {
+	c, _, err := ParseSignedCheckpoint(signed)
+	if err != nil {
+		return Checkpoint{}, nil, err
+	}
+	known, err := verifiers(keys)
+	if err != nil {
+		return Checkpoint{}, nil, err
+	}
+	n, err := note.Open(signed, known)
+	if err != nil || !slices.ContainsFunc(n.Sigs, func(s note.Signature) bool { return s.Name == c.Origin }) {
+		return Checkpoint{}, nil, fmt.Errorf("%w: checkpoint of %q", ErrSignature, c.Origin)
+	}
+	return c, n, nil
+}

@@ -1,0 +1,234 @@
+package tlog_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"filippo.io/torchwood"
+	"golang.org/x/mod/sumdb/note"
+
+	"attestd/tlog"
+)
+
+// The example of c2sp.org/tlog-checkpoint.
+func TestCheckpointOfStandard(t *testing.T) {
+	t.Parallel()
+	const text = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n"
+	c, err := tlog.ParseCheckpoint(text)
+	if err != nil || c.Origin != "example.com/behind-the-sofa" || c.Size != 20852163 || c.Text() != text {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	signed := text + "\n— example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=\n"
+	got, n, err := tlog.ParseSignedCheckpoint([]byte(signed))
+	if err != nil || got != c || len(n.UnverifiedSigs) != 1 || n.UnverifiedSigs[0].Hash != 0x033de0ae {
+		t.Errorf("%+v, %+v, %v", got, n, err)
+	}
+}
+
+func TestSignedCheckpoint(t *testing.T) {
+	t.Parallel()
+	g := grow(300)
+	for _, size := range []int64{0, 1, 300} {
+		signed := g.checkpoint(t, size)
+		want := fmt.Sprintf("%s\n%d\n%s\n\n— %s ", origin, size, base64.StdEncoding.EncodeToString(g.roots[size][:]), origin)
+		if !strings.HasPrefix(string(signed), want) || bytes.Count(signed, []byte("\n")) != 5 {
+			t.Errorf("checkpoint %q", signed)
+		}
+		c, n, err := tlog.OpenCheckpoint(signed, otherVKey, vkey)
+		if err != nil || c.Origin != origin || c.Tree != g.tree(size) || len(n.Sigs) != 1 {
+			t.Errorf("size %d: %+v, %v", size, c, err)
+		}
+		theirs, err := torchwood.ParseCheckpoint(n.Text)
+		if err != nil || theirs.N != size || theirs.Hash != g.roots[size] || theirs.Origin != origin || theirs.Extension != "" {
+			t.Errorf("torchwood reads %+v, %v", theirs, err)
+		}
+	}
+	for _, c := range []tlog.Checkpoint{
+		{Origin: "log example"}, {Origin: "log+example"}, {Origin: ""}, {Origin: "log\nexample"}, {Origin: strings.Repeat("o", 256)},
+		{Origin: origin, Tree: tlog.Tree{Size: -1}}, {Origin: origin, Tree: tlog.Tree{Size: 1<<60 + 1}},
+	} {
+		if signed, err := c.Sign(key); err == nil {
+			t.Errorf("signed %q", signed)
+		}
+	}
+}
+
+// Whose signature it takes: one of a key that is known, in the name of the origin; and none of a known key may be wrong.
+func TestOpenCheckpoint(t *testing.T) {
+	t.Parallel()
+	g := grow(5)
+	good := g.checkpoint(t, 5)
+	text, line, _ := strings.Cut(string(good), "\n\n")
+	text += "\n"
+
+	otherLog := tlog.VKey{Name: "other.example", Type: tlog.TypeEd25519, Public: vkey.Public}
+	otherSigned, err := tlog.Checkpoint{Origin: "other.example", Tree: g.tree(5)}.Sign(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cosigner, err := torchwood.NewCosignatureSigner("witness.example", otherKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cosigned, err := note.Sign(&note.Note{Text: text, UnverifiedSigs: []note.Signature{signature(line)}}, cosigner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A key in another name signs in that name what is not its log's.
+	misnamed := text + "\n" + signatureLine("other.example", otherLog.ID(), ed25519.Sign(key, []byte(text)))
+	wrong := signatureLine(origin, vkey.ID(), ed25519.Sign(key, []byte("other text")))
+	unknown := signatureLine("unknown.example", 7, []byte("of whatever form"))
+
+	for name, c := range map[string]struct {
+		signed string
+		keys   []tlog.VKey
+		want   error
+	}{
+		"the log's key":                          {string(good), []tlog.VKey{vkey}, nil},
+		"the log's key among others":             {string(good), []tlog.VKey{otherVKey, otherLog, vkey}, nil},
+		"a cosignature beside":                   {string(cosigned), []tlog.VKey{vkey}, nil},
+		"an unknown signature before":            {text + "\n" + unknown + line, []tlog.VKey{vkey}, nil},
+		"the same signature twice":               {string(good) + line, []tlog.VKey{vkey}, nil},
+		"no key":                                 {string(good), nil, tlog.ErrSignature},
+		"another key":                            {string(good), []tlog.VKey{otherVKey}, tlog.ErrSignature},
+		"another log's key":                      {string(good), []tlog.VKey{otherLog}, tlog.ErrSignature},
+		"another log's checkpoint":               {string(otherSigned), []tlog.VKey{vkey}, tlog.ErrSignature},
+		"another log's key, in its name":         {misnamed, []tlog.VKey{vkey, otherLog}, tlog.ErrSignature},
+		"a wrong signature of a known key":       {text + "\n" + wrong, []tlog.VKey{vkey}, tlog.ErrSignature},
+		"a wrong signature of another known key": {string(good) + signatureLine(origin, otherVKey.ID(), make([]byte, 64)), []tlog.VKey{vkey, otherVKey}, tlog.ErrSignature},
+		"no signature":                           {text + "\n", []tlog.VKey{vkey}, tlog.ErrMalformed},
+	} {
+		if _, _, err := tlog.OpenCheckpoint([]byte(c.signed), c.keys...); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, _, err := tlog.OpenCheckpoint(good, tlog.VKey{Name: "w", Type: tlog.TypeCosignature, Public: vkey.Public}); err == nil || errors.Is(err, tlog.ErrMalformed) {
+		t.Errorf("a cosigner's key among the log's: %v", err)
+	}
+}
+
+func signatureLine(name string, id uint32, sig []byte) string {
+	data := append([]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}, sig...)
+	return "— " + name + " " + base64.StdEncoding.EncodeToString(data) + "\n"
+}
+
+// signature reads a signature line of the log.
+func signature(line string) note.Signature {
+	b64 := strings.TrimSuffix(strings.TrimPrefix(line, "— "+origin+" "), "\n")
+	return note.Signature{Name: origin, Hash: vkey.ID(), Base64: b64}
+}
+
+// Every bit of a signed checkpoint matters.
+func TestFlippedCheckpoint(t *testing.T) {
+	t.Parallel()
+	good := grow(5).checkpoint(t, 5)
+	for i := range len(good) * 8 {
+		changed := slices.Clone(good)
+		changed[i/8] ^= 1 << (i % 8)
+		if _, _, err := tlog.OpenCheckpoint(changed, vkey); !errors.Is(err, tlog.ErrMalformed) && !errors.Is(err, tlog.ErrSignature) {
+			t.Fatalf("bit %d: %q: %v", i, changed, err)
+		}
+	}
+}
+
+func TestCheckpointRefused(t *testing.T) {
+	t.Parallel()
+	const root = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I="
+	for _, text := range []string{
+		"", "\n", "o\n", "o\n1\n", "o\n1\n" + root, "o\n1\n" + root + "\n\n", "o\n1\n" + root + "\nextension\n", "o\n1\n" + root + "\r\n",
+		"\n1\n" + root + "\n", "o\x00\n1\n" + root + "\n", "o\r\n1\n" + root + "\n", "o\xff\n1\n" + root + "\n", strings.Repeat("o", 256) + "\n1\n" + root + "\n",
+		"o\n01\n" + root + "\n", "o\n00\n" + root + "\n", "o\n+1\n" + root + "\n", "o\n-1\n" + root + "\n", "o\n-0\n" + root + "\n", "o\n1 \n" + root + "\n",
+		"o\n 1\n" + root + "\n", "o\n0x1\n" + root + "\n", "o\n1_0\n" + root + "\n", "o\n1e3\n" + root + "\n", "o\n\n" + root + "\n",
+		"o\n1152921504606846977\n" + root + "\n", "o\n9223372036854775808\n" + root + "\n",
+		"o\n1\n" + root[:43] + "\n", "o\n1\n" + root[:42] + "J=\n", "o\n1\n" + root[:40] + "\n", "o\n1\n" + "AAAA" + root + "\n",
+		"o\n1\n" + strings.ReplaceAll(root, "/", "_") + "\n", "o\n1\n" + root[:20] + "\r" + root[20:] + "\n", "o\n1\n" + root + "=\n", "o\n1\n\n",
+	} {
+		if c, err := tlog.ParseCheckpoint(text); !errors.Is(err, tlog.ErrMalformed) {
+			t.Errorf("%q is accepted as %+v: %v", text, c, err)
+		}
+	}
+	// Logs of others may have spaces in their origins.
+	if _, err := tlog.ParseCheckpoint("go.sum database tree\n1152921504606846976\n" + root + "\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What x/mod takes of a signature line and we do not: base64 with stray bits.
+func TestSignatureLineRefused(t *testing.T) {
+	t.Parallel()
+	good := string(grow(5).checkpoint(t, 5))
+	end := strings.LastIndex(good, "=")
+	stray := good[:end-1] + string(good[end-1]+1) + good[end:]
+	v, err := note.NewVerifier(vkey.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := note.Open([]byte(stray), note.VerifierList(v)); err != nil {
+		t.Fatalf("x/mod refuses it too: %v", err)
+	}
+	unknown := signatureLine("unknown.example", 7, make([]byte, 40_000))
+	for name, signed := range map[string]string{
+		"stray bits":            stray,
+		"a line without dash":   strings.Replace(good, "— ", "- ", 1),
+		"no name":               strings.Replace(good, "— "+origin, "— ", 1),
+		"no line break":         good[:len(good)-1],
+		"a line more":           good + "\n",
+		"carriage returns":      strings.ReplaceAll(good, "\n", "\r\n"),
+		"a name with a control": good + signatureLine("a\u0080b", 7, make([]byte, 64)),
+		"a short signature":     good + signatureLine("a", 7, nil),
+		"101 signatures":        good + strings.Repeat(signatureLine("a", 7, make([]byte, 64)), 100),
+		"more than 128 KiB":     good + strings.Repeat(unknown, 3),
+	} {
+		if _, _, err := tlog.ParseSignedCheckpoint([]byte(signed)); !errors.Is(err, tlog.ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for i := range 16 { // as many as the standard demands, of the length of the longest post-quantum signature
+		good += signatureLine(fmt.Sprintf("witness%d.example", i), 7, make([]byte, 4627))
+	}
+	if _, _, err := tlog.OpenCheckpoint([]byte(good), vkey); err != nil {
+		t.Errorf("16 long signatures: %v", err)
+	}
+}
+
+// Whatever is parsed has that one spelling, and torchwood reads the same.
+func FuzzCheckpoint(f *testing.F) {
+	f.Add("o\n1\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n")
+	f.Add(tlog.Checkpoint{Origin: origin}.Text())
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := tlog.ParseCheckpoint(text)
+		if err != nil {
+			return
+		}
+		theirs, err := torchwood.ParseCheckpoint(text)
+		if c.Text() != text || err != nil || theirs.Origin != c.Origin || theirs.N != c.Size || theirs.Hash != c.Root {
+			t.Errorf("%q is read as %+v, by torchwood as %+v: %v", text, c, theirs, err)
+		}
+	})
+}
+
+// Nothing made up is taken as signed, and what is parsed is written again by x/mod as it was.
+func FuzzSignedCheckpoint(f *testing.F) {
+	good, _ := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Root: tlog.EmptyRoot()}}.Sign(key)
+	f.Add(good)
+	f.Add([]byte("o\n1\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n— o AAAAAAAA\n"))
+	f.Fuzz(func(t *testing.T, signed []byte) {
+		c, n, err := tlog.ParseSignedCheckpoint(signed)
+		if err != nil {
+			return
+		}
+		again, err := note.Sign(n)
+		if err != nil || !bytes.Equal(again, signed) && len(n.UnverifiedSigs) == bytes.Count(signed, []byte("\n"))-4 {
+			t.Errorf("%q is written again as %q: %v", signed, again, err)
+		}
+		if opened, _, err := tlog.OpenCheckpoint(signed, vkey); err == nil && (opened != c || opened.Text() != string(good[:bytes.Index(good, []byte("\n\n"))+1])) {
+			t.Errorf("%q counts as signed", signed)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package tlog
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Types of signatures, as c2sp.org/signed-note assigns them.
+const (
+	TypeEd25519     = 0x01
+	TypeCosignature = 0x04 // timestamped Ed25519, c2sp.org/tlog-cosignature
+)
+
+const (
+	maxName = 255                                                   // bytes of a name or an origin
+	maxVKey = maxName + 1 + 8 + 1 + (1+ed25519.PublicKeySize+2)/3*4 // bytes
+)
+
+// VKey is a verifier key: a public key, whose it is, and what kind of signature it makes.
+type VKey struct {
+	Name   string
+	Type   byte
+	Public ed25519.PublicKey
+}
+
+// ID is the key ID, which is no secret and no proof: it only finds the key that a signature claims to be of.
+func (k VKey) ID() uint32 {
+	preimage := append([]byte(k.Name), '\n', k.Type)
+	digest := sha256.Sum256(append(preimage, k.Public...))
+	return binary.BigEndian.Uint32(digest[:])
+}
+
+// String is the vkey.
+func (k VKey) String() string {
+	key := append([]byte{k.Type}, k.Public...)
+	return fmt.Sprintf("%s+%08x+%s", k.Name, k.ID(), base64.StdEncoding.EncodeToString(key))
+}
+
+// ParseVKey reads a vkey of one of the types above and refuses all others with an error that wraps ErrMalformed.
+func ParseVKey(vkey string) (VKey, error) {
+	malformed := fmt.Errorf("%w: vkey", ErrMalformed)
+	parts := strings.SplitN(vkey, "+", 3) // base64 may hold a + too
+	if len(vkey) > maxVKey || len(parts) != 3 || !validName(parts[0]) {
+		return VKey{}, malformed
+	}
+	key, ok := parseBase64(parts[2])
+	if !ok || len(key) != 1+ed25519.PublicKeySize || key[0] != TypeEd25519 && key[0] != TypeCosignature {
+		return VKey{}, malformed
+	}
+	k := VKey{parts[0], key[0], key[1:]}
+	if k.String() != vkey { // the key ID
+		return VKey{}, malformed
+	}
+	return k, nil
+}
+
+// validName reports whether a name may stand in a signature line.
+func validName(name string) bool {
+	return validOrigin(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '+' || unicode.IsSpace(r) })
+}
+
+// validOrigin reports whether an origin may stand in a checkpoint. Logs of others may have spaces in theirs.
+func validOrigin(origin string) bool {
+	return origin != "" && len(origin) <= maxName && utf8.ValidString(origin) && !strings.ContainsFunc(origin, unicode.IsControl)
+}
+
+// signer signs notes with a log's key in the log's name; it is a note.Signer, for x/mod makes one only from a private key in text.
+type signer struct {
+	vkey    VKey
+	private ed25519.PrivateKey
+}
+
+func newSigner(name string, private ed25519.PrivateKey) signer {
+	return signer{VKey{name, TypeEd25519, private.Public().(ed25519.PublicKey)}, private}
+}
+
+func (s signer) Name() string                    { return s.vkey.Name }
+func (s signer) KeyHash() uint32                 { return s.vkey.ID() }
+func (s signer) Sign(msg []byte) ([]byte, error) { return ed25519.Sign(s.private, msg), nil }
+
+// verifiers returns what note.Open needs of Ed25519 keys.
+func verifiers(keys []VKey) (note.Verifiers, error) {
+	list := make([]note.Verifier, len(keys))
+	for i, k := range keys {
+		var err error
+		if list[i], err = note.NewVerifier(k.String()); err != nil {
+			return nil, fmt.Errorf("tlog: key %d of %q: %w", i, k.Name, err)
+		}
+	}
+	return note.VerifierList(list...), nil
+}

@@ -1,0 +1,92 @@
+package tlog
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+const (
+	proofHeader = "c2sp.org/tlog-proof@v1\n"
+
+	maxExtra  = 64 << 10 // bytes before they are encoded
+	maxHashes = 60       // of a proof: one for each level of the largest tree
+	maxProof  = maxCheckpoint + maxExtra*3/2 + 4096
+)
+
+// Proof is a tlog-proof: it shows without any server that a leaf is in a log.
+type Proof struct {
+	Extra      []byte // nothing authenticates it; nil when there is none
+	Index      int64
+	Hashes     []Hash // the inclusion proof, from the leaf up
+	Checkpoint []byte // signed, as it was published
+}
+
+// Format is the proof as text. Extra has at most 64 KiB.
+func (p Proof) Format() []byte {
+	var b bytes.Buffer
+	b.WriteString(proofHeader)
+	if len(p.Extra) > 0 {
+		fmt.Fprintf(&b, "extra %s\n", base64.StdEncoding.EncodeToString(p.Extra))
+	}
+	fmt.Fprintf(&b, "index %d\n", p.Index)
+	for _, hash := range p.Hashes {
+		b.WriteString(hash.String() + "\n")
+	}
+	b.WriteByte('\n')
+	b.Write(p.Checkpoint)
+	return b.Bytes()
+}
+
+// ParseProof reads a proof. It checks the form of everything, and no signature and no hash; that is for Check. Errors wrap ErrMalformed.
+func ParseProof(text []byte) (Proof, error) {
+	malformed := fmt.Errorf("%w: tlog-proof", ErrMalformed)
+	head, signed, ok := bytes.Cut(text, []byte("\n\n"))
+	if !ok || len(text) > maxProof {
+		return Proof{}, malformed
+	}
+	if _, _, err := ParseSignedCheckpoint(signed); err != nil {
+		return Proof{}, err
+	}
+	rest, ok := strings.CutPrefix(string(head), proofHeader)
+	if !ok {
+		return Proof{}, malformed
+	}
+	p := Proof{Checkpoint: bytes.Clone(signed)}
+	lines := strings.Split(rest, "\n")
+	if extra, ok := strings.CutPrefix(lines[0], "extra "); ok {
+		if p.Extra, ok = parseBase64(extra); !ok || len(p.Extra) == 0 || len(p.Extra) > maxExtra || len(lines) < 2 {
+			return Proof{}, malformed
+		}
+		lines = lines[1:]
+	}
+	index, ok := strings.CutPrefix(lines[0], "index ")
+	if !ok || len(lines)-1 > maxHashes {
+		return Proof{}, malformed
+	}
+	if p.Index, ok = parseDecimal(index); !ok {
+		return Proof{}, malformed
+	}
+	for _, line := range lines[1:] {
+		hash, ok := parseHash(line)
+		if !ok {
+			return Proof{}, malformed
+		}
+		p.Hashes = append(p.Hashes, hash)
+	}
+	return p, nil
+}
+
+// Check returns the checkpoint, signed by one of the log's keys as [OpenCheckpoint] demands, in whose tree the proof shows the leaf of
+// this hash. Errors wrap ErrMalformed, ErrSignature or ErrProof.
+func (p Proof) Check(leaf Hash, keys ...VKey) (Checkpoint, error) {
+	c, _, err := OpenCheckpoint(p.Checkpoint, keys...)
+	if err == nil {
+		err = CheckInclusion(p.Hashes, c.Tree, p.Index, leaf)
+	}
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return c, nil
+}

@@ -1,0 +1,168 @@
+package tlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// maxProvable is the size of the largest tree that can be read: above it, nodes would be needed that are neither stored nor
+// few hashes away from those that are.
+const maxProvable = 1 << 40
+
+// Root computes the root of the first size leaves. It reads at most 256 hashes of each stored level below log₂ size.
+func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
+	if size < 0 || size > maxProvable {
+		return Hash{}, fmt.Errorf("tlog: no tree of size %d", size)
+	}
+	root, err := newSubtrees(ctx, r, size).root(size)
+	if err != nil {
+		return Hash{}, fmt.Errorf("tlog: root of size %d: %w", size, err)
+	}
+	return root, nil
+}
+
+// ProveInclusion builds the proof of RFC 6962 §2.1.1 that leaf index is in tree: the siblings on the way from the leaf to the root. It
+// reads at most 512 hashes of each stored level below log₂ n, those around the leaf and those at the end of the tree, and computes
+// as many. The result has been checked against tree.Root; a mismatch is an error.
+func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Hash, error) {
+	if index < 0 || index >= tree.Size || tree.Size > maxProvable {
+		return nil, fmt.Errorf("tlog: no leaf %d in a tree of %d", index, tree.Size)
+	}
+	s := newSubtrees(ctx, r, tree.Size)
+	proof, err := tlog.ProveRecord(tree.Size, index, s)
+	if err != nil {
+		return nil, fmt.Errorf("tlog: proof of leaf %d in a tree of %d: %w", index, tree.Size, err)
+	}
+	leaf, err := s.perfect(0, index)
+	if err != nil {
+		return nil, fmt.Errorf("tlog: leaf %d: %w", index, err)
+	}
+	if CheckInclusion(proof, tree, index, leaf) != nil {
+		return nil, fmt.Errorf("tlog: hashes on disk do not lead from leaf %d to the root of size %d", index, tree.Size)
+	}
+	return proof, nil
+}
+
+// ProveConsistency builds the proof of RFC 6962 §2.1.2 that the tree of the first from leaves is a prefix of tree. It is empty between
+// equal sizes, and from a tree without leaves. It reads at most 512 hashes of each stored level below log₂ n, those at the ends of both
+// trees, and computes about twice as many. The result has been checked against tree.Root; a mismatch is an error.
+func ProveConsistency(ctx context.Context, r Reader, from int64, tree Tree) ([]Hash, error) {
+	if from < 0 || from > tree.Size || tree.Size > maxProvable {
+		return nil, fmt.Errorf("tlog: no consistency from %d to %d", from, tree.Size)
+	}
+	if from == 0 || from == tree.Size {
+		return nil, nil
+	}
+	s := newSubtrees(ctx, r, tree.Size)
+	proof, err := tlog.ProveTree(tree.Size, from, s)
+	if err != nil {
+		return nil, fmt.Errorf("tlog: consistency from %d to %d: %w", from, tree.Size, err)
+	}
+	root, err := s.root(from)
+	if err != nil {
+		return nil, fmt.Errorf("tlog: root of size %d: %w", from, err)
+	}
+	if CheckConsistency(proof, Tree{from, root}, tree) != nil {
+		return nil, fmt.Errorf("tlog: hashes on disk do not lead from size %d to the root of size %d", from, tree.Size)
+	}
+	return proof, nil
+}
+
+// CheckInclusion returns nil when proof leads from the hash of leaf index to the root, and else an error that wraps ErrProof.
+func CheckInclusion(proof []Hash, tree Tree, index int64, leaf Hash) error {
+	if tree.Size > maxSize || tlog.CheckRecord(proof, tree.Size, tree.Root, index, leaf) != nil {
+		return fmt.Errorf("%w: leaf %d in the tree of %d", ErrProof, index, tree.Size)
+	}
+	return nil
+}
+
+// CheckConsistency returns nil when proof shows that the tree from is a prefix of the tree to, and else an error that wraps ErrProof.
+// A tree without leaves is a prefix of all others, by an empty proof.
+func CheckConsistency(proof []Hash, from, to Tree) error {
+	holds := false
+	switch {
+	case from.Size < 0 || from.Size > to.Size || to.Size > maxSize:
+	case from.Size == 0:
+		holds = len(proof) == 0 && from.Root == EmptyRoot() && (to.Size > 0 || to.Root == EmptyRoot())
+	default:
+		holds = tlog.CheckTree(proof, to.Size, to.Root, from.Size, from.Root) == nil
+	}
+	if !holds {
+		return fmt.Errorf("%w: size %d as a prefix of size %d", ErrProof, from.Size, to.Size)
+	}
+	return nil
+}
+
+// subtrees gives the code of x/mod the roots of perfect subtrees, from the leaves and nodes that a Reader has. It serves one call, and
+// remembers the ranges that it has read.
+type subtrees struct {
+	ctx    context.Context // of that call
+	reader Reader
+	size   int64
+	ranges map[[2]int64][]Hash // by level and number, 256 hashes each
+}
+
+func newSubtrees(ctx context.Context, r Reader, size int64) *subtrees {
+	return &subtrees{ctx, r, size, make(map[[2]int64][]Hash)}
+}
+
+func (s *subtrees) root(size int64) (Hash, error) { return tlog.TreeHash(size, s) }
+
+// ReadHashes implements tlog.HashReader.
+func (s *subtrees) ReadHashes(indexes []int64) ([]Hash, error) {
+	hashes := make([]Hash, len(indexes))
+	for i, index := range indexes {
+		var err error
+		if hashes[i], err = s.perfect(tlog.SplitStoredHashIndex(index)); err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
+}
+
+// perfect returns the root of the perfect subtree over the leaves [index<<level, (index+1)<<level), from at most 256 hashes of the
+// next stored level below.
+func (s *subtrees) perfect(level int, index int64) (Hash, error) {
+	base := min(level&^7, topStored)
+	first, count := index<<(level-base), int64(1)<<(level-base)
+	if count > TileWidth {
+		return Hash{}, errors.New("level beyond those stored")
+	}
+	hashes, err := s.around(base, first)
+	if err != nil {
+		return Hash{}, err
+	}
+	place := first % TileWidth
+	if count == 1 {
+		return hashes[place], nil
+	}
+	row := append([]Hash(nil), hashes[place:place+count]...)
+	for ; len(row) > 1; row = row[:len(row)/2] {
+		for i := range len(row) / 2 {
+			row[i] = tlog.NodeHash(row[2*i], row[2*i+1])
+		}
+	}
+	return row[0], nil
+}
+
+// around returns the 256 hashes of a stored level among which index is, or as many as there are at the end of the tree.
+func (s *subtrees) around(level int, index int64) ([]Hash, error) {
+	key := [2]int64{int64(level), index / TileWidth}
+	if hashes, ok := s.ranges[key]; ok {
+		return hashes, nil
+	}
+	from := index &^ (TileWidth - 1)
+	to := min(from+TileWidth, s.size>>level)
+	hashes, err := s.reader.Hashes(s.ctx, level, from, to)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(hashes)) != to-from {
+		return nil, fmt.Errorf("%d of %d hashes at level %d", len(hashes), to-from, level)
+	}
+	s.ranges[key] = hashes
+	return hashes, nil
+}

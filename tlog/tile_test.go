@@ -1,0 +1,191 @@
+package tlog_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"filippo.io/torchwood"
+	modtlog "golang.org/x/mod/sumdb/tlog"
+
+	"attestd/tlog"
+)
+
+func TestTilePath(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]tlog.Tile{
+		"tile/0/000":                               {Level: 0, Index: 0, Width: 256},
+		"tile/0/x001/x234/067":                     {Level: 0, Index: 1234067, Width: 256},
+		"tile/0/273.p/112":                         {Level: 0, Index: 273, Width: 112},
+		"tile/2/000.p/1":                           {Level: 2, Index: 0, Width: 1},
+		"tile/63/999.p/255":                        {Level: 63, Index: 999, Width: 255},
+		"tile/1/x001/000":                          {Level: 1, Index: 1000, Width: 256},
+		"tile/entries/x123/456":                    {Level: tlog.Entries, Index: 123456, Width: 256},
+		"tile/entries/000.p/7":                     {Level: tlog.Entries, Index: 0, Width: 7},
+		"tile/0/x001/x152/x921/x504/x606/x846/976": {Level: 0, Index: 1 << 60, Width: 256},
+	} {
+		tile, err := tlog.ParseTilePath(path)
+		if err != nil || tile != want {
+			t.Errorf("%s: %v, %v", path, tile, err)
+		}
+		if got := want.Path(); got != path {
+			t.Errorf("%v: %s, want %s", want, got, path)
+		}
+	}
+}
+
+// No path but the canonical one finds a tile.
+func TestTilePathRefused(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"", "tile", "tile/", "tile/0", "tile/0/", "tile//000", "/tile/0/000", "tile/0/000/", "tiles/0/000", "Tile/0/000",
+		"tile/00/000", "tile/01/000", "tile/-1/000", "tile/+1/000", "tile/64/000", "tile/256/000", "tile/data/000", "tile/8/0/000",
+		"tile/0/0", "tile/0/00", "tile/0/0000", "tile/0/1000", "tile/0/001000", "tile/0/x000/001", "tile/0/001/000", "tile/0/x001/x000",
+		"tile/0/x01/000", "tile/0/x0001/000", "tile/0/X001/000", "tile/0/xx001/000", "tile/0/x001//000", "tile/0/-01", "tile/0/+01",
+		"tile/0/000.p", "tile/0/000.p/", "tile/0/000.p/0", "tile/0/000.p/00", "tile/0/000.p/01", "tile/0/000.p/256", "tile/0/000.p/257",
+		"tile/0/000.p/-1", "tile/0/000.p/+1", "tile/0/000.p/1/", "tile/0/000.p/1.p/1", "tile/0/000.P/1", "tile/0/000.p/x", "tile/0/.p/1",
+		"tile/Entries/000", "tile/entries", "tile/entries/", "tile/entries/0", "tile/entries/000.p/256", "tile/entries/000.p/0",
+		"tile/0/000 ", " tile/0/000", "tile/0/000\n", "tile/0/٠٠٠", "tile/0/0x0", "tile/0/1e3",
+		"tile/0/x001/x152/x921/x504/x606/x846/977", "tile/0/x009/x223/x372/x036/x854/x775/808", "tile/0/x999/x999/x999/x999/x999/x999/x999/999",
+	} {
+		if tile, err := tlog.ParseTilePath(path); !errors.Is(err, tlog.ErrMalformed) {
+			t.Errorf("%q is accepted as %v: %v", path, tile, err)
+		}
+	}
+}
+
+// At every level and width: the hashes are those that RFC 6962 names, W of them are read, and nothing beyond the size is served.
+func TestReadTile(t *testing.T) {
+	t.Parallel()
+	const size = 65536 + 512 + 17
+	g := grow(size)
+	for level, hashes := range map[int]int64{0: size, 1: size >> 8, 2: size >> 16, 3: 0, 5: 0, 63: 0} {
+		for index := range hashes/256 + 2 {
+			for _, width := range []int{1, 2, 17, 255, 256} {
+				tile := tlog.Tile{Level: level, Index: index, Width: width}
+				from, to := tile.Range()
+				clear(g.read)
+				data, err := tlog.ReadTile(t.Context(), g, tile, size)
+				if within := to <= hashes; tile.Within(size) != within || (err == nil) != within {
+					t.Fatalf("%s in a tree of %d hashes of its level: %v", tile.Path(), hashes, err)
+				}
+				if err != nil {
+					continue
+				}
+				if len(data) != 32*width || g.read[8*level] != width || len(g.read) != 1 {
+					t.Fatalf("%s: %d bytes, read %v", tile.Path(), len(data), g.read)
+				}
+				for i := from; i < to; i++ {
+					want := g.leaves[min(i, size-1)]
+					if level > 0 {
+						want = g.nodes[[2]int64{int64(8 * level), i}]
+					}
+					if !bytes.Equal(data[32*(i-from):32*(i-from+1)], want[:]) {
+						t.Fatalf("%s: hash %d differs", tile.Path(), i)
+					}
+				}
+			}
+		}
+	}
+	for _, tile := range []tlog.Tile{
+		{Level: tlog.Entries, Width: 1}, {Level: -2, Width: 1}, {Index: -1, Width: 1}, {Index: -1, Width: 256}, {Width: 0}, {Width: -1},
+		{Width: 257}, {Index: 1 << 55, Width: 1}, {Index: 1<<63 - 1, Width: 256}, {Level: 63, Index: 1 << 52, Width: 1},
+	} {
+		if _, err := tlog.ReadTile(t.Context(), g, tile, size); err == nil {
+			t.Errorf("%+v was read", tile)
+		}
+	}
+	g.leaves = g.leaves[:100]
+	if _, err := tlog.ReadTile(t.Context(), g, tlog.Tile{Width: 256}, size); !errors.Is(err, errMissing) {
+		t.Errorf("tile over missing leaves: %v", err)
+	}
+}
+
+// The example of the standard: a tree of 70,000.
+func TestTilesOfStandard(t *testing.T) {
+	t.Parallel()
+	within := func(level int, index int64, width int) bool {
+		return tlog.Tile{Level: level, Index: index, Width: width}.Within(70_000)
+	}
+	if !within(0, 272, 256) || !within(0, 273, 112) || within(0, 273, 113) || !within(1, 0, 256) || !within(1, 1, 17) || within(1, 1, 18) ||
+		!within(2, 0, 1) || within(2, 0, 2) || within(3, 0, 1) || !within(tlog.Entries, 273, 112) || within(tlog.Entries, 273, 113) {
+		t.Error("not the tiles of c2sp.org/tlog-tiles")
+	}
+}
+
+func TestBundle(t *testing.T) {
+	t.Parallel()
+	entries := [][]byte{{}, []byte("a"), bytes.Repeat([]byte("b"), 128), bytes.Repeat([]byte("c"), 65535), {}}
+	var bundle []byte
+	for _, entry := range entries {
+		var err error
+		if bundle, err = tlog.AppendEntry(bundle, entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(bundle[:6], []byte{0, 0, 0, 1, 'a', 0}) {
+		t.Errorf("bundle starts %x", bundle[:6])
+	}
+	got, err := tlog.ParseBundle(bundle, len(entries))
+	if err != nil || !slices.EqualFunc(got, entries, bytes.Equal) {
+		t.Errorf("entries differ: %v", err)
+	}
+	for name, parse := range map[string]func() ([][]byte, error){
+		"a width too small":        func() ([][]byte, error) { return tlog.ParseBundle(bundle, 4) },
+		"a width too great":        func() ([][]byte, error) { return tlog.ParseBundle(bundle, 6) },
+		"a negative width":         func() ([][]byte, error) { return tlog.ParseBundle(bundle, -1) },
+		"half a length":            func() ([][]byte, error) { return tlog.ParseBundle(bundle[:1], 1) },
+		"a cut entry":              func() ([][]byte, error) { return tlog.ParseBundle(bundle[:130], 3) },
+		"a byte behind the last":   func() ([][]byte, error) { return tlog.ParseBundle(append(slices.Clone(bundle), 0), 5) },
+		"nothing where one is due": func() ([][]byte, error) { return tlog.ParseBundle(nil, 1) },
+	} {
+		if _, err := parse(); !errors.Is(err, tlog.ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := tlog.AppendEntry(nil, make([]byte, 65536)); err == nil {
+		t.Error("an entry of 65,536 bytes was taken")
+	}
+}
+
+// Whatever is parsed has that one path, and torchwood reads it in the same way. It takes a path more, of Go's own scheme.
+func FuzzTilePath(f *testing.F) {
+	for _, path := range []string{"tile/0/000", "tile/entries/x001/x234/067.p/9", "tile/63/000.p/255", "tile/data/000", "tile/0/x001/x152/x921/x504/x606/x846/976"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		tile, err := tlog.ParseTilePath(path)
+		theirs, err2 := torchwood.ParseTilePath(path)
+		if err != nil {
+			if err2 == nil && theirs.L >= 0 && theirs.N <= 1<<60 {
+				t.Errorf("%q is refused, torchwood reads %v", path, theirs)
+			}
+			return
+		}
+		if tile.Path() != path || err2 != nil || theirs != (modtlog.Tile{H: 8, L: tile.Level, N: tile.Index, W: tile.Width}) {
+			t.Errorf("%q is read as %v, by torchwood as %v: %v", path, tile, theirs, err2)
+		}
+	})
+}
+
+// Whatever is parsed is that bundle again when it is put together.
+func FuzzBundle(f *testing.F) {
+	f.Add([]byte{0, 1, 'a', 0, 0}, 2)
+	f.Add([]byte{255, 255, 0}, 1)
+	f.Fuzz(func(t *testing.T, bundle []byte, width int) {
+		entries, err := tlog.ParseBundle(bundle, width)
+		if err != nil {
+			return
+		}
+		var again []byte
+		for _, entry := range entries {
+			if again, err = tlog.AppendEntry(again, entry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(entries) != width || !bytes.Equal(again, bundle) {
+			t.Errorf("%x is read as %d entries: %x", bundle, len(entries), again)
+		}
+	})
+}
