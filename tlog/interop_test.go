@@ -60,8 +60,12 @@ func (o others) inclusion(signed []byte, size, index int64) {
 	}
 	flipped := slices.Clone(hashes)
 	flipped[bit%len(hashes)] = flip(flipped[bit%len(hashes)], bit)
-	if tlog.CheckInclusion(flipped, tree, index, hash) == nil || merkle(flipped, tree.Root) == nil ||
-		torchwood.VerifyProof(o.policy, hash, tlog.Proof{Index: index, Hashes: flipped, Checkpoint: signed}.Format()) == nil {
+	refused := tlog.CheckInclusion(flipped, tree, index, hash) != nil && merkle(flipped, tree.Root) != nil
+	if size%8 == index%8 { // torchwood checks the signature each time
+		text = tlog.Proof{Index: index, Hashes: flipped, Checkpoint: signed}.Format()
+		refused = refused && torchwood.VerifyProof(o.policy, hash, text) != nil
+	}
+	if !refused {
 		o.t.Fatalf("leaf %d of %d: bit %d of the proof does not matter", index, size, bit)
 	}
 }
