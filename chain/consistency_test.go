@@ -105,6 +105,15 @@ func refuseOtherConsistency(t *testing.T, c Consistency) {
 	changed.Proof = append(slices.Clone(c.Proof), c.ToRoot)
 	refuse("a proof with a hash too many", changed)
 	changed = c
+	changed.To = 2*c.To + 1
+	if c.From > 0 {
+		refuse("a proof that ends a level too low", changed)
+	}
+	changed = c
+	changed.Proof = append(slices.Clone(c.Proof), leaf(0))
+	changed.FromRoot, changed.ToRoot = nodeHash(&changed.Proof[len(c.Proof)], &c.FromRoot), nodeHash(&changed.Proof[len(c.Proof)], &c.ToRoot)
+	refuse("a proof that goes on above both roots", changed)
+	changed = c
 	changed.From, changed.To = c.To+1, c.To
 	refuse("an old tree larger than the new one", changed)
 	changed.From = -1
