@@ -38,24 +38,45 @@ CREATE TABLE record (
 ) STRICT;
 
 -- Roots of the perfect subtrees of 2^level records (level 8, 16, 24, 32) whose first record is number idx << level.
--- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain.
+-- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain. hash is of the specification's
+-- tree, log_hash of the tree of RFC 6962 that standard tools read.
 CREATE TABLE node (
-  company INTEGER NOT NULL REFERENCES company (id),
-  level   INTEGER NOT NULL CHECK (level IN (8, 16, 24, 32)),
-  idx     INTEGER NOT NULL,
-  hash    BLOB NOT NULL CHECK (length(hash) = 32),
+  company  INTEGER NOT NULL REFERENCES company (id),
+  level    INTEGER NOT NULL CHECK (level IN (8, 16, 24, 32)),
+  idx      INTEGER NOT NULL,
+  hash     BLOB NOT NULL CHECK (length(hash) = 32),
+  log_hash BLOB CHECK (length(log_hash) = 32),
   PRIMARY KEY (company, level, idx)
 ) STRICT, WITHOUT ROWID;
 
 -- The state of each chain after its last record, written in the transaction that wrote the record. Records cut off the end are
--- found by it. frontier is the roots of the perfect subtrees that make up the tree, the largest first, 32 bytes each.
+-- found by it. frontier is the roots of the perfect subtrees that make up the tree, the largest first, 32 bytes each; log_root and
+-- log_frontier are the same of the log tree.
 CREATE TABLE head (
-  company   INTEGER PRIMARY KEY REFERENCES company (id),
-  length    INTEGER NOT NULL,
-  root      BLOB NOT NULL CHECK (length(root) = 32),
-  frontier  BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
-  timestamp TEXT NOT NULL
+  company      INTEGER PRIMARY KEY REFERENCES company (id),
+  length       INTEGER NOT NULL,
+  root         BLOB NOT NULL CHECK (length(root) = 32),
+  frontier     BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  timestamp    TEXT NOT NULL,
+  log_root     BLOB CHECK (length(log_root) = 32),
+  log_frontier BLOB CHECK (length(log_frontier) % 32 = 0)
 ) STRICT;
+
+-- Under which names a company's chains are known to standard tools. Both are fixed when the company registers, and tell nothing of it.
+CREATE TABLE log (
+  company INTEGER NOT NULL REFERENCES company (id),
+  name    TEXT NOT NULL CHECK (name = 'actions'),
+  log_id  TEXT NOT NULL UNIQUE, -- 32 random hex digits
+  origin  TEXT NOT NULL UNIQUE, -- the first line of each checkpoint, and the name of the key that signs it
+  PRIMARY KEY (company, name)
+) STRICT, WITHOUT ROWID;
+
+-- The last checkpoint that was signed and published of each log, as it was.
+CREATE TABLE checkpoint (
+  log_id TEXT PRIMARY KEY REFERENCES log (log_id),
+  size   INTEGER NOT NULL,
+  note   TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- API keys. The API lists full keys, so they are kept; they are looked up by SHA-256 only.
 -- made_by is the fingerprint of the credential that made this one: the first 16 hex digits of the SHA-256 of its text. It is NULL for a
@@ -151,6 +172,11 @@ CREATE TRIGGER node_no_delete BEFORE DELETE ON node BEGIN SELECT RAISE(ABORT, 'n
 CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.company <> OLD.company
   BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 CREATE TRIGGER head_no_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
+CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
+CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size <= OLD.size OR NEW.log_id <> OLD.log_id
+  BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
+CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 

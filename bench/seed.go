@@ -20,7 +20,7 @@ const appenders = 512
 // seed writes a database with so many chains of so many records each, through the log and the store of the product: over HTTP it
 // would take several times as long. What it wrote is checked over HTTP later.
 func (b *bench) seed(ctx context.Context, path string, chains, records int) (tenants []tenant, err error) {
-	s, err := store.Open(ctx, path, b.schema, cred.Domain{})
+	s, err := store.Open(ctx, path, b.schema, store.Options{Domain: cred.Domain{}})
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,14 @@ package chain
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"attestd/tlog"
 )
 
 const maxHeads = 4096 // cached heads, 1 KiB each at most
@@ -23,7 +26,8 @@ type writer struct {
 // signedHead is a head and the key that signs the record after it.
 type signedHead struct {
 	Head
-	key ed25519.PrivateKey
+	key       ed25519.PrivateKey
+	keyDigest [sha256.Size]byte // of its public part, for leaves
 }
 
 // write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
@@ -150,8 +154,15 @@ func (w *writer) readHead(tx Transaction, g *group) (err error) {
 	if g.from, g.cached = w.heads[g.chain]; g.cached {
 		return nil
 	}
-	if g.from.Head, g.from.key, err = tx.Head(g.chain); err == nil {
-		_, err = treeAt(g.from.Head)
+	if g.from.Head, g.from.key, err = tx.Head(g.chain); err != nil {
+		return err
+	}
+	g.from.keyDigest = tlog.KeyDigest(g.from.key.Public().(ed25519.PublicKey))
+	if _, err = treeAt(g.from.Head); err == nil && g.from.Log.Size != g.from.Length {
+		err = errors.New("the log tree is of another length")
+	}
+	if err == nil {
+		err = g.from.Log.Check(g.from.LogRoot)
 	}
 	return err
 }
@@ -159,7 +170,7 @@ func (w *writer) readHead(tx Transaction, g *group) (err error) {
 // commit installs, publishes and answers what is durable.
 func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension) {
 	for i := range groups {
-		keep(w.heads, maxHeads, groups[i].chain, signedHead{extensions[i].Head, groups[i].from.key})
+		keep(w.heads, maxHeads, groups[i].chain, signedHead{extensions[i].Head, groups[i].from.key, groups[i].from.keyDigest})
 	}
 	if len(extensions) > 0 || w.external {
 		w.publish(extensions, w.external)

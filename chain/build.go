@@ -1,11 +1,12 @@
 package chain
 
 import (
-	"crypto/ed25519"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"attestd/tlog"
 )
 
 // group is the part of a batch that goes to one chain, in order of arrival.
@@ -46,13 +47,17 @@ func build(groups []group, now time.Time) []Extension {
 	type job struct {
 		record    *Record
 		canonical []byte
-		key       ed25519.PrivateKey
+		from      *signedHead
+		leaf      *tlog.Hash
 	}
 	var jobs []job
+	leaves := make([][]tlog.Hash, len(groups))
 	extensions := make([]Extension, len(groups))
 	timestamp := FormatTime(now)
-	for i, g := range groups {
+	for i := range groups {
+		g := &groups[i]
 		records := make([]Record, len(g.drafts))
+		leaves[i] = make([]tlog.Hash, len(g.drafts))
 		for j, d := range g.drafts {
 			records[j] = Record{
 				Index:      g.from.Length + int64(j),
@@ -60,24 +65,32 @@ func build(groups []group, now time.Time) []Extension {
 				Payload:    d.Payload,
 				Delegation: d.Delegation,
 			}
-			jobs = append(jobs, job{&records[j], d.Canonical, g.from.key})
+			jobs = append(jobs, job{&records[j], d.Canonical, &g.from, &leaves[i][j]})
 		}
 		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Records: records}
 	}
-	parallel(len(jobs), func(i int) { jobs[i].record.seal(jobs[i].canonical, jobs[i].key) })
+	parallel(len(jobs), func(i int) {
+		j := &jobs[i]
+		j.record.seal(j.canonical, j.from.key)
+		*j.leaf = j.record.leafHash(&j.from.keyDigest)
+	})
 	for i := range extensions {
-		extensions[i].grow()
+		extensions[i].grow(leaves[i])
 	}
 	return extensions
 }
 
-// grow derives nodes and head from the records.
-func (e *Extension) grow() {
+// grow derives nodes and head from the records and their leaf hashes in the log tree.
+func (e *Extension) grow(leaves []tlog.Hash) {
 	t := tree{e.From.Length, e.From.Frontier}.clone()
 	for i := range e.Records {
 		e.Nodes = t.append(e.Records[i].Hash, e.Nodes)
 	}
-	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp}
+	log, nodes := e.From.Log.Append(leaves...)
+	for i := range nodes { // both trees complete the same subtrees in the same order
+		e.Nodes[i].LogHash = nodes[i].Hash
+	}
+	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp, log, log.Root()}
 }
 
 // parallel calls work for each of [0, n) and returns when all is done. A few pieces are not worth a second goroutine.

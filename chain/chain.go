@@ -23,11 +23,17 @@
 //
 // An inclusion proof is the list of siblings on the way from the leaf to the root, each with the side it stands on.
 //
+// # Log tree
+//
+// No standard tool reads that tree. Beside it stands, over the same records and always of the same size, the tree of RFC 6962 that
+// package tlog describes.
+//
 // # What is kept beside the records
 //
 // The head (length, root, frontier, last timestamp), written in the transaction of the records that it covers. The frontier
 // holds the roots of the perfect subtrees that make up the tree, one for each set bit of the length, the largest first: all
-// that an append needs. And the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves, so that a proof never reads all leaves.
+// that an append needs. And the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves, so that a proof never reads all leaves. Of the
+// log tree the same is kept.
 package chain
 
 import (
@@ -35,6 +41,8 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"time"
+
+	"attestd/tlog"
 )
 
 // Draft is a record before the log has given it its index, its time and its signature. Nobody may change its slices after it
@@ -52,17 +60,24 @@ type Head struct {
 	Root      Hash
 	Frontier  []Hash // roots of the perfect subtrees that make up the tree, the largest first
 	Timestamp string // of the last record; "" when there is none
+
+	Log     tlog.Frontier // of the log tree
+	LogRoot tlog.Hash
 }
 
-// EmptyHead is the head of a chain without records.
-func EmptyHead() Head { return Head{Root: emptyRoot} }
+// NoLog is the Size of Head.Log where a file was written before there was a log tree: then nothing is said of it.
+const NoLog = -1
 
-// Node is a stored subtree hash: the root of the perfect tree over the records [Index<<Level, (Index+1)<<Level).
+// EmptyHead is the head of a chain without records.
+func EmptyHead() Head { return Head{Root: emptyRoot, LogRoot: tlog.EmptyRoot()} }
+
+// Node is a stored subtree of both trees: the root of the perfect tree over the records [Index<<Level, (Index+1)<<Level).
 // Only levels 8, 16, 24 and 32 are stored, so that a proof reads at most 256 hashes a level.
 type Node struct {
-	Level int // 8, 16, 24, 32
-	Index int64
-	Hash  Hash
+	Level   int // 8, 16, 24, 32
+	Index   int64
+	Hash    Hash
+	LogHash tlog.Hash // in the log tree
 }
 
 // Extension is what one batch adds to one chain.
@@ -122,6 +137,8 @@ type Reader interface {
 	// Records calls yield for the records of [from, to) that exist, ascending. The record and its slices are only valid
 	// during the call. An error of yield ends the read and is returned as it is.
 	Records(ctx context.Context, chain, from, to int64, yield func(*Record) error) error
+	// Node returns a stored node. Where it is missing the error MUST wrap ErrMissing.
+	Node(ctx context.Context, chain int64, level int, index int64) (Node, error)
 	// Hashes returns the hashes of level 0 (records) or of stored nodes of level 8, 16, 24, 32 with index in [from, to), ascending,
 	// in a slice that the caller may change. Where one is missing the error MUST wrap ErrMissing: it tells a damaged chain from a disk that cannot be read.
 	Hashes(ctx context.Context, chain int64, level int, from, to int64) ([]Hash, error)

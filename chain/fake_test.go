@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/tlog"
 )
 
 var (
@@ -51,12 +52,13 @@ type stored struct {
 	gone  bool // the head
 	rows  []chain.Record
 	nodes map[[2]int64]chain.Hash
+	log   map[[2]int64]tlog.Hash // the same nodes in the log tree
 }
 
 func newDisk(chains ...int64) *disk {
 	d := &disk{chains: make(map[int64]*stored), steps: make(map[string]int)}
 	for _, c := range chains {
-		d.chains[c] = &stored{head: chain.EmptyHead(), nodes: make(map[[2]int64]chain.Hash)}
+		d.chains[c] = &stored{head: chain.EmptyHead(), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
 	}
 	return d
 }
@@ -94,7 +96,7 @@ func (d *disk) clone() *disk {
 	defer d.mu.Unlock()
 	n := newDisk()
 	for c, s := range d.chains {
-		n.chains[c] = &stored{head: s.head, rows: slices.Clone(s.rows), nodes: maps.Clone(s.nodes)}
+		n.chains[c] = &stored{head: s.head, rows: slices.Clone(s.rows), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
 	}
 	return n
 }
@@ -187,6 +189,7 @@ func (tx *transaction) Commit() error {
 		s.rows = append(s.rows, e.Records...)
 		for _, n := range e.Nodes {
 			s.nodes[[2]int64{int64(n.Level), n.Index}] = n.Hash
+			s.log[[2]int64{int64(n.Level), n.Index}] = n.LogHash
 		}
 		size += len(e.Records)
 	}
@@ -252,6 +255,24 @@ func (d *disk) Records(_ context.Context, c, from, to int64, yield func(*chain.R
 		r = chain.Record{}
 	}
 	return nil
+}
+
+func (d *disk) Node(_ context.Context, c int64, level int, index int64) (chain.Node, error) {
+	if err := d.step("hashes", c); err != nil {
+		return chain.Node{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(c)
+	if err != nil {
+		return chain.Node{}, err
+	}
+	at := [2]int64{int64(level), index}
+	hash, ok := s.nodes[at]
+	if !ok {
+		return chain.Node{}, fmt.Errorf("node: %w", chain.ErrMissing)
+	}
+	return chain.Node{Level: level, Index: index, Hash: hash, LogHash: s.log[at]}, nil
 }
 
 func (d *disk) Hashes(_ context.Context, c int64, level int, from, to int64) ([]chain.Hash, error) {

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/tlog"
 )
 
 // draft returns the i-th record of a chain before it is appended; every third one carries a delegation. Its payload is spelled in
@@ -78,8 +79,17 @@ func (r *reference) root() chain.Hash {
 // rebuild makes nodes and head fit the rows, as an intruder would who thinks of everything but has no key.
 func rebuild(s *stored) {
 	r := reference{nodes: make(map[[2]int64]chain.Hash)}
+	var leaves []tlog.Hash
 	for i := range s.rows {
 		r.add(s.rows[i].Hash)
+		leaf := tlog.NewLeaf(s.rows[i].Hash, s.rows[i].Signature, tlog.KeyDigest(key.Public().(ed25519.PublicKey)))
+		leaves = append(leaves, leaf.Hash())
+	}
+	var nodes []tlog.Node
+	s.head.Log, nodes = tlog.Frontier{}.Append(leaves...)
+	s.head.LogRoot = s.head.Log.Root()
+	for _, n := range nodes {
+		s.log[[2]int64{int64(n.Level), n.Index}] = n.Hash
 	}
 	s.nodes, s.head.Root, s.head.Length, s.head.Frontier = r.nodes, r.root(), r.length, nil
 	for _, f := range r.frontier {

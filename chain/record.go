@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"attestd/crypto/jcs"
+	"attestd/tlog"
 )
 
 // Record is one entry of a chain, as it stands on disk.
@@ -59,6 +60,12 @@ func (r *Record) seal(canonical []byte, key ed25519.PrivateKey) {
 	preimage := r.appendPreimage(make([]byte, 0, 64+len(canonical)+len(r.Delegation)), canonical)
 	r.Hash = sha256.Sum256(preimage)
 	copy(r.Signature[:], ed25519.Sign(key, r.Hash[:]))
+}
+
+// leafHash is the hash of the record's leaf in the log tree; keyDigest is of the key that signed it.
+func (r *Record) leafHash(keyDigest *[sha256.Size]byte) tlog.Hash {
+	leaf := tlog.NewLeaf(r.Hash, r.Signature, *keyDigest)
+	return leaf.Hash()
 }
 
 // clone returns a copy that shares no memory with what a Reader lent.

@@ -47,7 +47,7 @@ func (t *tree) append(leaf Hash, completed []Node) []Node {
 	subtree := leaf
 	for level := 0; ; level++ {
 		if stored(level) {
-			completed = append(completed, Node{level, t.length >> level, subtree})
+			completed = append(completed, Node{Level: level, Index: t.length >> level, Hash: subtree})
 		}
 		if t.length>>level&1 == 0 {
 			break

@@ -223,7 +223,7 @@ func TestStoredNodes(t *testing.T) {
 		}
 	}
 	for id, h := range f.byID {
-		n := Node{int(id[0]), id[1], h}
+		n := Node{Level: int(id[0]), Index: id[1], Hash: h}
 		from, to := n.Index<<n.Level, (n.Index+1)<<n.Level
 		if got := refRoot(leaves(int(to))[from:]); got != h.String() {
 			t.Fatalf("node %d of level %d = %s, want %s", n.Index, n.Level, h, got)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"attestd/tlog"
 )
 
 // Verdict is the answer of a verification.
@@ -40,7 +42,8 @@ type Verifier struct {
 type prefix struct {
 	key    [ed25519.PublicKeySize]byte
 	length int64
-	digest Hash // over the encodings of the records, see rowRange.add
+	digest Hash          // over the encodings of the records, see rowRange.add, and the stored nodes of the log tree that they complete
+	log    tlog.Frontier // of the log tree over them
 }
 
 // NewVerifier returns a verifier over r that checks signatures on `workers` goroutines for each call of Verify.
@@ -92,6 +95,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	case err != nil:
 		return Verdict{}, fmt.Errorf("chain: head of chain %d: %w", run.chain, err)
 	}
+	run.hasLog = head.Log.Size != NoLog
 	run.total = max(0, min(head.Length, next))
 	err = v.readAll(ctx, run)
 	if err == nil {
@@ -104,7 +108,9 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		}
 		return Verdict{}, fmt.Errorf("chain: reading chain %d: %w", run.chain, err)
 	}
-	v.remember(run.chain, prefix{[ed25519.PublicKeySize]byte(run.key), run.tree.length, run.digestSoFar()})
+	if run.log.Size == run.tree.length { // else the run has ended in the midst of a range
+		v.remember(run.chain, prefix{[ed25519.PublicKeySize]byte(run.key), run.tree.length, run.digestSoFar(), run.log})
+	}
 	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp}
 	if wrong != nil {
 		verdict.Length, verdict.FailedAt, verdict.Reason = min(verdict.Length, wrong.index), wrong.index, wrong.reason
@@ -125,6 +131,8 @@ func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
 		}
 		if wrong != nil || run.digestSoFar() != known.digest {
 			run.reset()
+		} else {
+			run.log = known.log
 		}
 	}
 	return run.readTo(ctx, run.total, true)
@@ -146,6 +154,10 @@ func (v *verifyRun) compareHead(head Head, next int64) error {
 		return &failure{last, "the stored root is not the root of the records"}
 	case !slices.Equal(v.tree.frontier, head.Frontier):
 		return &failure{last, "the stored frontier is not that of the records"}
+	case v.hasLog && v.log.Root() != head.LogRoot:
+		return &failure{last, "the stored root of the log tree is not that of the records"}
+	case v.hasLog && (head.Log.Size != head.Length || !slices.Equal(v.log.Roots, head.Log.Roots)):
+		return &failure{last, "the stored frontier of the log tree is not that of the records"}
 	case v.timestamp != head.Timestamp:
 		return &failure{last, "the stored head has not the time of the last record"}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"attestd/crypto/jcs"
+	"attestd/tlog"
 )
 
 const (
@@ -25,6 +26,7 @@ type rowRange struct {
 	to      int64         // the rows are all that there are before this index
 	bad     int           // first row that is not what it should be; -1 when there is none
 	reason  string        // what is wrong with it
+	leaves  []tlog.Hash   // in the log tree, of the rows that were checked and found good
 	checked chan struct{} // gets a token from the worker
 }
 
@@ -37,7 +39,7 @@ var errFull = errors.New("range is full")
 
 // fill reads the rows of [from, to), or fewer when they are large.
 func (g *rowRange) fill(ctx context.Context, r Reader, chain, from, to int64) error {
-	g.rows, g.memory, g.to, g.bad = g.rows[:0], g.memory[:0], to, -1
+	g.rows, g.memory, g.leaves, g.to, g.bad = g.rows[:0], g.memory[:0], g.leaves[:0], to, -1
 	err := r.Records(ctx, chain, from, to, func(r *Record) error {
 		g.add(r)
 		if len(g.memory) < rangeBytes {
@@ -79,6 +81,7 @@ func (g *rowRange) add(r *Record) {
 // checker checks rows by themselves; what lies between rows is the fold's.
 type checker struct {
 	key       ed25519.PublicKey
+	keyDigest [sha256.Size]byte
 	canonical []byte
 	preimage  []byte
 }
@@ -93,6 +96,7 @@ func (c *checker) check(ctx context.Context, g *rowRange) {
 			g.bad, g.reason = i, reason
 			return
 		}
+		g.leaves = append(g.leaves, g.rows[i].leafHash(&c.keyDigest))
 	}
 }
 

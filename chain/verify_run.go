@@ -9,6 +9,8 @@ import (
 	"hash"
 	"sync"
 	"time"
+
+	"attestd/tlog"
 )
 
 // failure is how a run ends on a chain that is not valid.
@@ -39,13 +41,15 @@ type verifyRun struct {
 	// Owned by the fold.
 	tree      tree      // of the records that are verified
 	timestamp string    // of the last of them
-	digest    hash.Hash // over their encodings
+	digest    hash.Hash // over their encodings, and those of the nodes that they complete
 	snapshot  tree
 	nodes     []Node
+	hasLog    bool
+	log       tlog.Frontier // of the log tree: of those records that were checked, or taken as verified before
 }
 
 func (v *verifyRun) reset() {
-	v.tree, v.timestamp, v.digest, v.snapshot = tree{}, "", sha256.New(), tree{}
+	v.tree, v.timestamp, v.digest, v.snapshot, v.log = tree{}, "", sha256.New(), tree{}, tlog.Frontier{}
 }
 
 // digestSoFar leaves the running digest as it is.
@@ -114,7 +118,7 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 	})
 	for range workers {
 		group.Go(func() {
-			c := checker{key: v.key}
+			c := checker{key: v.key, keyDigest: tlog.KeyDigest(v.key)}
 			for g := range work {
 				c.check(ctx, g)
 				g.checked <- struct{}{}
@@ -130,7 +134,7 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := v.fold(ctx, g); err != nil {
+		if err := v.fold(ctx, g, check); err != nil {
 			return err
 		}
 		if v.progress != nil {
@@ -165,8 +169,13 @@ func (v *verifyRun) read(ctx context.Context, from, to, rows int64, free <-chan 
 	return nil
 }
 
-// fold takes the rows of the next range into the tree.
-func (v *verifyRun) fold(ctx context.Context, g *rowRange) error {
+// fold takes the rows of the next range into the trees, those that were only read into the first alone: what they are in the log tree is
+// remembered with the digest of what was read.
+func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
+	var logNodes []tlog.Node
+	if checked {
+		v.log, logNodes = v.log.Append(g.leaves...) // those of the rows before a bad one
+	}
 	for i := range g.rows {
 		r := &g.rows[i]
 		switch {
@@ -184,7 +193,10 @@ func (v *verifyRun) fold(ctx context.Context, g *rowRange) error {
 		v.digest.Write(r.encoding)
 		v.nodes = v.tree.append(r.Hash, v.nodes[:0])
 		for _, n := range v.nodes {
-			if err := v.compareNode(ctx, n); err != nil {
+			if len(logNodes) > 0 {
+				n.LogHash, logNodes = logNodes[0].Hash, logNodes[1:]
+			}
+			if err := v.compareNode(ctx, n, checked); err != nil {
 				return err
 			}
 		}
@@ -202,16 +214,19 @@ func (v *verifyRun) keepSnapshot() {
 }
 
 // compareNode reads the stored form of a node that the last record completed: one row in 256 records.
-func (v *verifyRun) compareNode(ctx context.Context, n Node) error {
+func (v *verifyRun) compareNode(ctx context.Context, n Node, checked bool) error {
 	last := v.tree.length - 1
-	hashes, err := v.reader.Hashes(ctx, v.chain, n.Level, n.Index, n.Index+1)
+	stored, err := v.reader.Node(ctx, v.chain, n.Level, n.Index)
 	switch {
-	case errors.Is(err, ErrMissing) || err == nil && len(hashes) != 1:
+	case errors.Is(err, ErrMissing):
 		return &failure{last, fmt.Sprintf("the stored node %d of level %d is missing", n.Index, n.Level)}
 	case err != nil:
 		return err
-	case hashes[0] != n.Hash:
+	case stored.Hash != n.Hash:
 		return &failure{last, fmt.Sprintf("the stored node %d of level %d is not that of the records below it", n.Index, n.Level)}
+	case checked && v.hasLog && stored.LogHash != n.LogHash:
+		return &failure{last, fmt.Sprintf("the stored node %d of level %d of the log tree is not that of the records below it", n.Index, n.Level)}
 	}
+	v.digest.Write(stored.LogHash[:])
 	return nil
 }

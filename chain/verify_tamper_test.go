@@ -95,6 +95,10 @@ func TestVerifyFindsTheFirstFailure(t *testing.T) {
 
 		// nodes and head
 		{"first node edited", func(s *stored) { n := s.nodes[[2]int64{8, 0}]; n[0] ^= 1; s.nodes[[2]int64{8, 0}] = n }, 255, "node 0 of level 8"},
+		{"first node of the log tree edited", func(s *stored) { n := s.log[[2]int64{8, 0}]; n[0] ^= 1; s.log[[2]int64{8, 0}] = n }, 255, "node 0 of level 8 of the log tree"},
+		{"root of the log tree edited", func(s *stored) { s.head.LogRoot[0] ^= 1 }, 599, "root of the log tree"},
+		{"frontier of the log tree edited", func(s *stored) { s.head.Log.Roots = s.head.Log.Roots[:1] }, 599, "frontier of the log tree"},
+		{"length of the log tree edited", func(s *stored) { s.head.Log.Size = 512 }, 599, "frontier of the log tree"},
 		{"second node gone", func(s *stored) { delete(s.nodes, [2]int64{8, 1}) }, 511, "missing"},
 		{"root edited", func(s *stored) { s.head.Root[0] ^= 1 }, 599, "root"},
 		{"frontier edited", func(s *stored) { s.head.Frontier = s.head.Frontier[:1] }, 599, "frontier"},

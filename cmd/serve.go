@@ -102,7 +102,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	defer listener.Close()
 	_, statErr := os.Stat(f.db)
-	if cfg.Store, err = store.Open(ctx, f.db, f.schema, domain); err != nil {
+	if cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"attestd/chain"
-	"attestd/crypto/cred"
 	"attestd/store"
 )
 
@@ -57,7 +56,7 @@ func begin(path string) (*store.Store, *store.Company, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := store.Open(ctx, path, string(text), cred.Domain{})
+	s, err := store.Open(ctx, path, string(text), store.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,12 +19,17 @@ type Company struct {
 	Chain        int64 // number of its chain
 	ID           string
 	RegisteredAt string
+	LogID        string // of its chain as a log; "" in a file of before there were logs
+	Origin       string
 	Issuer       *cred.Issuer
 	Key          ed25519.PrivateKey
 }
 
-// companyColumns are what scanCompany reads.
-const companyColumns = "id, company_id, registered_at, seed"
+// selectCompany begins the statements whose rows scanCompany reads.
+func (s *Store) selectCompany() string {
+	return "SELECT company.id, company_id, registered_at, seed, " + s.since(logTrees,
+		"log_id, origin FROM company LEFT JOIN log ON log.company = company.id AND log.name = 'actions'", "NULL, NULL FROM company")
+}
 
 // CreateCompany registers a company with a new key pair, an empty chain and its bootstrap API key, in one transaction. ErrExists.
 func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
@@ -41,8 +46,12 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 			c.ID, c.RegisteredAt, textOrNull(metadata), private.Seed()); err != nil {
 			return err
 		}
-		if _, err := w.exec(`INSERT INTO head (company, length, root, frontier, timestamp) VALUES (?, 0, ?, x'', '')`,
-			c.Chain, empty.Root[:]); err != nil {
+		if _, err := w.exec(`INSERT INTO head (company, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?, 0, ?, x'', '', ?, x'')`,
+			c.Chain, empty.Root[:], empty.LogRoot[:]); err != nil {
+			return err
+		}
+		var err error
+		if c.LogID, c.Origin, err = insertLog(w, c.Chain, s.logHost); err != nil {
 			return err
 		}
 		return insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
@@ -62,7 +71,7 @@ func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
 	if c, ok := s.companies.get(id); ok {
 		return c, nil
 	}
-	c, err := s.findCompany(ctx, "SELECT "+companyColumns+" FROM company WHERE company_id = ?", id)
+	c, err := s.findCompany(ctx, s.selectCompany()+" WHERE company_id = ?", id)
 	if err != nil {
 		return nil, fmt.Errorf("company %q: %w", id, err)
 	}
@@ -74,7 +83,7 @@ func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, err
 	if c, ok := s.chains.get(number); ok {
 		return c, nil
 	}
-	c, err := s.findCompany(ctx, "SELECT "+companyColumns+" FROM company WHERE id = ?", number)
+	c, err := s.findCompany(ctx, s.selectCompany()+" WHERE company.id = ?", number)
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}
@@ -120,7 +129,7 @@ func (s *Store) Companies(ctx context.Context, after string, limit int) ([]*Comp
 			c, err := s.scanCompany(rows)
 			page = append(page, c)
 			return err
-		}, "SELECT "+companyColumns+" FROM company WHERE company_id > ? ORDER BY company_id LIMIT ?", after, limit)
+		}, s.selectCompany()+" WHERE company_id > ? ORDER BY company_id LIMIT ?", after, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list companies: %w", err)
@@ -131,12 +140,14 @@ func (s *Store) Companies(ctx context.Context, after string, limit int) ([]*Comp
 func (s *Store) scanCompany(rows *sql.Rows) (*Company, error) {
 	var c Company
 	var seed []byte
-	if err := rows.Scan(&c.Chain, &c.ID, &c.RegisteredAt, &seed); err != nil {
+	var logID, origin sql.NullString
+	if err := rows.Scan(&c.Chain, &c.ID, &c.RegisteredAt, &seed, &logID, &origin); err != nil {
 		return nil, err
 	}
 	if len(seed) != ed25519.SeedSize {
 		return nil, errors.Join(ErrCorrupt, fmt.Errorf("the key of company %q has %d bytes", c.ID, len(seed)))
 	}
+	c.LogID, c.Origin = logID.String, origin.String
 	c.Key = ed25519.NewKeyFromSeed(seed)
 	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key, &s.verified)
 	return &c, nil

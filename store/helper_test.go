@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/crypto/cred"
 	"attestd/store"
+	"attestd/tlog"
 )
 
 var (
@@ -55,7 +55,7 @@ func open(t testing.TB, path string) *store.Store {
 
 func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	t.Helper()
-	s, err := store.Open(ctx, path, schema(t), cred.Domain{})
+	s, err := store.Open(ctx, path, schema(t), store.Options{})
 	must(t, err)
 	go s.Run(ctx, o)
 	t.Cleanup(func() { s.Close() })
@@ -132,6 +132,7 @@ func extension(number int64, from chain.Head, n int) chain.Extension {
 	}
 	e.Head.Root = sha256.Sum256(fmt.Append(nil, "root ", e.Head.Length))
 	e.Head.Frontier = []chain.Hash{e.Head.Root, {1}}
+	e.Head.Log, e.Head.LogRoot = tlog.Frontier{Size: e.Head.Length, Roots: []tlog.Hash{{2}, {3}}}, tlog.Hash{4}
 	return e
 }
 

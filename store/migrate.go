@@ -14,8 +14,8 @@ const (
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
 // schema.sql changed to match. Columns come last in their tables in both, so that both ways end at the same text.
-var migrations = [schemaVersion]string{
-	1: `
+var migrations = [schemaVersion]migration{
+	1: {sql: `
 ALTER TABLE api_key ADD COLUMN made_by TEXT;
 ALTER TABLE api_key ADD COLUMN last_used_at TEXT;
 ALTER TABLE oauth_client ADD COLUMN made_by TEXT;
@@ -35,18 +35,51 @@ CREATE TRIGGER company_usage_agent_removed AFTER DELETE ON agent BEGIN
   UPDATE company_usage SET agents = agents - 1 WHERE company = OLD.company;
 END;
 CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
-PRAGMA user_version = 2;`,
-	2: `
+PRAGMA user_version = 2;`},
+
+	2: {sql: `
 ALTER TABLE api_key ADD COLUMN role TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader'));
 ALTER TABLE api_key ADD COLUMN expires_at INTEGER;
 ALTER TABLE oauth_client ADD COLUMN role TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader'));
 ALTER TABLE oauth_client ADD COLUMN expires_at INTEGER;
-PRAGMA user_version = 3;`,
+DROP TRIGGER node_no_update;
+DROP TRIGGER head_only_grows;
+ALTER TABLE node ADD COLUMN log_hash BLOB CHECK (length(log_hash) = 32);
+ALTER TABLE head ADD COLUMN log_root BLOB CHECK (length(log_root) = 32);
+ALTER TABLE head ADD COLUMN log_frontier BLOB CHECK (length(log_frontier) % 32 = 0);
+CREATE TABLE log (
+  company INTEGER NOT NULL REFERENCES company (id),
+  name    TEXT NOT NULL CHECK (name = 'actions'),
+  log_id  TEXT NOT NULL UNIQUE,
+  origin  TEXT NOT NULL UNIQUE,
+  PRIMARY KEY (company, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE checkpoint (
+  log_id TEXT PRIMARY KEY REFERENCES log (log_id),
+  size   INTEGER NOT NULL,
+  note   TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 3;`, fill: fillLogs, guard: `
+CREATE TRIGGER node_no_update BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.company <> OLD.company
+  BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
+CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
+CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size <= OLD.size OR NEW.log_id <> OLD.log_id
+  BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
+CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;`},
+}
+
+// migration is one step.
+type migration struct {
+	sql   string
+	fill  func(ctx context.Context, c *conn, o Options) error // puts in what no statement computes; nil for nothing
+	guard string                                              // statements after that: guards that would have refused it
 }
 
 // migrate brings the file behind c to the schema of this program, in one transaction: after a crash it is of the old schema or of the
 // new one, whole. It returns the schema that the file had. No other server writes meanwhile: the caller holds the lock.
-func migrate(ctx context.Context, c *conn) (from int64, err error) {
+func migrate(ctx context.Context, c *conn, o Options) (from int64, err error) {
 	if err := c.one([]any{&from}, "PRAGMA user_version"); err != nil || from == schemaVersion {
 		return from, err
 	}
@@ -56,7 +89,15 @@ func migrate(ctx context.Context, c *conn) (from int64, err error) {
 	}
 	defer tx.Rollback() // nothing to do after the commit
 	for v := from; v < schemaVersion; v++ {
-		if _, err := tx.ExecContext(ctx, migrations[v]); err != nil {
+		m := migrations[v]
+		_, err := tx.ExecContext(ctx, m.sql)
+		if err == nil && m.fill != nil {
+			err = m.fill(ctx, c, o)
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, m.guard)
+		}
+		if err != nil {
 			return from, fmt.Errorf("upgrade from schema %d to %d: %w", v, v+1, misshapen(err))
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/crypto/cred"
 	"attestd/crypto/keys"
 	"attestd/store"
 )
@@ -234,7 +233,7 @@ func TestAnUpgradeThatCannotBe(t *testing.T) {
 		path, _ := written(t, wrong.version)
 		must(t, other(t, path, wrong.statement, "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 		as := shape(t, path)
-		if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrCorrupt) {
+		if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", wrong.name, err)
 		}
 		compareShapes(t, wrong.name, shape(t, path), as)

@@ -5,6 +5,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -28,14 +29,16 @@ const readers = 8
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
-	path   string
-	domain cred.Domain
-	lock   *serverLock // nil in a read-only store, as are writer and log
-	writer *writer
-	log    *chain.Log
-	db     *sql.DB
-	idle   chan *conn // the readers that are free
-	closed bool
+	path    string
+	domain  cred.Domain
+	schema  int64       // of the file; an older one is only read
+	logHost string      // of the origins of new logs
+	lock    *serverLock // nil in a read-only store, as are writer and log
+	writer  *writer
+	log     *chain.Log
+	db      *sql.DB
+	idle    chan *conn // the readers that are free
+	closed  bool
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -61,10 +64,17 @@ type owned struct {
 // no harm is done elsewhere.
 var useOFDLocks = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
 
+// Options say how a database is opened for serving.
+type Options struct {
+	cred.Domain                                       // fixed at creation; an empty field means "what the file says, or the default for a new one"
+	LogHost     string                                // of the origins of the logs of companies that register; "" for the trust domain
+	Progress    func(stage string, done, total int64) // of an upgrade, in records; may be nil
+}
+
 // Open opens the database at path for serving, as its only server: it takes the lock beside the file, creates the file (0600) with
-// schema when there is none, and upgrades one of an older schema, which Notices then says. The service name and trust domain of d are fixed at creation; an empty field
-// of d means "what the file says, or the default for a new one". ErrInUse, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
-func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, err error) {
+// schema when there is none, and upgrades one of an older schema, which Notices then says. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
+// ErrRefused.
+func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
 	useOFDLocks()
 	if path, err = absolute(path); err != nil {
 		return nil, err
@@ -94,7 +104,7 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	}
 	s.domain, err = identify(ctx, path)
 	if errors.Is(err, ErrNotFound) {
-		if err := create(ctx, path, schema, d); err != nil {
+		if err := create(ctx, path, schema, o.Domain); err != nil {
 			return nil, err
 		}
 		s.domain, err = identify(ctx, path)
@@ -102,11 +112,14 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
+	d := o.Domain
 	if d.Service != "" && d.Service != s.domain.Service || d.TrustDomain != "" && d.TrustDomain != s.domain.TrustDomain {
 		return nil, fmt.Errorf("%w: %s belongs to service %q in trust domain %q, for good; asked for %q in %q",
 			ErrRefused, path, s.domain.Service, s.domain.TrustDomain, d.Service, d.TrustDomain)
 	}
 
+	o.LogHost = cmp.Or(o.LogHost, s.domain.TrustDomain)
+	s.logHost = o.LogHost
 	if err := s.lock.lockFile(path); err != nil {
 		return nil, err
 	}
@@ -119,10 +132,11 @@ func Open(ctx context.Context, path, schema string, d cred.Domain) (_ *Store, er
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s.log = chain.NewLog(s.writer)
-	from, err := migrate(ctx, s.writer.conn)
+	from, err := migrate(ctx, s.writer.conn, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	s.schema = schemaVersion
 	if from != schemaVersion {
 		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, schemaVersion))
 	}
@@ -147,6 +161,9 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	mode, err := readMode(path)
 	if err == nil {
 		err = s.openReaders(ctx, path, mode)
+	}
+	if err == nil {
+		err = s.read(ctx, func(r *conn) error { return r.one([]any{&s.schema}, "PRAGMA user_version") })
 	}
 	if err != nil {
 		s.Close()

@@ -72,13 +72,13 @@ func TestAnEmptyFileIsANewDatabase(t *testing.T) {
 func TestDomainIsFixedAtFirstStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
-	s, err := store.Open(ctx, path, schema(t), cred.Domain{TrustDomain: "example.org", Service: "notary"})
+	s, err := store.Open(ctx, path, schema(t), store.Options{Domain: cred.Domain{TrustDomain: "example.org", Service: "notary"}})
 	must(t, err)
 	must(t, s.Close())
 	for name, d := range map[string]cred.Domain{
 		"neither": {}, "both": {TrustDomain: "example.org", Service: "notary"}, "one": {Service: "notary"},
 	} {
-		s, err := store.Open(ctx, path, schema(t), d)
+		s, err := store.Open(ctx, path, schema(t), store.Options{Domain: d})
 		must(t, err)
 		if s.Domain() != (cred.Domain{TrustDomain: "example.org", Service: "notary"}) {
 			t.Errorf("%s: %+v", name, s.Domain())
@@ -86,12 +86,12 @@ func TestDomainIsFixedAtFirstStart(t *testing.T) {
 		must(t, s.Close())
 	}
 	for _, d := range []cred.Domain{{Service: "service"}, {TrustDomain: "attestd.local"}} {
-		if _, err := store.Open(ctx, path, schema(t), d); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "notary") {
+		if _, err := store.Open(ctx, path, schema(t), store.Options{Domain: d}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "notary") {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
 	bad := filepath.Join(t.TempDir(), "attestd.db")
-	if _, err := store.Open(ctx, bad, schema(t), cred.Domain{Service: "Not A Name"}); err == nil {
+	if _, err := store.Open(ctx, bad, schema(t), store.Options{Domain: cred.Domain{Service: "Not A Name"}}); err == nil {
 		t.Error("a bad service name was taken")
 	}
 	if _, err := os.Stat(bad); !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func TestASecondServerIsRefused(t *testing.T) {
 		link = path // where links need a privilege
 	}
 	for _, p := range []string{path, link} {
-		if _, err := store.Open(ctx, p, schema(t), cred.Domain{}); !errors.Is(err, store.ErrInUse) {
+		if _, err := store.Open(ctx, p, schema(t), store.Options{}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "attestd.db")
 			must(t, os.WriteFile(path, test.content, 0o640))
-			_, err := store.Open(ctx, path, schema(t), cred.Domain{})
+			_, err := store.Open(ctx, path, schema(t), store.Options{})
 			if !errors.Is(err, test.want) {
 				t.Errorf("Open: %v", err)
 			}
@@ -185,7 +185,7 @@ func TestALostDatabasesLogIsNotTaken(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(path+"-wal", []byte("what is left"), 0o600))
-	if _, err := store.Open(ctx, path, schema(t), cred.Domain{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "-wal") {
+	if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "-wal") {
 		t.Error(err)
 	}
 }
@@ -262,7 +262,7 @@ func TestOpenAfterAKill(t *testing.T) {
 	other(t, path, "PRAGMA user_version = 999")
 	newer := asKilled(t, path)
 	before = got(os.ReadFile(newer))(t)
-	if _, err := store.Open(ctx, newer, schema(t), cred.Domain{}); !errors.Is(err, store.ErrNewer) {
+	if _, err := store.Open(ctx, newer, schema(t), store.Options{}); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("newer: %v", err)
 	}
 	if !bytes.Equal(got(os.ReadFile(newer))(t), before) {

@@ -7,14 +7,16 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/tlog"
 )
 
 // Tip implements chain.Reader: one statement, so one snapshot.
 func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
-	var root, frontier []byte
+	var root, frontier, logRoot, logFrontier []byte
 	var last sql.NullInt64
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &last}, `SELECT length, root, frontier, timestamp,
+		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &last}, `SELECT length, root, frontier, timestamp,
+			`+s.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`,
 			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM head WHERE company = ?`,
 			recordID(number, 0), recordID(number, indexMask), number)
 	})
@@ -24,8 +26,10 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 	if err != nil {
 		return chain.Head{}, 0, fmt.Errorf("head of chain %d: %w", number, err)
 	}
-	h.Frontier = splitHashes(frontier)
-	fill(h.Root[:], root)
+	fillHead(&h, root, frontier, logRoot, logFrontier)
+	if s.schema < logTrees {
+		h.Log.Size = chain.NoLog
+	}
 	if last.Valid {
 		next = last.Int64&indexMask + 1
 	}
@@ -90,6 +94,44 @@ func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to in
 		return nil, fmt.Errorf("level %d of chain %d: %w", level, number, err)
 	}
 	return hashes, nil
+}
+
+// Node implements chain.Reader.
+func (s *Store) Node(ctx context.Context, number int64, level int, index int64) (chain.Node, error) {
+	n := chain.Node{Level: level, Index: index}
+	var hash, logHash []byte
+	err := s.read(ctx, func(r *conn) error {
+		return r.one([]any{&hash, &logHash}, `SELECT hash, `+s.since(logTrees, "log_hash", "NULL")+` FROM node WHERE company = ? AND level = ? AND idx = ?`,
+			number, level, index)
+	})
+	if errors.Is(err, ErrNotFound) {
+		err = chain.ErrMissing
+	}
+	if err != nil {
+		return chain.Node{}, fmt.Errorf("node %d of level %d of chain %d: %w", index, level, number, err)
+	}
+	fill(n.Hash[:], hash)
+	fill(n.LogHash[:], logHash)
+	return n, nil
+}
+
+// fillHead puts what is stored of a head into h, whose length is known.
+func fillHead(h *chain.Head, root, frontier, logRoot, logFrontier []byte) {
+	fill(h.Root[:], root)
+	h.Frontier = splitHashes[chain.Hash](frontier)
+	fill(h.LogRoot[:], logRoot)
+	h.Log = tlog.Frontier{Size: h.Length, Roots: splitHashes[tlog.Hash](logFrontier)}
+}
+
+// logTrees is the schema that brought log trees.
+const logTrees = 3
+
+// since is a part of a statement that files of an earlier schema, which are only read, take in another form.
+func (s *Store) since(schema int64, now, before string) string {
+	if s.schema < schema {
+		return before
+	}
+	return now
 }
 
 // fill copies a stored hash or signature. One of a wrong length, which only a changed file can hold, reads as zeroes, which no

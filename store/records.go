@@ -16,8 +16,9 @@ func recordID(chain, index int64) int64 { return chain<<indexBits + index }
 
 // Extend implements chain.Transaction. A row that is there already, which only a changed file can hold, is ErrCorrupt.
 func (tx *transaction) Extend(e *chain.Extension) error {
-	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ? WHERE company = ? AND length = ? AND root = ?`,
-		e.Head.Length, e.Head.Root[:], joinHashes(e.Head.Frontier), e.Head.Timestamp, e.Chain, e.From.Length, e.From.Root[:])
+	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ?, log_root = ?, log_frontier = ?
+		WHERE company = ? AND length = ? AND root = ?`,
+		e.Head.Length, e.Head.Root[:], joinHashes(e.Head.Frontier), e.Head.Timestamp, e.Head.LogRoot[:], joinHashes(e.Head.Log.Roots), e.Chain, e.From.Length, e.From.Root[:])
 	if err != nil {
 		return err
 	}
@@ -38,8 +39,8 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
-		if _, err := tx.exec(`INSERT INTO node (company, level, idx, hash) VALUES (?, ?, ?, ?)`,
-			e.Chain, n.Level, n.Index, n.Hash[:]); err != nil {
+		if _, err := tx.exec(`INSERT INTO node (company, level, idx, hash, log_hash) VALUES (?, ?, ?, ?, ?)`,
+			e.Chain, n.Level, n.Index, n.Hash[:], n.LogHash[:]); err != nil {
 			return beyondHead(fmt.Sprintf("node %d of level %d", n.Index, n.Level), err)
 		}
 	}
@@ -54,18 +55,18 @@ func beyondHead(what string, err error) error {
 	return fmt.Errorf("%w: %s stands beyond the head: %w", ErrCorrupt, what, err)
 }
 
-func joinHashes(hashes []chain.Hash) []byte {
-	joined := make([]byte, 0, len(hashes)*len(chain.Hash{}))
+func joinHashes[H ~[32]byte](hashes []H) []byte {
+	joined := make([]byte, 0, len(hashes)*len(H{}))
 	for i := range hashes {
 		joined = append(joined, hashes[i][:]...)
 	}
 	return joined
 }
 
-func splitHashes(joined []byte) []chain.Hash {
-	hashes := make([]chain.Hash, len(joined)/len(chain.Hash{}))
+func splitHashes[H ~[32]byte](joined []byte) []H {
+	hashes := make([]H, len(joined)/len(H{}))
 	for i := range hashes {
-		copy(hashes[i][:], joined[i*len(chain.Hash{}):])
+		copy(hashes[i][:], joined[i*len(H{}):])
 	}
 	return hashes
 }

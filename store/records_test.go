@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/tlog"
 )
 
 var _ chain.Reader = (*store.Store)(nil)
@@ -30,7 +31,7 @@ func TestExtendAndRead(t *testing.T) {
 	s, path := fresh(t)
 	a, _ := company(t, s, "a")
 	b, _ := company(t, s, "b")
-	if h := tip(t, s, a); !reflect.DeepEqual(h, chain.Head{Root: chain.EmptyHead().Root, Frontier: []chain.Hash{}}) {
+	if h := tip(t, s, a); !reflect.DeepEqual(h, chain.Head{Root: chain.EmptyHead().Root, Frontier: []chain.Hash{}, LogRoot: tlog.EmptyRoot(), Log: tlog.Frontier{Roots: []tlog.Hash{}}}) {
 		t.Errorf("head of a new chain: %+v", h)
 	}
 	first := []chain.Extension{extension(a.Chain, chain.EmptyHead(), 3), extension(b.Chain, chain.EmptyHead(), 1)}

@@ -99,7 +99,10 @@ func (c *conn) upgradedSchema(ctx context.Context) (objects, error) {
 			}
 		}
 	}
-	upgraded, err := buildSchema(ctx, append(statements, migrations[version:]...)...)
+	for _, m := range migrations[version:] {
+		statements = append(statements, m.sql, m.guard)
+	}
+	upgraded, err := buildSchema(ctx, statements...)
 	if err != nil {
 		err = misshapen(err)
 	}

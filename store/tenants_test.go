@@ -113,7 +113,7 @@ func TestKeys(t *testing.T) {
 
 func TestKeyPrefixIsTheServicesName(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(ctx, t.TempDir()+"/attestd.db", schema(t), cred.Domain{Service: "notary"})
+	s, err := store.Open(ctx, t.TempDir()+"/attestd.db", schema(t), store.Options{Domain: cred.Domain{Service: "notary"}})
 	must(t, err)
 	defer s.Close()
 	go s.Run(ctx, store.RunOptions{})

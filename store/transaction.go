@@ -20,8 +20,8 @@ type transaction struct {
 
 // Head implements chain.Transaction.
 func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
-	var root, frontier, seed []byte
-	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &seed}, `SELECT length, root, frontier, timestamp, seed
+	var root, frontier, logRoot, logFrontier, seed []byte
+	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &seed}, `SELECT length, root, frontier, timestamp, log_root, log_frontier, seed
 		FROM head JOIN company ON company.id = head.company WHERE head.company = ?`, number)
 	if errors.Is(err, ErrCorrupt) {
 		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
@@ -35,8 +35,7 @@ func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey,
 	if err != nil {
 		return chain.Head{}, nil, err
 	}
-	h.Frontier = splitHashes(frontier)
-	fill(h.Root[:], root)
+	fillHead(&h, root, frontier, logRoot, logFrontier)
 	return h, ed25519.NewKeyFromSeed(seed), nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/crypto/cred"
 )
 
 // These tests stand inside the package, for they must decide which jobs share a transaction.
@@ -24,7 +23,7 @@ func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 	}
 	path := filepath.Join(t.TempDir(), "attestd.db")
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open(context.Background(), path, string(schema), cred.Domain{})
+		s, err := Open(context.Background(), path, string(schema), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

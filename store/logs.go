@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/tlog"
+)
+
+// insertLog gives a company's chain its names among logs: an ID that tells nothing of the company, and an origin made of it.
+func insertLog(w *conn, company int64, host string) (id, origin string, err error) {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never returns an error
+	id = hex.EncodeToString(random[:])
+	origin = host + "/v1/log/" + id
+	_, err = w.exec(`INSERT INTO log (company, name, log_id, origin) VALUES (?, 'actions', ?, ?)`, company, id, origin)
+	return id, origin, err
+}
+
+// fillLogs computes the log trees of the chains of an older file. A chain that is damaged gets the tree of what stands there: the upgrade is
+// not the place to refuse it, and verification says what is wrong.
+func fillLogs(ctx context.Context, c *conn, o Options) error {
+	type company struct {
+		id   int64
+		seed []byte
+	}
+	var companies []company
+	var done, total int64
+	err := c.each(func(rows *sql.Rows) error {
+		var f company
+		err := rows.Scan(&f.id, &f.seed)
+		companies = append(companies, f)
+		return err
+	}, `SELECT id, seed FROM company`)
+	if err == nil {
+		err = c.one([]any{&total}, `SELECT coalesce(sum(length), 0) FROM head`)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range companies {
+		if _, _, err := insertLog(c, f.id, o.LogHost); err != nil {
+			return err
+		}
+		if len(f.seed) != ed25519.SeedSize {
+			return fmt.Errorf("%w: the key of company %d has %d bytes", ErrCorrupt, f.id, len(f.seed))
+		}
+		digest := tlog.KeyDigest(ed25519.NewKeyFromSeed(f.seed).Public().(ed25519.PublicKey))
+		err := fillLog(ctx, c, f.id, digest, func(n int64) {
+			if done += n; o.Progress != nil {
+				o.Progress("upgrade", done, total)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillStep is how many records are read at once: their leaves are what an upgrade holds in memory.
+const fillStep = 1 << 12
+
+func fillLog(ctx context.Context, c *conn, number int64, keyDigest [32]byte, report func(n int64)) error {
+	var tree tlog.Frontier
+	for {
+		leaves, err := readLeaves(c, number, tree.Size, tree.Size+fillStep, keyDigest)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if len(leaves) == 0 {
+			break
+		}
+		var nodes []tlog.Node
+		tree, nodes = tree.Append(leaves...)
+		for _, n := range nodes {
+			if _, err := c.exec(`UPDATE node SET log_hash = ? WHERE company = ? AND level = ? AND idx = ?`, n.Hash[:], number, n.Level, n.Index); err != nil {
+				return err
+			}
+		}
+		report(int64(len(leaves)))
+	}
+	root := tree.Root()
+	_, err := c.exec(`UPDATE head SET log_root = ?, log_frontier = ? WHERE company = ?`, root[:], joinHashes(tree.Roots), number)
+	return err
+}
+
+// readLeaves returns the leaf hashes of the records of [from, to), up to the first that is missing.
+func readLeaves(c *conn, number, from, to int64, keyDigest [32]byte) (leaves []tlog.Hash, err error) {
+	var r chain.Record
+	var hash, signature sql.RawBytes
+	err = c.each(func(rows *sql.Rows) error {
+		var id int64
+		if err := rows.Scan(&id, &hash, &signature); err != nil {
+			return err
+		}
+		if id&indexMask != from+int64(len(leaves)) {
+			return nil
+		}
+		fill(r.Hash[:], hash)
+		fill(r.Signature[:], signature)
+		leaf := tlog.NewLeaf(r.Hash, r.Signature, keyDigest)
+		leaves = append(leaves, leaf.Hash())
+		return nil
+	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
+	return leaves, err
+}
+
+// LogReader reads the log tree of a company's chain. It implements tlog.Reader.
+type LogReader struct {
+	store     *Store
+	number    int64
+	keyDigest [32]byte
+}
+
+// LogTree returns the reader of the log tree of the company's chain.
+func (s *Store) LogTree(c *Company) LogReader {
+	return LogReader{s, c.Chain, tlog.KeyDigest(c.Issuer.Public.Key)}
+}
+
+// Hashes implements tlog.Reader; what is missing wraps chain.ErrMissing.
+func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashes []tlog.Hash, err error) {
+	err = l.store.read(ctx, func(c *conn) (err error) {
+		if level == 0 {
+			hashes, err = readLeaves(c, l.number, from, to, l.keyDigest)
+			return err
+		}
+		return c.each(func(rows *sql.Rows) error {
+			var stored []byte
+			var h tlog.Hash
+			err := rows.Scan(&stored)
+			fill(h[:], stored)
+			hashes = append(hashes, h)
+			return err
+		}, `SELECT log_hash FROM node WHERE company = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`, l.number, level, from, to)
+	})
+	if err == nil && int64(len(hashes)) < to-from {
+		err = chain.ErrMissing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("log tree of chain %d, level %d from %d: %w", l.number, level, from, err)
+	}
+	return hashes, nil
+}
+
+// EachLeaf calls yield for the leaves of the records of [from, to), ascending; what is missing wraps chain.ErrMissing.
+func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlog.Leaf) error) error {
+	next := from
+	err := l.store.Records(ctx, l.number, from, to, func(r *chain.Record) error {
+		if r.Index != next {
+			return chain.ErrMissing
+		}
+		next++
+		leaf := tlog.NewLeaf(r.Hash, r.Signature, l.keyDigest)
+		return yield(&leaf)
+	})
+	if err == nil && next < to {
+		err = fmt.Errorf("record %d: %w", next, chain.ErrMissing)
+	}
+	return err
+}
+
+// Checkpoint returns the last checkpoint that was published of a log, as it was; "" before the first.
+func (s *Store) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&size, &note}, `SELECT coalesce(max(size), 0), coalesce(max(note), '') FROM checkpoint WHERE log_id = ?`, logID)
+	})
+	if err != nil {
+		return 0, "", fmt.Errorf("checkpoint of log %s: %w", logID, err)
+	}
+	return size, note, nil
+}
+
+// KeepCheckpoint keeps a checkpoint that is about to be published. One of a size that was published stays as it is.
+func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, note string) error {
+	err := s.write(ctx, func(w *conn) error {
+		_, err := w.exec(`INSERT INTO checkpoint (log_id, size, note) VALUES (?, ?, ?)
+			ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note WHERE excluded.size > checkpoint.size`, logID, size, note)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep checkpoint of log %s: %w", logID, err)
+	}
+	return nil
+}
