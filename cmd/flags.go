@@ -73,6 +73,15 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
+// hostOf is the host of a public address, with its port where it names one; "" of none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host)
+}
+
 // parseOrigins checks addresses of pages: scheme, host and perhaps a port, as a browser's Origin has them.
 func parseOrigins(list []string) ([]string, error) {
 	for _, text := range list {

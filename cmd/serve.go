@@ -58,7 +58,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
 	flags.StringVar(&f.serviceName, "service-name", "service", "`name` of the service on the wire; fixed at the first start of a database")
 	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
-	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,company=10", "requests a minute in each `tier`, and how many times that for a company; or off")
+	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,log=6000,company=10", "requests a minute in each `tier`, and how many times that for a company; or off")
 	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers count")
 	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "`URL`,… of web pages elsewhere that may use the API")
 	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "`number` of API keys that a company may have")
@@ -102,7 +102,10 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	defer listener.Close()
 	_, statErr := os.Stat(f.db)
-	if cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain}); err != nil {
+	report, finish := progress()
+	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, LogHost: hostOf(cfg.BaseURL), Progress: report})
+	finish()
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()

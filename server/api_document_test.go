@@ -36,7 +36,11 @@ func obeysDocument(req *http.Request, status int, header http.Header, raw []byte
 	if err != nil {
 		return err
 	}
-	if status == http.StatusSwitchingProtocols || req.Method == http.MethodHead || header.Get("Content-Type") == "application/x-ndjson" {
+	if log, tile, ok := strings.Cut(req.URL.Path, "/tile/"); ok && strings.HasPrefix(log, "/v1/log/") { // the document knows no parameter of several segments
+		req = req.Clone(req.Context())
+		req.URL.Path = log + "/tile/" + strings.ReplaceAll(tile, "/", "-")
+	}
+	if status == http.StatusSwitchingProtocols || req.Method == http.MethodHead || header.Get("Content-Type") == "application/x-ndjson" || header.Get("Content-Type") == "application/octet-stream" {
 		return nil
 	}
 	route, params, err := router.FindRoute(req)

@@ -48,6 +48,12 @@ var routes = []route{
 	{"GET", "/v1/chain", reader, limit.Standard, endpoint(200, (*Server).readChain)},
 	{"GET", "/v1/verify", reader, limit.Standard, endpoint(200, (*Server).verifyChain)},
 	{"GET", "/v1/proof/{index}", reader, limit.Standard, endpoint(200, (*Server).prove)},
+	{"GET", "/v1/consistency", reader, limit.Standard, endpoint(200, (*Server).proveConsistency)},
+
+	{"GET", "/v1/logs", reader, limit.Standard, endpoint(200, (*Server).listLogs)},
+	{"GET", "/v1/log/{logId}/checkpoint", reader, limit.Log, endpoint(200, (*Server).logCheckpoint)},
+	{"GET", "/v1/log/{logId}/tile/{path...}", reader, limit.Log, endpoint(200, (*Server).logTile)},
+	{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, endpoint(200, (*Server).logProof)},
 
 	{"POST", "/v1/token-exchange", admin, limit.Standard, endpoint(201, (*Server).delegate)},
 	{"POST", "/v1/token/exchange", admin, limit.Standard, endpoint(200, (*Server).exchangeTokens)},

@@ -40,12 +40,13 @@ var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000}
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
 	Config
-	monitor  *chain.Monitor
-	limiter  *limit.Limiter
-	bodies   *limit.Pool // of bytes
-	hub      *stream.Hub
-	origins  []string // of pages that are ours, beside those of this machine
-	loopback bool     // whether the listener is bound to this machine alone; set before anything is served
+	monitor     *chain.Monitor
+	limiter     *limit.Limiter
+	bodies      *limit.Pool // of bytes
+	hub         *stream.Hub
+	checkpoints *checkpoints
+	origins     []string // of pages that are ours, beside those of this machine
+	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
 
 	verifications *verifications // of GET /v1/verify
 }
@@ -63,6 +64,7 @@ func New(cfg Config) *Server {
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
 		return verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, nil)
 	})
+	s.checkpoints = newCheckpoints(cfg.Store)
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, s.companyKey)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s

@@ -12,12 +12,17 @@ import (
 	"attestd/tlog"
 )
 
+// maxOrigin is the length in bytes of the name of a signed note's key.
+const maxOrigin = 255
+
 // insertLog gives a company's chain its names among logs: an ID that tells nothing of the company, and an origin made of it.
 func insertLog(w *conn, company int64, host string) (id, origin string, err error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never returns an error
 	id = hex.EncodeToString(random[:])
-	origin = host + "/v1/log/" + id
+	if origin = host + "/v1/log/" + id; len(origin) > maxOrigin {
+		return "", "", fmt.Errorf("%w: the host of the public address makes the origin of a log longer than %d bytes", ErrRefused, maxOrigin)
+	}
 	_, err = w.exec(`INSERT INTO log (company, name, log_id, origin) VALUES (?, 'actions', ?, ?)`, company, id, origin)
 	return id, origin, err
 }

@@ -27,8 +27,8 @@ type Call struct {
 // Limiter keeps, for each tier and account, the times of the calls admitted in the last 60 seconds. One lock covers everything:
 // a call holds it for a few tenths of a microsecond, so that shards would buy nothing.
 type Limiter struct {
-	limits  [3]int // by tier
-	company [3]int // of a company over all its credentials, by tier; 0: without a bound
+	limits  [tiers]int // by tier
+	company [tiers]int // of a company over all its credentials, by tier; 0: without a bound
 
 	mu       sync.Mutex
 	epoch    time.Time     // of the first call; times are kept as distances from it, which no change of the wall clock moves
@@ -49,7 +49,7 @@ type account struct {
 // NewLimiter returns a limiter without any counter.
 func NewLimiter(l Limits) *Limiter {
 	lim := &Limiter{counters: make(map[account]*counter)}
-	lim.limits[Standard], lim.limits[Sensitive], lim.limits[Attest] = l.Standard, l.Sensitive, l.Attest
+	lim.limits = [tiers]int{Standard: l.Standard, Sensitive: l.Sensitive, Attest: l.Attest, Log: l.Log}
 	for t, limit := range lim.limits {
 		lim.company[t] = min(limit*l.Company, maxLimit)
 	}

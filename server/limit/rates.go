@@ -13,12 +13,15 @@ const (
 	Standard Tier = iota
 	Sensitive
 	Attest
+	Log // what a tool reads of a log: hundreds of small answers for a full check
+
+	tiers = iota
 )
 
 // Limits are the requests that one credential or address may make in any 60 seconds, by tier. A tier of zero is not limited.
 type Limits struct {
-	Sensitive, Attest, Standard int
-	Company                     int // how many times each tier a company may spend over all its credentials; 0: without a bound
+	Sensitive, Attest, Standard, Log int
+	Company                          int // how many times each tier a company may spend over all its credentials; 0: without a bound
 }
 
 const (
@@ -26,13 +29,13 @@ const (
 	maxCompany = 1000
 )
 
-// Parse reads "sensitive=10,attest=100,standard=1000,company=10" in any order, where what is left out keeps the figure shown here,
+// Parse reads "sensitive=10,attest=100,standard=1000,log=6000,company=10" in any order, where what is left out keeps the figure shown here,
 // or "off". A tier is from 1 to 1,000,000, company from 1 to 1,000.
 func Parse(s string) (Limits, error) {
 	if s == "off" {
 		return Limits{}, nil
 	}
-	l := Limits{Sensitive: 10, Attest: 100, Standard: 1000, Company: 10}
+	l := Limits{Sensitive: 10, Attest: 100, Standard: 1000, Log: 6000, Company: 10}
 	seen := make(map[string]bool)
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -48,10 +51,12 @@ func Parse(s string) (Limits, error) {
 			limit = &l.Attest
 		case "standard":
 			limit = &l.Standard
+		case "log":
+			limit = &l.Log
 		case "company":
 			limit, most = &l.Company, maxCompany
 		default:
-			return Limits{}, fmt.Errorf("unknown tier %q; the tiers are sensitive, attest and standard, and company is their factor", name)
+			return Limits{}, fmt.Errorf("unknown tier %q; the tiers are sensitive, attest, standard and log, and company is their factor", name)
 		}
 		if seen[name] {
 			return Limits{}, fmt.Errorf("%s is given twice", name)

@@ -9,10 +9,10 @@ func TestParseLimits(t *testing.T) {
 	t.Parallel()
 	good := map[string]Limits{
 		"off":                                   {},
-		"sensitive=10,attest=100,standard=1000": {Sensitive: 10, Attest: 100, Standard: 1000, Company: 10},
-		"attest=7":                              {Sensitive: 10, Attest: 7, Standard: 1000, Company: 10},
+		"sensitive=10,attest=100,standard=1000": {Sensitive: 10, Attest: 100, Standard: 1000, Log: 6000, Company: 10},
+		"attest=7":                              {Sensitive: 10, Attest: 7, Standard: 1000, Log: 6000, Company: 10},
 		"standard=1, sensitive=1000000":         {Sensitive: 1_000_000, Attest: 100, Standard: 1, Company: 10},
-		"company=3":                             {Sensitive: 10, Attest: 100, Standard: 1000, Company: 3},
+		"company=3":                             {Sensitive: 10, Attest: 100, Standard: 1000, Log: 6000, Company: 3},
 	}
 	for in, want := range good {
 		got, err := Parse(in)
@@ -25,7 +25,7 @@ func TestParseLimits(t *testing.T) {
 		"on":                    "tier=number or off",
 		"attest=1,off":          "tier=number or off",
 		"attest=1,":             "tier=number or off",
-		"atest=1":               "sensitive, attest and standard",
+		"atest=1":               "sensitive, attest, standard and log",
 		"attest=0":              "from 1 to 1000000",
 		"attest=-1":             "from 1 to 1000000",
 		"attest=1000001":        "from 1 to 1000000",

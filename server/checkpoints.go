@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"attestd/store"
+	"attestd/tlog"
+)
+
+// checkpointEvery is how often a log's checkpoint is signed at most, whoever asks.
+const checkpointEvery = time.Second
+
+// checkpoints signs the checkpoints of logs when somebody asks for them, and only after a log has grown. A checkpoint is kept before it is
+// given out: what was published once is known for ever, whatever becomes of the process.
+type checkpoints struct {
+	store *store.Store
+	turns [64]sync.Mutex // by chain: one signs, the others take what it has signed
+
+	mu     sync.Mutex
+	signed map[int64]time.Time // when each chain's was signed last; those of more than checkpointEvery ago are dropped
+}
+
+func newCheckpoints(s *store.Store) *checkpoints {
+	return &checkpoints{store: s, signed: make(map[int64]time.Time)}
+}
+
+// newest returns the checkpoint of the tree as it is, or one that was signed less than checkpointEvery ago.
+func (p *checkpoints) newest(ctx context.Context, by store.Caller) ([]byte, error) {
+	return p.covering(ctx, by, -1)
+}
+
+// covering is newest, but signs again, however short ago it has, for a record that the last checkpoint does not cover: who was told of a
+// record may have its proof.
+func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64) ([]byte, error) {
+	c := by.Company
+	turn := &p.turns[c.Chain%int64(len(p.turns))]
+	turn.Lock()
+	defer turn.Unlock()
+	// The head is read from what was committed, so that nothing is signed that may still be undone.
+	head, _, err := p.store.Tip(ctx, c.Chain)
+	if err != nil {
+		return nil, err
+	}
+	size, kept, err := p.store.Checkpoint(ctx, c.LogID)
+	if err != nil {
+		return nil, err
+	}
+	if kept != "" && (size == head.Length || p.recent(c.Chain, by.At) && index < size) {
+		return []byte(kept), nil
+	}
+	note, err := tlog.Checkpoint{Origin: c.Origin, Tree: tlog.Tree{Size: head.Length, Root: head.LogRoot}}.Sign(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.store.KeepCheckpoint(ctx, c.LogID, head.Length, string(note)); err != nil {
+		if kept != "" && index < size { // a disk that takes no more is no reason to hide what was published
+			return []byte(kept), nil
+		}
+		return nil, err
+	}
+	p.note(c.Chain, by.At)
+	return note, nil
+}
+
+func (p *checkpoints) recent(number int64, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.signed[number]
+	age := now.Sub(at)
+	return ok && age >= 0 && age < checkpointEvery
+}
+
+func (p *checkpoints) note(number int64, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.signed[number] = now
+	for other, at := range p.signed {
+		if now.Sub(at) >= checkpointEvery {
+			delete(p.signed, other)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+
+	"attestd/chain"
+	"attestd/store"
+	"attestd/tlog"
+)
+
+// logsBody lists the logs of a company.
+type logsBody struct {
+	Logs []logBody `json:"logs"`
+}
+
+type logBody struct {
+	Log        string   `json:"log"`
+	LogID      string   `json:"logId"`
+	Origin     string   `json:"origin"`
+	VKeys      []string `json:"vkeys"`
+	Size       int64    `json:"size"`
+	MerkleRoot string   `json:"merkleRoot"` // of the specified tree
+	Root       string   `json:"root"`       // of the RFC 6962 tree
+}
+
+// listLogs is an addition to the specification.
+func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (logsBody, error) {
+	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
+	if err != nil {
+		return logsBody{}, err
+	}
+	vkey := tlog.VKey{Name: by.Company.Origin, Type: tlog.TypeEd25519, Public: by.Company.Issuer.Public.Key}
+	return logsBody{[]logBody{{
+		"actions", by.Company.LogID, by.Company.Origin, []string{vkey.String()},
+		head.Length, head.Root.String(), hex.EncodeToString(head.LogRoot[:]),
+	}}}, nil
+}
+
+// file is an answer that is no JSON.
+type file struct {
+	contentType, caching string
+	content              []byte
+}
+
+func (f file) setHeader(h http.Header) { h.Set("Cache-Control", f.caching) }
+
+func (f file) writeTo(c *call, status int) error {
+	c.w.Header().Set("Content-Type", f.contentType)
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(f.content)))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(f.content)
+	return nil
+}
+
+const plainText = "text/plain; charset=utf-8"
+
+// logRequest asks for something of a log, which must be the caller's own.
+type logRequest struct {
+	LogID string `path:"logId"`
+}
+
+func (r logRequest) check(by store.Caller) error {
+	if r.LogID != by.Company.LogID {
+		return fail(http.StatusNotFound, "Log not found: "+r.LogID)
+	}
+	return nil
+}
+
+// logCheckpoint answers with the newest checkpoint, signed for this answer or a moment ago.
+func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (file, error) {
+	if err := r.check(by); err != nil {
+		return file{}, err
+	}
+	note, err := s.checkpoints.newest(ctx, by)
+	return file{plainText, "no-cache", note}, err
+}
+
+type tileRequest struct {
+	LogID string `path:"logId"`
+	Path  string `path:"path"`
+}
+
+// logTile answers with a tile of hashes or an entry bundle. What a tile holds never changes: a partial one is another tile.
+func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
+	if err := (logRequest{r.LogID}).check(by); err != nil {
+		return file{}, err
+	}
+	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
+	if err != nil {
+		return file{}, err
+	}
+	tile, err := tlog.ParseTilePath("tile/" + r.Path)
+	if err != nil || !tile.Within(head.Length) {
+		return file{}, fail(http.StatusNotFound, "No such tile")
+	}
+	content, err := s.readTile(ctx, by.Company, tile, head.Length)
+	return file{"application/octet-stream", "private, max-age=31536000, immutable", content}, err
+}
+
+func (s *Server) readTile(ctx context.Context, c *store.Company, t tlog.Tile, size int64) (content []byte, err error) {
+	tree := s.Store.LogTree(c)
+	if t.Level != tlog.Entries {
+		return tlog.ReadTile(ctx, tree, t, size)
+	}
+	from, to := t.Range()
+	content = make([]byte, 0, t.Width*(2+tlog.LeafSize))
+	err = tree.EachLeaf(ctx, from, to, func(leaf *tlog.Leaf) error {
+		content, err = tlog.AppendEntry(content, leaf[:])
+		return err
+	})
+	return content, err
+}
+
+type logProofRequest struct {
+	LogID string `path:"logId"`
+	Index string `path:"index"`
+}
+
+// logProof answers with a tlog-proof: the record's leaf is in the tree of the checkpoint that the proof carries.
+func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
+	if err := (logRequest{r.LogID}).check(by); err != nil {
+		return file{}, err
+	}
+	index, ok := decimal(r.Index)
+	if !ok {
+		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
+	}
+	note, err := s.checkpoints.covering(ctx, by, index)
+	if err != nil {
+		return file{}, err
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
+	if err != nil {
+		return file{}, err
+	}
+	if index >= checkpoint.Size {
+		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+" records")
+	}
+	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(by.Company), checkpoint.Tree, index)
+	if err != nil {
+		return file{}, err
+	}
+	return file{plainText, "no-store", tlog.Proof{Index: index, Hashes: hashes, Checkpoint: note}.Format()}, nil
+}
+
+type consistencyRequest struct {
+	From string `query:"from"`
+	To   string `query:"to"`
+}
+
+type consistencyBody struct {
+	From     int64    `json:"from"`
+	To       int64    `json:"to"`
+	FromRoot string   `json:"fromRoot"`
+	ToRoot   string   `json:"toRoot"`
+	Proof    []string `json:"proof"`
+}
+
+// proveConsistency is an addition to the specification: that the specified tree of the first from records is a prefix of that of the first to.
+func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consistencyRequest) (consistencyBody, error) {
+	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
+	if err != nil {
+		return consistencyBody{}, err
+	}
+	from, ok1 := decimal(r.From)
+	to, ok2 := decimal(r.To)
+	if !ok1 || !ok2 || from > to || to > head.Length {
+		return consistencyBody{}, fail(http.StatusBadRequest,
+			"from and to must be whole numbers with from ≤ to ≤ the chain's length, which is "+strconv.FormatInt(head.Length, 10))
+	}
+	proof, err := chain.ProveConsistency(ctx, s.Store, by.Company.Chain, from, to, head)
+	if err != nil {
+		return consistencyBody{}, err
+	}
+	hashes := make([]string, len(proof.Proof))
+	for i, h := range proof.Proof {
+		hashes[i] = h.String()
+	}
+	return consistencyBody{from, to, proof.FromRoot.String(), proof.ToRoot.String(), hashes}, nil
+}
