@@ -34,7 +34,7 @@ func (c caller) actions(t testing.TB) actions {
 // checkpoint fetches the newest checkpoint and opens it with the log's own key.
 func (c caller) checkpoint(t testing.TB, log actions) tlog.Checkpoint {
 	t.Helper()
-	r := c.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).sets("Content-Type: text/plain; charset=utf-8", "Cache-Control: no-cache")
+	r := c.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).sets("Content-Type: text/plain; charset=utf-8", "Cache-Control: private, no-cache")
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
 	must(t, err)
 	checkpoint, _, err := tlog.OpenCheckpoint(r.raw, vkey)

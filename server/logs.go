@@ -75,7 +75,7 @@ func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logReques
 		return file{}, err
 	}
 	note, err := s.checkpoints.newest(ctx, by)
-	return file{plainText, "no-cache", note}, err
+	return file{plainText, "private, no-cache", note}, err
 }
 
 type tileRequest struct {

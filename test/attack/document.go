@@ -118,6 +118,12 @@ func (op operation) order() int {
 	return 0
 }
 
+// namesPlaces says whether a route's names are places in the asker's own chain, which everybody has: then a place that is there and a
+// made-up one are answered differently, and rightly so.
+func (op operation) namesPlaces() bool {
+	return strings.Contains(op.path, "{index}") || slices.Contains(op.query, "from")
+}
+
 // madeUpName is the name of nothing.
 const madeUpName = "made-up"
 

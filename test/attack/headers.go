@@ -19,7 +19,7 @@ func headerFaults(op operation, method string, a harness.Answer) (wrong []string
 	if a.Header.Get("X-Request-ID") == "" {
 		wrong = append(wrong, "no X-Request-ID")
 	}
-	if kind := a.Header.Get("Content-Type"); method != "HEAD" && !strings.HasPrefix(kind, "application/json") {
+	if kind := a.Header.Get("Content-Type"); method != "HEAD" && !strings.HasPrefix(kind, op.mediaType(a.Status)) {
 		wrong = append(wrong, fmt.Sprintf("Content-Type is %q", kind))
 	}
 	cache := a.Header.Get("Cache-Control")
@@ -40,4 +40,15 @@ func headerFaults(op operation, method string, a harness.Answer) (wrong []string
 		wrong = append(wrong, fmt.Sprintf("what belongs to a tenant has Cache-Control %q", cache))
 	}
 	return wrong
+}
+
+// mediaType is what an answer must say that it is: JSON, except for what other tools read of a log (C2SP tlog-tiles).
+func (op operation) mediaType(status int) string {
+	switch {
+	case status != 200 || !strings.HasPrefix(op.path, "/v1/log/"):
+		return "application/json"
+	case strings.HasSuffix(op.path, "/tile/{path}"):
+		return "application/octet-stream"
+	}
+	return "text/plain; charset=utf-8"
 }

@@ -78,7 +78,7 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 		if err != nil {
 			return err
 		}
-		if st.who != other || op.public || strings.Contains(op.path, "{index}") {
+		if st.who != other || op.public || op.namesPlaces() {
 			continue
 		}
 		for i := range strangers { // what is another's is as what is nobody's

@@ -118,6 +118,11 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	_, revoked := passport()
 	do(200, "POST", "/v1/passports/"+revoked+"/revoke", `{"reason":"`+t.word("reason")+`"}`, nil)
 	t.names["companyId"], t.names["actingOn"], t.names["index"] = "acme", "acme", "0"
+	var logs struct{ Logs []struct{ LogID string } }
+	if do(200, "GET", "/v1/logs", "", &logs); len(logs.Logs) == 1 {
+		t.names["logId"] = logs.Logs[0].LogID
+	}
+	t.names["path"], t.names["from"], t.names["to"] = "0/000.p/1", "1", "2"
 	for _, path := range []string{"/v1/verify", "/v1/proof/0", "/v1/ocsp/" + revoked, "/v1/agents/deploy-bot/svid"} {
 		do(200, "GET", path, "", nil)
 	}
