@@ -11,7 +11,7 @@ func TestParseLimits(t *testing.T) {
 		"off":                                   {},
 		"sensitive=10,attest=100,standard=1000": {Sensitive: 10, Attest: 100, Standard: 1000, Log: 6000, Company: 10},
 		"attest=7":                              {Sensitive: 10, Attest: 7, Standard: 1000, Log: 6000, Company: 10},
-		"standard=1, sensitive=1000000":         {Sensitive: 1_000_000, Attest: 100, Standard: 1, Company: 10},
+		"standard=1, sensitive=1000000":         {Sensitive: 1_000_000, Attest: 100, Standard: 1, Log: 6000, Company: 10},
 		"company=3":                             {Sensitive: 10, Attest: 100, Standard: 1000, Log: 6000, Company: 3},
 	}
 	for in, want := range good {
