@@ -1,0 +1,219 @@
+// Package interop lets the tools of others read our logs: Tessera's fsck, torchwood, and litewitness, which is a witness. It is a module of
+// its own, so that nothing of theirs comes near attestd's own dependencies.
+package interop
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"filippo.io/torchwood"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// patience bounds every wait for a process.
+const patience = time.Minute
+
+// bin holds attestd and the tools of others, built by TestMain.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(build(m)) }
+
+func build(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "attestd-interop-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	bin = dir
+	for _, cmd := range []*exec.Cmd{
+		exec.Command("go", "build", "-o", dir+"/", "tool"), // those that go.mod names
+		exec.Command("go", "-C", filepath.Join("..", ".."), "build", "-o", filepath.Join(dir, "attestd"), "."),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n%s", cmd, err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// run starts a program of bin that the test ends, and returns what follows the marker in what it says.
+func run(t *testing.T, marker, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, name), args...)
+	stderr, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	found := make(chan string, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); { // to the end, or a full pipe would hold the program up
+			if _, rest, ok := strings.Cut(lines.Text(), marker); ok && len(found) == 0 {
+				found <- rest
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Errorf("%s has ended before the test: %v", name, err)
+		}
+		<-ended
+		_ = cmd.Wait() // some end with an error after an interrupt
+	})
+	select {
+	case rest := <-found:
+		return rest
+	case <-ended:
+		t.Fatalf("%s ended at once", name)
+	case <-time.After(patience):
+		t.Fatalf("%s does not say %q", name, marker)
+	}
+	return ""
+}
+
+// company is a company of a server of its own, with the log of its actions.
+type company struct {
+	client *http.Client
+	base   string // of the server
+	key    string
+	log    struct {
+		LogID, Origin string
+		VKeys         []string
+		Size          int64
+	}
+}
+
+func newCompany(t *testing.T) *company {
+	t.Helper()
+	listens := run(t, "listens on ", "attestd", "serve", "--listen", "127.0.0.1:0", "--db", filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	c := &company{base: strings.Fields(listens)[0], client: &http.Client{
+		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: writers}}}
+	t.Cleanup(c.client.CloseIdleConnections)
+	var made struct{ APIKey string }
+	c.ask(t, "POST", "/v1/companies", `{"companyId":"acme"}`, &made)
+	c.key = made.APIKey
+	c.look(t)
+	return c
+}
+
+func (c *company) do(method, path, body string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(context.Background(), method, c.base+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
+	}
+	return text, err
+}
+
+func (c *company) ask(t *testing.T, method, path, body string, dest any) {
+	t.Helper()
+	text, err := c.do(method, path, body)
+	must(t, err)
+	must(t, json.Unmarshal(text, dest))
+}
+
+// look asks for the log as it is now.
+func (c *company) look(t *testing.T) {
+	t.Helper()
+	var list struct {
+		Logs []json.RawMessage
+	}
+	c.ask(t, "GET", "/v1/logs", "", &list)
+	must(t, json.Unmarshal(list.Logs[0], &c.log))
+}
+
+// url is where tools find the log.
+func (c *company) url() string { return c.base + "/v1/log/" + c.log.LogID }
+
+// checkpoint fetches the newest one, which covers all records: no other was signed within the second of a growth unseen.
+func (c *company) checkpoint(t *testing.T) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		text, err := c.do("GET", "/v1/log/"+c.log.LogID+"/checkpoint", "")
+		must(t, err)
+		lines := strings.Split(string(text), "\n")
+		if lines[1] == fmt.Sprint(c.log.Size) {
+			return string(text)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the checkpoint is of size %s, the log of %d", lines[1], c.log.Size)
+		}
+	}
+}
+
+// writers is how many write to the log at once.
+const writers = 32
+
+// grow attests until the log has so many records.
+func (c *company) grow(t *testing.T, size int64) {
+	t.Helper()
+	var left atomic.Int64
+	left.Store(size - c.log.Size)
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for left.Add(-1) >= 0 {
+				if _, err := c.do("POST", "/v1/attest", `{"agentId":"deploy-bot","actionType":"deploy","payload":{"to":"production"}}`); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	c.look(t)
+	if c.log.Size != size {
+		t.Fatalf("the log has %d records, not %d", c.log.Size, size)
+	}
+}
+
+// verifier is the log's key as torchwood and note know it.
+func (c *company) verifier(t *testing.T) note.Verifier {
+	t.Helper()
+	v, err := note.NewVerifier(c.log.VKeys[0])
+	must(t, err)
+	return v
+}
+
+// policy trusts the log and all of the witnesses.
+func (c *company) policy(t *testing.T, witnesses ...note.Verifier) torchwood.Policy {
+	t.Helper()
+	all := []torchwood.Policy{torchwood.OriginPolicy(c.log.Origin), torchwood.SingleVerifierPolicy(c.verifier(t))}
+	for _, w := range witnesses {
+		all = append(all, torchwood.SingleVerifierPolicy(w))
+	}
+	return torchwood.ThresholdPolicy(len(all), all...)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,206 @@
+package interop
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/torchwood"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// torchwood's proof checker takes the proof of every record, and refuses it for another record and with one bit flipped.
+func TestTorchwoodTakesEveryProof(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	c.grow(t, 257)
+	c.checkpoint(t)
+	policy := c.policy(t)
+	reader := c.tiles(t)
+	tree := c.tree(t, policy)
+	client, err := torchwood.NewClient(reader)
+	must(t, err)
+	var previous tlog.Hash
+	for i := range c.log.Size {
+		entry, _, err := client.Entry(t.Context(), tree, i) // which checks it against the tree by the tiles
+		must(t, err)
+		proof, err := c.do("GET", fmt.Sprintf("/v1/log/%s/proof/%d", c.log.LogID, i), "")
+		must(t, err)
+		leaf := tlog.RecordHash(entry)
+		if err := torchwood.VerifyProof(policy, leaf, proof); err != nil {
+			t.Errorf("the proof of %d: %v", i, err)
+		}
+		if torchwood.VerifyProof(policy, previous, proof) == nil {
+			t.Errorf("the proof of %d holds for another record", i)
+		}
+		previous = leaf
+		leaf[i%32] ^= 1 << (i % 8)
+		if torchwood.VerifyProof(policy, leaf, proof) == nil {
+			t.Errorf("the proof of %d holds for a record with one bit flipped", i)
+		}
+	}
+}
+
+// litewitness cosigns our checkpoints as the log grows, and no tree that does not follow from what it has seen.
+func TestWitnessCosigns(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	w := newWitness(t, c)
+	old := int64(0)
+	for _, size := range []int64{1, 2, 255, 256, 300} {
+		c.grow(t, size)
+		checkpoint := c.checkpoint(t)
+		proof := tlog.TreeProof{}
+		if old > 0 {
+			var err error
+			proof, err = tlog.ProveTree(size, old, torchwood.TileHashReaderWithContext(t.Context(), c.tree(t, c.policy(t)), c.tiles(t)))
+			must(t, err)
+			bad := append(tlog.TreeProof{}, proof...)
+			bad[0][0] ^= 1
+			if status, body := w.add(t, old, bad, checkpoint); status != http.StatusUnprocessableEntity {
+				t.Errorf("%d to %d with one bit flipped: %d %s", old, size, status, body)
+			}
+		}
+		status, cosignature := w.add(t, old, proof, checkpoint)
+		if status != http.StatusOK {
+			t.Fatalf("%d to %d: %d %s", old, size, status, cosignature)
+		}
+		seen, _, err := torchwood.VerifyCheckpoint([]byte(checkpoint+cosignature), c.policy(t, w.verifier))
+		if err != nil || seen.N != size {
+			t.Errorf("the cosigned checkpoint: %+v, %v", seen, err)
+		}
+		if status, body := w.add(t, old, proof, checkpoint); status != http.StatusConflict || body != fmt.Sprintf("%d\n", size) {
+			t.Errorf("the same again: %d %q", status, body)
+		}
+		old = size
+	}
+}
+
+// witness is a running litewitness that knows one log.
+type witness struct {
+	address  string
+	verifier note.Verifier
+}
+
+// newWitness starts litewitness with a key in an SSH agent, as it wants it.
+func newWitness(t *testing.T, c *company) witness {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "") // a socket's path must be short
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	keys := agent.NewKeyring()
+	must(t, keys.Add(agent.AddedKey{PrivateKey: private}))
+	socket := filepath.Join(dir, "s")
+	listener, err := net.Listen("unix", socket)
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_ = agent.ServeAgent(keys, conn) // until the witness ends
+			}()
+		}
+	}()
+
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	w := witness{address: free.Addr().String()}
+	must(t, free.Close())
+	key, err := ssh.NewPublicKey(public)
+	must(t, err)
+	const name = "witness.example/interop"
+	db := filepath.Join(dir, "witness.db")
+	run(t, "msg=listening", "litewitness", "-ssh-agent", socket, "-name", name, "-db", db, "-listen", w.address, "-key", ssh.FingerprintSHA256(key))
+	teach(t, db, c.log.Origin, c.log.VKeys[0])
+	signer, err := torchwood.NewCosignatureSigner(name, private)
+	must(t, err)
+	w.verifier = signer.Verifier()
+	for deadline := time.Now().Add(patience); ; { // it says that it listens a moment before it does
+		conn, err := net.Dial("tcp", w.address)
+		if err == nil {
+			must(t, conn.Close())
+			return w
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// teach makes a witness know a log, as witnessctl does.
+func teach(t *testing.T, file, origin, vkey string) {
+	t.Helper()
+	db, err := sqlite.OpenConn(file, sqlite.OpenReadWrite|sqlite.OpenWAL)
+	must(t, err)
+	empty, err := tlog.TreeHash(0, nil)
+	must(t, err)
+	must(t, sqlitex.Execute(db, "INSERT INTO log (origin, tree_size, tree_hash) VALUES (?, 0, ?)", &sqlitex.ExecOptions{Args: []any{origin, empty.String()}}))
+	must(t, sqlitex.Execute(db, "INSERT INTO key (origin, key) VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{origin, vkey}}))
+	must(t, db.Close())
+}
+
+// add asks the witness for a cosignature (c2sp.org/tlog-witness).
+func (w witness) add(t *testing.T, old int64, proof tlog.TreeProof, checkpoint string) (status int, body string) {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "old %d\n", old)
+	for _, hash := range proof {
+		fmt.Fprintln(&b, hash)
+	}
+	b.WriteString("\n" + checkpoint)
+	client := http.Client{Timeout: patience}
+	answer, err := client.Post("http://"+w.address+"/add-checkpoint", "text/plain", strings.NewReader(b.String()))
+	must(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(t, err)
+	return answer.StatusCode, string(text)
+}
+
+// tree is that of the newest checkpoint, which the policy must trust.
+func (c *company) tree(t *testing.T, policy torchwood.Policy) tlog.Tree {
+	t.Helper()
+	checkpoint, _, err := torchwood.VerifyCheckpoint([]byte(c.checkpoint(t)), policy)
+	must(t, err)
+	return checkpoint.Tree
+}
+
+// tiles reads the log's tiles over HTTP with the company's key.
+func (c *company) tiles(t *testing.T) torchwood.TileReader {
+	t.Helper()
+	reader, err := torchwood.NewTileFetcher(c.url(), torchwood.WithHTTPClient(&http.Client{Timeout: patience, Transport: bearer{c.client.Transport, c.key}}))
+	must(t, err)
+	return reader
+}
+
+// bearer adds a credential to each request.
+type bearer struct {
+	http.RoundTripper
+	key string
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.key)
+	return b.RoundTripper.RoundTrip(r)
+}
