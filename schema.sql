@@ -1,4 +1,4 @@
--- The database of attestd, schema 3. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 4. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -14,14 +14,32 @@ CREATE TABLE setting (
 ) STRICT, WITHOUT ROWID;
 
 -- The tenants. id numbers the company's chain. A company never changes and never goes.
--- seed is the Ed25519 private key (RFC 8032 §5.1.5) that signs the company's records and tokens.
 CREATE TABLE company (
   id            INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 8388607),
   company_id    TEXT NOT NULL UNIQUE,
   registered_at TEXT NOT NULL,
-  metadata      TEXT,
-  seed          BLOB NOT NULL CHECK (length(seed) = 32)
+  metadata      TEXT
 ) STRICT;
+
+-- The Ed25519 keys that sign a company's records and tokens, one after the other. A key signs the records from first_record on, up to that
+-- of the next. seed is its private key (RFC 8032 §5.1.5), NULL once it has ended, for then it signs nothing more.
+-- statement says that this key follows the one before it, which has signed that (old_signature) as this one has (new_signature); all three
+-- are NULL for the first. Tokens of a key that has ended verify until they expire, and not at all when it was declared compromised.
+CREATE TABLE company_key (
+  company        INTEGER NOT NULL REFERENCES company (id),
+  generation     INTEGER NOT NULL,
+  public_key     BLOB NOT NULL CHECK (length(public_key) = 32),
+  seed           BLOB,
+  first_record   INTEGER NOT NULL,
+  created_at     TEXT NOT NULL,
+  ended_at       TEXT,
+  compromised_at TEXT,
+  statement      TEXT,
+  old_signature  BLOB,
+  new_signature  BLOB,
+  PRIMARY KEY (company, generation)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX company_key_current ON company_key (company) WHERE ended_at IS NULL;
 
 -- The chains. Record number i of company c is the row with id = c << 40 | i:
 --   SELECT id & 1099511627775 AS i, * FROM record WHERE id >> 40 = (SELECT id FROM company WHERE company_id = 'acme');
@@ -174,11 +192,17 @@ CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.leng
 CREATE TRIGGER head_no_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
 CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
-CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size <= OLD.size OR NEW.log_id <> OLD.log_id
+CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size < OLD.size OR NEW.log_id <> OLD.log_id
   BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
 CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
+CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
+    (NEW.company, NEW.generation, NEW.public_key, NEW.first_record, NEW.created_at, NEW.statement, NEW.old_signature, NEW.new_signature)
+    IS NOT (OLD.company, OLD.generation, OLD.public_key, OLD.first_record, OLD.created_at, OLD.statement, OLD.old_signature, OLD.new_signature)
+    OR OLD.ended_at IS NOT NULL AND (NEW.ended_at, NEW.compromised_at) IS NOT (OLD.ended_at, OLD.compromised_at)
+  BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
+CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;

@@ -63,6 +63,9 @@ func (w *writer) transact(batch []*waiter) (spoilers []*waiter, err error) {
 		tx.Rollback()
 		return spoilers, err
 	}
+	for _, chain := range tx.Rekeyed() {
+		delete(w.heads, chain) // the key beside the head is no longer the one that signs
+	}
 	groups := groupByChain(batch)
 	extensions, bad, err := w.extend(tx, groups, now)
 	switch {

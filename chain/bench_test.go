@@ -43,7 +43,7 @@ func BenchmarkLogBesideVerification(b *testing.B) {
 			if busy {
 				background.Go(func() {
 					for ctx.Err() == nil { // a new monitor knows nothing
-						m := chain.NewMonitor(d, chain.NewVerifier(d, 2), func(context.Context, int64) (ed25519.PublicKey, error) { return public, nil })
+						m := chain.NewMonitor(d, chain.NewVerifier(d, 2))
 						once, delivered := context.WithCancel(ctx)
 						m.Listen(true)
 						head, _, _ := d.Tip(ctx, 1)
@@ -87,6 +87,7 @@ func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, f
 func (nowhere) Head(int64) (chain.Head, ed25519.PrivateKey, error) {
 	return chain.EmptyHead(), key, nil
 }
+func (nowhere) Rekeyed() []int64                  { return nil }
 func (nowhere) Extend(*chain.Extension) error     { return nil }
 func (nowhere) Savepoint(rows func() error) error { return rows() }
 func (nowhere) Err() error                        { return nil }

@@ -12,7 +12,8 @@
 // payload, a JSON object, and delegation is the RFC 8785 form of the DelegationInfo; without a delegation the last bar is
 // absent too. A timestamp holds no bar and a JSON object has no proper prefix that is an object, so a preimage reads only one way.
 //
-// The signature of a record is Ed25519 (RFC 8032) with the company's key over the 32 raw bytes of the hash.
+// The signature of a record is Ed25519 (RFC 8032) over the 32 raw bytes of the hash. Keys follow one another: each signs from an
+// index on, up to that of the next. Which one has signed a record follows from the record's index alone; see [KeySet].
 //
 // # Tree
 //
@@ -116,6 +117,8 @@ type Storage interface {
 type Transaction interface {
 	// Head returns the head of a chain as the transaction sees it, and the key that signs the chain's next record.
 	Head(chain int64) (Head, ed25519.PrivateKey, error)
+	// Rekeyed returns the chains whose signing key the rows of the transaction have changed: all its records come after that.
+	Rekeyed() []int64
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From.
 	Extend(e *Extension) error
 	// Savepoint calls rows. When that returns an error, what it wrote is undone and the error returned.
@@ -134,6 +137,8 @@ type Reader interface {
 	// Tip returns, from one snapshot, the head and the number after the greatest record index on disk (0 when none).
 	// Where there is no head the error MUST wrap ErrMissing.
 	Tip(ctx context.Context, chain int64) (head Head, next int64, err error)
+	// KeySet returns the keys of a chain. They cover all records of a head that was read before. Where there are none the error MUST wrap ErrMissing.
+	KeySet(ctx context.Context, chain int64) (KeySet, error)
 	// Records calls yield for the records of [from, to) that exist, ascending. The record and its slices are only valid
 	// during the call. An error of yield ends the read and is returned as it is.
 	Records(ctx context.Context, chain, from, to int64, yield func(*Record) error) error

@@ -12,7 +12,7 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 	epoch, from, to := m.epoch, w.from, w.to
 	m.mu.Unlock()
 
-	verdict, before, err := m.examine(ctx, w.chain, from)
+	verdict, before, err := m.verifier.verifyInBackground(ctx, w.chain, from)
 	if err != nil {
 		select {
 		case <-time.After(retryAfter):
@@ -33,17 +33,6 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 		}
 	}
 	m.schedule(w)
-}
-
-func (m *Monitor) examine(ctx context.Context, chain, from int64) (Verdict, tree, error) {
-	key, err := m.key(ctx, chain)
-	if errors.Is(err, ErrMissing) {
-		return Verdict{Reason: "the company of this chain is missing"}, tree{}, nil
-	}
-	if err != nil {
-		return Verdict{}, tree{}, err
-	}
-	return m.verifier.verifyInBackground(ctx, chain, key, from)
 }
 
 var errGap = errors.New("record is missing")

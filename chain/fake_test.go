@@ -43,6 +43,8 @@ type transaction struct {
 	d          *disk
 	extensions []chain.Extension
 	table      []string
+	rekeyed    []int64
+	keys       map[int64]signing // of the chains in rekeyed
 	lost       error
 }
 
@@ -50,15 +52,26 @@ type transaction struct {
 type stored struct {
 	head  chain.Head
 	gone  bool // the head
+	keys  signing
 	rows  []chain.Record
 	nodes map[[2]int64]chain.Hash
 	log   map[[2]int64]tlog.Hash // the same nodes in the log tree
 }
 
+// signing is the keys of a chain: all public parts, and the private one of the last.
+type signing struct {
+	set     chain.KeySet
+	private ed25519.PrivateKey
+}
+
+func signingBy(k ed25519.PrivateKey) signing {
+	return signing{chain.KeySet{{Key: k.Public().(ed25519.PublicKey)}}, k}
+}
+
 func newDisk(chains ...int64) *disk {
 	d := &disk{chains: make(map[int64]*stored), steps: make(map[string]int)}
 	for _, c := range chains {
-		d.chains[c] = &stored{head: chain.EmptyHead(), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
+		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
 	}
 	return d
 }
@@ -96,7 +109,7 @@ func (d *disk) clone() *disk {
 	defer d.mu.Unlock()
 	n := newDisk()
 	for c, s := range d.chains {
-		n.chains[c] = &stored{head: s.head, rows: slices.Clone(s.rows), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
+		n.chains[c] = &stored{head: s.head, keys: s.keys, rows: slices.Clone(s.rows), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
 	}
 	return n
 }
@@ -120,7 +133,7 @@ func (d *disk) Begin(time.Time) (chain.Transaction, bool, error) {
 	if d.tx != nil {
 		panic("two transactions at once")
 	}
-	d.tx = &transaction{d: d, table: slices.Clone(d.table)}
+	d.tx = &transaction{d: d, table: slices.Clone(d.table), keys: make(map[int64]signing)}
 	return d.tx, external, nil
 }
 
@@ -150,8 +163,26 @@ func (tx *transaction) Head(c int64) (chain.Head, ed25519.PrivateKey, error) {
 	if s.gone {
 		return chain.Head{}, nil, fmt.Errorf("head: %w", chain.ErrMissing)
 	}
-	return s.head, key, nil
+	if k, changed := tx.keys[c]; changed {
+		return s.head, k.private, nil
+	}
+	return s.head, s.keys.private, nil
 }
+
+// rekey is what a change does that gives a chain another key.
+func (d *disk) rekey(c int64, k ed25519.PrivateKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, now := d.chains[c], d.chains[c].keys
+	if changed, ok := d.tx.keys[c]; ok {
+		now = changed
+	}
+	next := chain.KeyRange{From: s.head.Length, Key: k.Public().(ed25519.PublicKey)}
+	d.tx.keys[c] = signing{append(slices.Clone(now.set), next), k}
+	d.tx.rekeyed = append(d.tx.rekeyed, c)
+}
+
+func (tx *transaction) Rekeyed() []int64 { return tx.rekeyed }
 
 func (tx *transaction) Extend(e *chain.Extension) error {
 	if err := tx.d.step("extend", e.Chain); err != nil {
@@ -167,11 +198,11 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 }
 
 func (tx *transaction) Savepoint(rows func() error) error {
-	before := len(tx.table)
+	before, keys := len(tx.table), maps.Clone(tx.keys)
 	tx.d.step("savepoint", 0)
 	err := rows()
 	if err != nil {
-		tx.table = tx.table[:before]
+		tx.table, tx.keys = tx.table[:before], keys
 	}
 	return err
 }
@@ -192,6 +223,9 @@ func (tx *transaction) Commit() error {
 			s.log[[2]int64{int64(n.Level), n.Index}] = n.LogHash
 		}
 		size += len(e.Records)
+	}
+	for c, k := range tx.keys {
+		tx.d.chains[c].keys = k
 	}
 	tx.d.table = tx.table
 	tx.d.batches = append(tx.d.batches, size)
@@ -227,6 +261,19 @@ func (d *disk) Tip(_ context.Context, c int64) (chain.Head, int64, error) {
 		next = s.rows[len(s.rows)-1].Index + 1
 	}
 	return s.head, next, nil
+}
+
+func (d *disk) KeySet(_ context.Context, c int64) (chain.KeySet, error) {
+	if err := d.step("keys", c); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.keys.set, nil
 }
 
 // Records lends its memory as a database driver may: it is overwritten after each call of yield.

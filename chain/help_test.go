@@ -139,7 +139,7 @@ func appendAll(t testing.TB, l *chain.Log, c int64, from, to int) {
 // verify verifies a chain with a verifier of its own.
 func verify(t testing.TB, d *disk, c int64) chain.Verdict {
 	t.Helper()
-	verdict, err := chain.NewVerifier(d, 2).Verify(t.Context(), c, public, nil)
+	verdict, err := chain.NewVerifier(d, 2).Verify(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

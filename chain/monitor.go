@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"crypto/ed25519"
 	"sync"
 	"time"
 )
@@ -31,7 +30,6 @@ type Event struct {
 type Monitor struct {
 	reader   Reader
 	verifier *Verifier
-	key      func(ctx context.Context, chain int64) (ed25519.PublicKey, error)
 
 	mu        sync.Mutex
 	listening bool
@@ -68,10 +66,10 @@ func (q *queue) push(w *watch) {
 	}
 }
 
-// NewMonitor returns a monitor; key gives the public key of a chain, or an error that wraps ErrMissing where there is no such chain any more.
-func NewMonitor(r Reader, v *Verifier, key func(ctx context.Context, chain int64) (ed25519.PublicKey, error)) *Monitor {
+// NewMonitor returns a monitor of the chains of r that verifies with v.
+func NewMonitor(r Reader, v *Verifier) *Monitor {
 	return &Monitor{
-		reader: r, verifier: v, key: key,
+		reader: r, verifier: v,
 		epoch:     1,
 		watched:   make(map[int64]*watch),
 		deliverer: queue{bell: make(chan struct{}, 1)},

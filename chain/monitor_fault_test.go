@@ -78,7 +78,7 @@ func TestMonitorOverflow(t *testing.T) {
 
 // What cannot be read is tried again each second; no event is lost.
 func TestMonitorReadErrors(t *testing.T) {
-	for _, step := range []string{"key", "tip", "records", "hashes"} {
+	for _, step := range []string{"keys", "tip", "records", "hashes"} {
 		t.Run(step, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				d := newDisk(1)
@@ -103,7 +103,7 @@ func TestMonitorReadErrors(t *testing.T) {
 
 // A chain whose head or company is gone from disk is delivered as not valid, and the others are as ever (row 2).
 func TestMonitorOfAChainThatIsGone(t *testing.T) {
-	for _, gone := range []string{"key", "tip"} {
+	for _, gone := range []string{"keys", "tip"} {
 		t.Run(gone, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				d := newDisk(1, 2)

@@ -2,7 +2,6 @@ package chain_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,9 +23,7 @@ type watching struct {
 // watch starts both, inside a bubble, with somebody listening.
 func watch(t *testing.T, d *disk) *watching {
 	w := &watching{disk: d}
-	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), func(_ context.Context, c int64) (ed25519.PublicKey, error) {
-		return public, d.step("key", c)
-	})
+	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2))
 	w.Log = chain.NewLog(d)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

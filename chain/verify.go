@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,13 +20,13 @@ type Verdict struct {
 	Reason    string // when not Valid
 }
 
-// maxVerified bounds the chains of which a Verifier remembers something, about 120 bytes each.
+// maxVerified bounds the chains of which a Verifier remembers something, about 130 bytes each.
 const maxVerified = 1 << 15
 
 // Verifier is the only code that verifies chains. It is safe for concurrent use; calls that overlap take turns at the processors,
 // and give way to the appends that Appended reports.
 //
-// It remembers of each chain how many records it has verified, under which key, and one SHA-256 over all that it read of them.
+// It remembers of each chain how many records it has verified, under which keys, and one SHA-256 over all that it read of them.
 // When it reads the same bytes again their signatures need no second check; the rows are read and the tree is built anew all the same.
 type Verifier struct {
 	reader  Reader
@@ -40,8 +39,8 @@ type Verifier struct {
 
 // prefix is the part of a chain that has been verified.
 type prefix struct {
-	key    [ed25519.PublicKeySize]byte
 	length int64
+	keys   Hash          // KeySet.digest
 	digest Hash          // over the encodings of the records, see rowRange.add, and the stored nodes of the log tree that they complete
 	log    tlog.Frontier // of the log tree over them
 }
@@ -56,38 +55,35 @@ func NewVerifier(r Reader, workers int) *Verifier {
 func (v *Verifier) Appended() { v.turns.appendedNow() }
 
 // Verify recomputes everything of a chain from what is on disk: that indices have no gap and timestamps never go back, the
-// hash and signature of each record, each stored node, and the head. It covers the records that the head of one moment
+// hash of each record and its signature under the key of its index, each stored node, and the head. It covers the records that the head of one moment
 // covers; those appended meanwhile are for the next call. FailedAt is the first index at which something is wrong: of a
 // wrong node the last record below it, of a record cut off the end the first missing one, of a record that no head covers
 // its own, of a wrong root the last record, of a missing head 0.
 //
 // An error says that the chain could not be read, never that it is not valid; when ctx ends it is ctx.Err().
 // progress, if not nil, is called now and then, by the goroutine that called Verify. Memory does not grow with the chain.
-func (v *Verifier) Verify(ctx context.Context, chain int64, key ed25519.PublicKey, progress func(done, total int64)) (Verdict, error) {
-	run := v.newRun(chain, key)
+func (v *Verifier) Verify(ctx context.Context, chain int64, progress func(done, total int64)) (Verdict, error) {
+	run := v.newRun(chain)
 	run.progress = progress
 	return v.verify(ctx, run)
 }
 
 // verifyInBackground is Verify on no more than one core. It also returns the tree of the records before snapshotAt, when the chain is
 // valid and has as many.
-func (v *Verifier) verifyInBackground(ctx context.Context, chain int64, key ed25519.PublicKey, snapshotAt int64) (Verdict, tree, error) {
-	run := v.newRun(chain, key)
+func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int64) (Verdict, tree, error) {
+	run := v.newRun(chain)
 	run.inBackground, run.snapshotAt = true, snapshotAt
 	verdict, err := v.verify(ctx, run)
 	return verdict, run.snapshot, err
 }
 
-func (v *Verifier) newRun(chain int64, key ed25519.PublicKey) *verifyRun {
-	run := &verifyRun{turns: v.turns, workers: v.workers, reader: v.reader, chain: chain, key: key, snapshotAt: -1}
+func (v *Verifier) newRun(chain int64) *verifyRun {
+	run := &verifyRun{turns: v.turns, workers: v.workers, reader: v.reader, chain: chain, snapshotAt: -1}
 	run.reset()
 	return run
 }
 
 func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) {
-	if len(run.key) != ed25519.PublicKeySize {
-		return Verdict{}, fmt.Errorf("chain: public key of %d bytes", len(run.key))
-	}
 	head, next, err := v.reader.Tip(ctx, run.chain)
 	switch {
 	case errors.Is(err, ErrMissing):
@@ -96,10 +92,20 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		return Verdict{}, fmt.Errorf("chain: head of chain %d: %w", run.chain, err)
 	}
 	run.hasLog = head.Log.Size != NoLog
+	run.keys, err = v.reader.KeySet(ctx, run.chain) // after the head, or a key might be missing that has signed what it covers
+	switch {
+	case errors.Is(err, ErrMissing):
+		return Verdict{Reason: "the keys of this chain are missing"}, nil
+	case err != nil:
+		return Verdict{}, fmt.Errorf("chain: keys of chain %d: %w", run.chain, err)
+	}
 	run.total = max(0, min(head.Length, next))
 	err = v.readAll(ctx, run)
 	if err == nil {
 		err = run.compareHead(head, next)
+	}
+	if err == nil {
+		err = run.keys.flaw(head.Length)
 	}
 	var wrong *failure
 	if err != nil && !errors.As(err, &wrong) {
@@ -109,7 +115,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		return Verdict{}, fmt.Errorf("chain: reading chain %d: %w", run.chain, err)
 	}
 	if run.log.Size == run.tree.length { // else the run has ended in the midst of a range
-		v.remember(run.chain, prefix{[ed25519.PublicKeySize]byte(run.key), run.tree.length, run.digestSoFar(), run.log})
+		v.remember(run.chain, prefix{run.tree.length, run.keys.digest(run.tree.length), run.digestSoFar(), run.log})
 	}
 	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp}
 	if wrong != nil {
@@ -123,7 +129,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 // readAll brings run to its total. What this verifier has verified before is first read without checks; only if that gives other
 // bytes than it gave then, or anything looks wrong in it, it is checked in full from the start.
 func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
-	if known, ok := v.recall(run.chain); ok && known.key == [ed25519.PublicKeySize]byte(run.key) && known.length <= run.total {
+	if known, ok := v.recall(run.chain); ok && known.length <= run.total && known.keys == run.keys.digest(known.length) {
 		err := run.readTo(ctx, known.length, false)
 		var wrong *failure
 		if err != nil && !errors.As(err, &wrong) {

@@ -80,8 +80,7 @@ func (g *rowRange) add(r *Record) {
 
 // checker checks rows by themselves; what lies between rows is the fold's.
 type checker struct {
-	key       ed25519.PublicKey
-	keyDigest [sha256.Size]byte
+	keys      KeySet
 	canonical []byte
 	preimage  []byte
 }
@@ -92,16 +91,18 @@ func (c *checker) check(ctx context.Context, g *rowRange) {
 		if ctx.Err() != nil {
 			return
 		}
-		if reason := c.reasonAgainst(&g.rows[i].Record); reason != "" {
+		key := c.keys.At(g.rows[i].Index)
+		if reason := c.reasonAgainst(&g.rows[i].Record, key); reason != "" {
 			g.bad, g.reason = i, reason
 			return
 		}
-		g.leaves = append(g.leaves, g.rows[i].leafHash(&c.keyDigest))
+		digest := tlog.KeyDigest(key.Key)
+		g.leaves = append(g.leaves, g.rows[i].leafHash(&digest))
 	}
 }
 
-// reasonAgainst returns what is wrong with a record, or "".
-func (c *checker) reasonAgainst(r *Record) string {
+// reasonAgainst returns what is wrong with a record that a key is to have signed, or "".
+func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
 	if !isTimestamp(r.Timestamp) {
 		return "the timestamp is not in the form of a timestamp"
 	}
@@ -113,7 +114,12 @@ func (c *checker) reasonAgainst(r *Record) string {
 	if sha256.Sum256(c.preimage) != r.Hash {
 		return "the hash is not that of the record"
 	}
-	if !ed25519.Verify(c.key, r.Hash[:], r.Signature[:]) {
+	switch {
+	case key.Flaw != "":
+		return key.Flaw
+	case len(key.Key) != ed25519.PublicKeySize:
+		return "no key is known that signs this record"
+	case !ed25519.Verify(key.Key, r.Hash[:], r.Signature[:]):
 		return "the signature does not verify under the company's key"
 	}
 	return ""

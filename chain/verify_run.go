@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ type verifyRun struct {
 	inBackground bool // never more than one core
 	reader       Reader
 	chain        int64
-	key          ed25519.PublicKey
+	keys         KeySet
 	progress     func(done, total int64)
 	total        int64
 	snapshotAt   int64 // keep the tree of this length, -1 for none
@@ -118,7 +117,7 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 	})
 	for range workers {
 		group.Go(func() {
-			c := checker{key: v.key, keyDigest: tlog.KeyDigest(v.key)}
+			c := checker{keys: v.keys}
 			for g := range work {
 				c.check(ctx, g)
 				g.checked <- struct{}{}

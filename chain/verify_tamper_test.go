@@ -148,7 +148,7 @@ func edit(field *[]byte, old, new string) {
 
 func mustVerify(t testing.TB, v *chain.Verifier, c int64) chain.Verdict {
 	t.Helper()
-	verdict, err := v.Verify(t.Context(), c, public, nil)
+	verdict, err := v.Verify(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

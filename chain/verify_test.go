@@ -3,7 +3,6 @@ package chain_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -62,12 +61,13 @@ func TestVerifyOtherKey(t *testing.T) {
 	grow(t, d, 1, 0, 5)
 	verifier := chain.NewVerifier(d, 1)
 	mustVerify(t, verifier, 1)
-	v, err := verifier.Verify(t.Context(), 1, otherKey.Public().(ed25519.PublicKey), nil)
-	if err != nil || v.Valid || v.FailedAt != 0 {
-		t.Errorf("%+v, %v: what was verified under one key must not pass under another", v, err)
+	d.tamper(1, func(s *stored) { s.keys = signingBy(otherKey) })
+	if v := mustVerify(t, verifier, 1); v.Valid || v.FailedAt != 0 {
+		t.Errorf("%+v: what was verified under one key must not pass under another", v)
 	}
-	if _, err := verifier.Verify(t.Context(), 1, nil, nil); err == nil {
-		t.Error("no error without a key")
+	d.tamper(1, func(s *stored) { s.keys.set = nil })
+	if v := mustVerify(t, verifier, 1); v.Valid || v.FailedAt != 0 {
+		t.Errorf("%+v without a key", v)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestVerifyReadErrors(t *testing.T) {
 	t.Parallel()
 	original := newDisk(1)
 	grow(t, original, 1, 0, 520)
-	for _, step := range []string{"tip", "records", "hashes"} {
+	for _, step := range []string{"tip", "keys", "records", "hashes"} {
 		for _, warm := range []bool{false, true} {
 			for at := 1; ; at++ {
 				d := original.clone()
@@ -150,7 +150,7 @@ func TestVerifyReadErrors(t *testing.T) {
 					}
 					return nil
 				})
-				v, err := verifier.Verify(t.Context(), 1, public, nil)
+				v, err := verifier.Verify(t.Context(), 1, nil)
 				if calls < at {
 					if err != nil || !v.Valid {
 						t.Fatalf("without a fault: %+v, %v", v, err)
@@ -167,7 +167,7 @@ func TestVerifyReadErrors(t *testing.T) {
 			}
 		}
 	}
-	if _, err := chain.NewVerifier(original, 1).Verify(t.Context(), 9, public, nil); !errors.Is(err, errNotFound) {
+	if _, err := chain.NewVerifier(original, 1).Verify(t.Context(), 9, nil); !errors.Is(err, errNotFound) {
 		t.Errorf("a chain that is not there: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestVerifyCancelled(t *testing.T) {
 					}
 					return nil
 				})
-				v, err := verifier.Verify(ctx, 1, public, nil)
+				v, err := verifier.Verify(ctx, 1, nil)
 				if err == nil && !v.Valid || err != nil && (!errors.Is(err, context.Canceled) || v != (chain.Verdict{})) {
 					t.Errorf("cancelled at %s: %+v, %v; want the error, or the verdict where all was done", step, v, err)
 				}
@@ -237,7 +237,7 @@ func TestVerifyProgress(t *testing.T) {
 	d := newDisk(1)
 	grow(t, d, 1, 0, 600)
 	last, calls := int64(0), 0
-	_, err := chain.NewVerifier(d, 2).Verify(t.Context(), 1, public, func(done, total int64) {
+	_, err := chain.NewVerifier(d, 2).Verify(t.Context(), 1, func(done, total int64) {
 		if done <= last || total != 600 {
 			t.Errorf("progress %d of %d after %d", done, total, last)
 		}
@@ -265,7 +265,7 @@ func TestVerifyConcurrently(t *testing.T) {
 		all.Go(func() {
 			for range 4 {
 				c := int64(1 + g%3)
-				v, err := verifier.Verify(t.Context(), c, public, nil)
+				v, err := verifier.Verify(t.Context(), c, nil)
 				if err != nil || v.Valid != (c != 3) || c == 3 && v.FailedAt != 77 || c != 3 && v.Length < 300 {
 					t.Errorf("chain %d: %+v, %v", c, v, err)
 				}

@@ -168,7 +168,7 @@ func TestVerifyCancelledWhileItWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		v, err := verifier.Verify(ctx, 2, public, nil)
+		v, err := verifier.Verify(ctx, 2, nil)
 		if !errors.Is(err, context.DeadlineExceeded) || v != (chain.Verdict{}) || time.Since(start) != time.Millisecond {
 			t.Errorf("%+v, %v after %v", v, err, time.Since(start))
 		}

@@ -112,7 +112,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
 	return root
 }
 

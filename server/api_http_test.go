@@ -11,7 +11,7 @@ import (
 
 // keyed are the endpoints that need a credential, each with a call that gets past its routing.
 var keyed = []string{
-	"GET /v1/company", "POST /v1/companies/svid",
+	"GET /v1/company", "POST /v1/companies/svid", "POST /v1/companies/rotate-keys",
 	"POST /v1/agents/register", "GET /v1/agents", "GET /v1/agents/bot", "GET /v1/agents/bot/svid",
 	"POST /v1/agents/bot/disable", "POST /v1/agents/bot/enable",
 	"POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/svc_some-key-that-is-none",

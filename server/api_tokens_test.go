@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
+	"database/sql"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -39,9 +40,12 @@ func readPEM(t testing.TB, text string) ed25519.PublicKey {
 // privateKey is a company's key as only the file has it.
 func (c caller) privateKey(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
-	company, err := c.store.Company(t.Context(), c.id)
+	file, err := sql.Open("sqlite", "file:"+c.path+"?mode=ro")
 	must(t, err)
-	return company.Key
+	defer file.Close()
+	var seed []byte
+	must(t, file.QueryRow(`SELECT seed FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = ?)`, c.id).Scan(&seed))
+	return ed25519.NewKeyFromSeed(seed)
 }
 
 func (c caller) kid(t testing.TB) string {

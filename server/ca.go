@@ -43,14 +43,14 @@ type publicKeyBody struct {
 
 func (publicKeyBody) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
-func (s *Server) publicKey(ctx context.Context, _ store.Caller, r companyQuery) (publicKeyBody, error) {
+func (s *Server) publicKey(ctx context.Context, by store.Caller, r companyQuery) (publicKeyBody, error) {
 	company, err := s.companyOf(ctx, r)
 	if err != nil {
 		return publicKeyBody{}, err
 	}
 	public := company.Issuer.Public
 	return publicKeyBody{
-		company.ID, company.Issuer.CompanyID(), public.KID, public.PEM, public.JWK, public.Fingerprint, []keys.JWK{public.JWK},
+		company.ID, company.Issuer.CompanyID(), public.KID, public.PEM, public.JWK, public.Fingerprint, jwks(company, by.At),
 	}, nil
 }
 
@@ -95,7 +95,7 @@ func (d discovery) setHeader(h http.Header) {
 	}
 }
 
-func (s *Server) wellKnown(ctx context.Context, _ store.Caller, r companyQuery) (discovery, error) {
+func (s *Server) wellKnown(ctx context.Context, by store.Caller, r companyQuery) (discovery, error) {
 	company, err := s.companyOf(ctx, r)
 	if err != nil {
 		return discovery{}, err
@@ -117,7 +117,7 @@ func (s *Server) wellKnown(ctx context.Context, _ store.Caller, r companyQuery) 
 		Curve:                             "Ed25519",
 		KID:                               public.KID,
 		Fingerprint:                       public.Fingerprint,
-		Keys:                              []keys.JWK{public.JWK},
+		Keys:                              jwks(company, by.At),
 		PassportFormat: passportFormat{
 			Version: 1, TokenType: "CAP+JWT", Audience: issuer.Domain.PassportAudience(),
 			ClaimsNamespace: issuer.Domain.Service, ScopeFormat: "category:name", ScopeWildcardsSupported: true,

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"net/http"
@@ -179,16 +178,4 @@ func (s *Server) prove(ctx context.Context, by store.Caller, r proveRequest) (ve
 		body = fmt.Appendf(body, `{"sibling":"%s","position":"%s"}`, step.Sibling, position)
 	}
 	return fmt.Appendf(body, "],\"root\":\"%s\"}\n", head.Root), nil
-}
-
-// companyKey is the door through which the monitor finds the key of a chain.
-func (s *Server) companyKey(ctx context.Context, id int64) (ed25519.PublicKey, error) {
-	company, err := s.Store.CompanyOfChain(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %w", chain.ErrMissing, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return company.Issuer.Public.Key, nil
 }

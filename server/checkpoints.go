@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
 
 	"attestd/store"
 	"attestd/tlog"
@@ -47,10 +50,10 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64
 	if err != nil {
 		return nil, err
 	}
-	if kept != "" && (size == head.Length || p.recent(c.Chain, by.At) && index < size) {
+	if kept != "" && (size == head.Length || p.recent(c.Chain, by.At) && index < size) && signedBy(kept, c.VKey()) {
 		return []byte(kept), nil
 	}
-	note, err := tlog.Checkpoint{Origin: c.Origin, Tree: tlog.Tree{Size: head.Length, Root: head.LogRoot}}.Sign(c.Key)
+	note, err := c.SignCheckpoint(tlog.Tree{Size: head.Length, Root: head.LogRoot})
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +65,12 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64
 	}
 	p.note(c.Chain, by.At)
 	return note, nil
+}
+
+// signedBy says whether a checkpoint that was kept is signed with a key, and not with one before it.
+func signedBy(kept string, key tlog.VKey) bool {
+	_, signed, err := tlog.ParseSignedCheckpoint([]byte(kept))
+	return err == nil && slices.ContainsFunc(signed.UnverifiedSigs, func(s note.Signature) bool { return s.Name == key.Name && s.Hash == key.ID() })
 }
 
 func (p *checkpoints) recent(number int64, now time.Time) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"attestd/chain"
@@ -32,9 +33,18 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (logsBod
 	if err != nil {
 		return logsBody{}, err
 	}
-	vkey := tlog.VKey{Name: by.Company.Origin, Type: tlog.TypeEd25519, Public: by.Company.Issuer.Public.Key}
+	_, ring, err := s.Store.KeyRing(ctx, by.Company.Chain)
+	if err != nil {
+		return logsBody{}, err
+	}
+	var vkeys []string // the one that signs first
+	for _, k := range slices.Backward(ring) {
+		if k.CompromisedAt == "" {
+			vkeys = append(vkeys, tlog.VKey{Name: by.Company.Origin, Type: tlog.TypeEd25519, Public: k.Public}.String())
+		}
+	}
 	return logsBody{[]logBody{{
-		"actions", by.Company.LogID, by.Company.Origin, []string{vkey.String()},
+		"actions", by.Company.LogID, by.Company.Origin, vkeys,
 		head.Length, head.Root.String(), hex.EncodeToString(head.LogRoot[:]),
 	}}}, nil
 }

@@ -26,6 +26,7 @@ var routes = []route{
 	{"POST", "/v1/setup", public, limit.Sensitive, behind(mayRegister, endpoint(201, (*Server).createCompany))},
 	{"GET", "/v1/company", reader, limit.Standard, endpoint(200, (*Server).getCompany)},
 	{"POST", "/v1/companies/svid", admin, limit.Standard, endpoint(200, (*Server).companySVID)},
+	{"POST", "/v1/companies/rotate-keys", admin, limit.Sensitive, endpoint(200, (*Server).rotateKeys)},
 	{"POST", "/v1/recover-key", public, limit.Standard, behind(localOnly, endpoint(200, (*Server).recoverKey))},
 
 	{"POST", "/v1/agents/register", admin, limit.Standard, endpoint(201, (*Server).registerAgent)},
@@ -67,6 +68,7 @@ var routes = []route{
 	{"GET", "/v1/ocsp/{jti}", reader, limit.Standard, endpoint(200, (*Server).ocsp)},
 
 	{"GET", "/v1/ca/public-key", public, limit.Standard, endpoint(200, (*Server).publicKey)},
+	{"GET", "/v1/ca/public-keys", public, limit.Standard, endpoint(200, (*Server).publicKeys)},
 	{"GET", "/v1/ca/well-known", public, limit.Standard, endpoint(200, (*Server).wellKnown)},
 	{"GET", "/v1/openapi.json", public, limit.Standard, endpoint(200, (*Server).openAPI)},
 	{"GET", "/v1/health", public, limit.Standard, endpoint(200, (*Server).health)},

@@ -43,6 +43,7 @@ var rules = map[string]rule{
 	"name":        name,        // a string of 1 to 256 characters; optional in a *string
 	"text":        text,        // absent or a string of at most 16 KiB, in a *string
 	"object":      jsonObject,  // absent or an object of at most 16 KiB, verbatim
+	"flag":        flag,        // absent, true or false
 	"delegation":  delegated,   // absent or a string that is not empty
 	"scopes":      scopes,      // absent or an array of scopes
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
@@ -152,6 +153,17 @@ func jsonObject(v value, into reflect.Value) error {
 		return invalid(v.name, fmt.Sprintf("must have at most %d bytes", maxStored))
 	}
 	into.SetBytes(v.json)
+	return nil
+}
+
+func flag(v value, into reflect.Value) error {
+	switch {
+	case isAbsent(v.json):
+		return nil
+	case v.json.Kind() != 't' && v.json.Kind() != 'f':
+		return invalid(v.name, "must be true or false")
+	}
+	into.SetBool(v.json.Kind() == 't')
 	return nil
 }
 

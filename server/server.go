@@ -62,10 +62,10 @@ func New(cfg Config) *Server {
 	}
 	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
-		return verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, nil)
+		return verifier.Verify(ctx, c.Chain, nil)
 	})
 	s.checkpoints = newCheckpoints(cfg.Store)
-	s.monitor = chain.NewMonitor(cfg.Store, verifier, s.companyKey)
+	s.monitor = chain.NewMonitor(cfg.Store, verifier)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

@@ -23,9 +23,10 @@ const part = "ATTESTD_TEST_PART"
 
 // parts say what they saw on standard output and end without closing anything, as a killed server does.
 var parts = map[string]func(path string) error{
-	"many writers":  manyWriters,
-	"failing sync":  failingSync,
-	"failing write": failingWrite,
+	"many writers":               manyWriters,
+	"failing sync":               failingSync,
+	"failing sync of a rotation": failingRotation,
+	"failing write":              failingWrite,
 }
 
 func TestMain(m *testing.M) {
@@ -152,6 +153,41 @@ func TestACommitWhoseSyncFailsIsUnknown(t *testing.T) {
 	attest(t, s, c, 1)
 }
 
+// failingRotation rotates a key when no sync works any more.
+func failingRotation(path string) error {
+	s, c, err := begin(path)
+	if err != nil {
+		return err
+	}
+	for i := range 3 {
+		if i == 2 {
+			if err := failCalls(failing{call: unix.SYS_FSYNC}, failing{call: unix.SYS_FDATASYNC}); err != nil {
+				return err
+			}
+		}
+		_, _, err = s.RotateKey(ctx, by(c, now), false)
+		say(err)
+		_, err = s.Append(ctx, draft(c))
+		say(err)
+	}
+	return nil
+}
+
+// A rotation of which nobody can say whether it is on disk is there whole or not at all, and so are the records after it.
+func TestARotationWhoseSyncFailsIsUnknown(t *testing.T) {
+	t.Parallel()
+	path := target(t)
+	if said := play(t, "failing sync of a rotation", path); said != "done\ndone\ndone\ndone\nunknown\nunknown\n" {
+		t.Fatalf("said %q", said)
+	}
+	s := open(t, path)
+	c := got(s.Company(ctx, "acme"))(t)
+	attest(t, s, c, 3)
+	got2(s.RotateKey(ctx, by(c, now), false))(t)
+	attest(t, s, c, 3)
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+}
+
 // failingWrite appends more than may be written to a file, and then what may.
 func failingWrite(path string) error {
 	s, c, err := begin(path)
@@ -240,9 +276,9 @@ func TestNoTemporaryFileIsMade(t *testing.T) {
 		t.Fatalf("said %.500q", said)
 	}
 	s := open(t, path)
-	for _, c := range got(s.Companies(ctx, "", 100))(t) {
-		if n := length(t, s, c); n != 20 && c.ID != "acme" {
-			t.Errorf("%s has %d records", c.ID, n)
+	for _, c := range verified(t, s) {
+		if c.Length != 20 && c.Company != "acme" {
+			t.Errorf("%s has %d records", c.Company, c.Length)
 		}
 	}
 }

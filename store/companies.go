@@ -5,30 +5,25 @@ import (
 	"crypto/ed25519"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/tlog"
 )
 
 // Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget whose data it is.
-// It is shared, never changes, and holds nothing large: thousands are kept in memory.
+// It is shared, never changes, and holds nothing large: thousands are kept in memory. After a rotation of its key a company is another one.
 type Company struct {
 	Chain        int64 // number of its chain
 	ID           string
 	RegisteredAt string
-	LogID        string // of its chain as a log; "" in a file of before there were logs
+	LogID        string // of its chain as a log
 	Origin       string
-	Issuer       *cred.Issuer
-	Key          ed25519.PrivateKey
-}
+	Issuer       *cred.Issuer // with the keys that it had when it was looked up
 
-// selectCompany begins the statements whose rows scanCompany reads.
-func (s *Store) selectCompany() string {
-	return "SELECT company.id, company_id, registered_at, seed, " + s.since(logTrees,
-		"log_id, origin FROM company LEFT JOIN log ON log.company = company.id AND log.name = 'actions'", "NULL, NULL FROM company")
+	key ed25519.PrivateKey // the one that signs
 }
 
 // CreateCompany registers a company with a new key pair, an empty chain and its bootstrap API key, in one transaction. ErrExists.
@@ -37,13 +32,16 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, err
 	}
-	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), Key: private}
+	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private}
 	label := "bootstrap"
 	key := s.newKey(&label, now)
 	empty := chain.EmptyHead()
 	err = s.write(ctx, func(w *conn) error {
-		if err := w.one([]any{&c.Chain}, `INSERT INTO company (company_id, registered_at, metadata, seed) VALUES (?, ?, ?, ?) RETURNING id`,
-			c.ID, c.RegisteredAt, textOrNull(metadata), private.Seed()); err != nil {
+		if err := w.one([]any{&c.Chain}, `INSERT INTO company (company_id, registered_at, metadata) VALUES (?, ?, ?) RETURNING id`,
+			c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
+			return err
+		}
+		if err := insertFirstKey(w, c.Chain, private, c.RegisteredAt); err != nil {
 			return err
 		}
 		if _, err := w.exec(`INSERT INTO head (company, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?, 0, ?, x'', '', ?, x'')`,
@@ -62,16 +60,16 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
-	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key, &s.verified)
+	c.Issuer = cred.NewIssuer(s.domain, c.ID, private, &s.verified)
 	return c, key, nil
 }
 
-// Company finds a company by its companyId; ErrNotFound. Companies are cached: they never change.
+// Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one changes.
 func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
 	if c, ok := s.companies.get(id); ok {
 		return c, nil
 	}
-	c, err := s.findCompany(ctx, s.selectCompany()+" WHERE company_id = ?", id)
+	c, err := s.findCompany(ctx, "company_id = ?", id)
 	if err != nil {
 		return nil, fmt.Errorf("company %q: %w", id, err)
 	}
@@ -83,7 +81,7 @@ func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, err
 	if c, ok := s.chains.get(number); ok {
 		return c, nil
 	}
-	c, err := s.findCompany(ctx, s.selectCompany()+" WHERE company.id = ?", number)
+	c, err := s.findCompany(ctx, "company.id = ?", number)
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}
@@ -102,17 +100,17 @@ func (s *Store) Metadata(ctx context.Context, by Caller) (json.RawMessage, error
 	return rawOrNil(metadata), nil
 }
 
-func (s *Store) findCompany(ctx context.Context, query string, arg any) (c *Company, err error) {
+// findCompany reads the company that a condition selects.
+func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Company, error) {
 	byID, byChain := s.companies.now(), s.chains.now()
-	err = s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			c, err = s.scanCompany(rows)
-			return err
-		}, query, arg)
+	c := new(Company)
+	err := s.read(ctx, func(r *conn) (err error) {
+		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &c.LogID, &c.Origin}, `SELECT company.id, company_id, registered_at, log_id, origin
+			FROM company JOIN log ON log.company = company.id AND log.name = 'actions' WHERE `+where, arg); err == nil {
+			c.Issuer, c.key, err = s.findIssuer(r, c.Chain, c.ID)
+		}
+		return err
 	})
-	if err == nil && c == nil {
-		err = ErrNotFound
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,36 +119,14 @@ func (s *Store) findCompany(ctx context.Context, query string, arg any) (c *Comp
 	return c, nil
 }
 
-// Companies returns all companies ordered by companyId, a page at a time: those after the given ID.
-func (s *Store) Companies(ctx context.Context, after string, limit int) ([]*Company, error) {
-	var page []*Company
-	err := s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			c, err := s.scanCompany(rows)
-			page = append(page, c)
-			return err
-		}, s.selectCompany()+" WHERE company_id > ? ORDER BY company_id LIMIT ?", after, limit)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list companies: %w", err)
-	}
-	return page, nil
+// VKey is the key with which the company's checkpoints are signed.
+func (c *Company) VKey() tlog.VKey {
+	return tlog.VKey{Name: c.Origin, Type: tlog.TypeEd25519, Public: c.Issuer.Public.Key}
 }
 
-func (s *Store) scanCompany(rows *sql.Rows) (*Company, error) {
-	var c Company
-	var seed []byte
-	var logID, origin sql.NullString
-	if err := rows.Scan(&c.Chain, &c.ID, &c.RegisteredAt, &seed, &logID, &origin); err != nil {
-		return nil, err
-	}
-	if len(seed) != ed25519.SeedSize {
-		return nil, errors.Join(ErrCorrupt, fmt.Errorf("the key of company %q has %d bytes", c.ID, len(seed)))
-	}
-	c.LogID, c.Origin = logID.String, origin.String
-	c.Key = ed25519.NewKeyFromSeed(seed)
-	c.Issuer = cred.NewIssuer(s.domain, c.ID, c.Key, &s.verified)
-	return &c, nil
+// SignCheckpoint signs a checkpoint of the company's log.
+func (c *Company) SignCheckpoint(t tlog.Tree) ([]byte, error) {
+	return tlog.Checkpoint{Origin: c.Origin, Tree: t}.Sign(c.key)
 }
 
 // textOrNull is how optional JSON is stored; rawOrNil is how it is read.

@@ -148,6 +148,13 @@ func tip(t testing.TB, s *store.Store, c *store.Company) chain.Head {
 	return h
 }
 
+// verified verifies every chain, and returns what is said of each.
+func verified(t testing.TB, s *store.Store) (verdicts []store.ChainVerdict) {
+	t.Helper()
+	must(t, s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) { verdicts = append(verdicts, v) }, nil))
+	return verdicts
+}
+
 func ptr(s string) *string { return &s }
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }

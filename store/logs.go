@@ -55,8 +55,8 @@ func fillLogs(ctx context.Context, c *conn, o Options) error {
 		if len(f.seed) != ed25519.SeedSize {
 			return fmt.Errorf("%w: the key of company %d has %d bytes", ErrCorrupt, f.id, len(f.seed))
 		}
-		digest := tlog.KeyDigest(ed25519.NewKeyFromSeed(f.seed).Public().(ed25519.PublicKey))
-		err := fillLog(ctx, c, f.id, digest, func(n int64) {
+		keys := chain.KeySet{{Key: publicOf(f.seed)}}
+		err := fillLog(ctx, c, f.id, keys, func(n int64) {
 			if done += n; o.Progress != nil {
 				o.Progress("upgrade", done, total)
 			}
@@ -71,10 +71,10 @@ func fillLogs(ctx context.Context, c *conn, o Options) error {
 // fillStep is how many records are read at once: their leaves are what an upgrade holds in memory.
 const fillStep = 1 << 12
 
-func fillLog(ctx context.Context, c *conn, number int64, keyDigest [32]byte, report func(n int64)) error {
+func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, report func(n int64)) error {
 	var tree tlog.Frontier
 	for {
-		leaves, err := readLeaves(c, number, tree.Size, tree.Size+fillStep, keyDigest)
+		leaves, err := readLeaves(c, number, tree.Size, tree.Size+fillStep, keys)
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -99,7 +99,7 @@ func fillLog(ctx context.Context, c *conn, number int64, keyDigest [32]byte, rep
 }
 
 // readLeaves returns the leaf hashes of the records of [from, to), up to the first that is missing.
-func readLeaves(c *conn, number, from, to int64, keyDigest [32]byte) (leaves []tlog.Hash, err error) {
+func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tlog.Hash, err error) {
 	var r chain.Record
 	var hash, signature sql.RawBytes
 	err = c.each(func(rows *sql.Rows) error {
@@ -107,35 +107,41 @@ func readLeaves(c *conn, number, from, to int64, keyDigest [32]byte) (leaves []t
 		if err := rows.Scan(&id, &hash, &signature); err != nil {
 			return err
 		}
-		if id&indexMask != from+int64(len(leaves)) {
+		if r.Index = id & indexMask; r.Index != from+int64(len(leaves)) {
 			return nil
 		}
 		fill(r.Hash[:], hash)
 		fill(r.Signature[:], signature)
-		leaf := tlog.NewLeaf(r.Hash, r.Signature, keyDigest)
+		leaf := newLeaf(&r, keys)
 		leaves = append(leaves, leaf.Hash())
 		return nil
 	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
 	return leaves, err
 }
 
+func newLeaf(r *chain.Record, keys chain.KeySet) tlog.Leaf {
+	return tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(keys.At(r.Index).Key))
+}
+
 // LogReader reads the log tree of a company's chain. It implements tlog.Reader.
 type LogReader struct {
-	store     *Store
-	number    int64
-	keyDigest [32]byte
+	store  *Store
+	number int64
 }
 
 // LogTree returns the reader of the log tree of the company's chain.
 func (s *Store) LogTree(c *Company) LogReader {
-	return LogReader{s, c.Chain, tlog.KeyDigest(c.Issuer.Public.Key)}
+	return LogReader{s, c.Chain}
 }
 
 // Hashes implements tlog.Reader; what is missing wraps chain.ErrMissing.
 func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashes []tlog.Hash, err error) {
 	err = l.store.read(ctx, func(c *conn) (err error) {
 		if level == 0 {
-			hashes, err = readLeaves(c, l.number, from, to, l.keyDigest)
+			keys, err := readKeys(c, l.number, from, to)
+			if err == nil {
+				hashes, err = readLeaves(c, l.number, from, to, keys)
+			}
 			return err
 		}
 		return c.each(func(rows *sql.Rows) error {
@@ -158,13 +164,21 @@ func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashe
 
 // EachLeaf calls yield for the leaves of the records of [from, to), ascending; what is missing wraps chain.ErrMissing.
 func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlog.Leaf) error) error {
+	var keys chain.KeySet
+	err := l.store.read(ctx, func(c *conn) (err error) {
+		keys, err = readKeys(c, l.number, from, to)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keys of chain %d: %w", l.number, err)
+	}
 	next := from
-	err := l.store.Records(ctx, l.number, from, to, func(r *chain.Record) error {
+	err = l.store.Records(ctx, l.number, from, to, func(r *chain.Record) error {
 		if r.Index != next {
 			return chain.ErrMissing
 		}
 		next++
-		leaf := tlog.NewLeaf(r.Hash, r.Signature, l.keyDigest)
+		leaf := newLeaf(r, keys)
 		return yield(&leaf)
 	})
 	if err == nil && next < to {
@@ -184,11 +198,12 @@ func (s *Store) Checkpoint(ctx context.Context, logID string) (size int64, note 
 	return size, note, nil
 }
 
-// KeepCheckpoint keeps a checkpoint that is about to be published. One of a size that was published stays as it is.
+// KeepCheckpoint keeps a checkpoint that is about to be published, unless one of a greater size was. One of the same size says the same, and
+// may be signed with another key.
 func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, note string) error {
 	err := s.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO checkpoint (log_id, size, note) VALUES (?, ?, ?)
-			ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note WHERE excluded.size > checkpoint.size`, logID, size, note)
+			ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note WHERE excluded.size >= checkpoint.size`, logID, size, note)
 		return err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 3
+	schemaVersion = 4
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -68,6 +68,36 @@ CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the
 CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size <= OLD.size OR NEW.log_id <> OLD.log_id
   BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
 CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;`},
+
+	3: {sql: `
+CREATE TABLE company_key (
+  company        INTEGER NOT NULL REFERENCES company (id),
+  generation     INTEGER NOT NULL,
+  public_key     BLOB NOT NULL CHECK (length(public_key) = 32),
+  seed           BLOB,
+  first_record   INTEGER NOT NULL,
+  created_at     TEXT NOT NULL,
+  ended_at       TEXT,
+  compromised_at TEXT,
+  statement      TEXT,
+  old_signature  BLOB,
+  new_signature  BLOB,
+  PRIMARY KEY (company, generation)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX company_key_current ON company_key (company) WHERE ended_at IS NULL;
+INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at)
+  SELECT id, 0, ed25519_public(seed), seed, 0, registered_at FROM company;
+ALTER TABLE company DROP COLUMN seed;
+CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
+    (NEW.company, NEW.generation, NEW.public_key, NEW.first_record, NEW.created_at, NEW.statement, NEW.old_signature, NEW.new_signature)
+    IS NOT (OLD.company, OLD.generation, OLD.public_key, OLD.first_record, OLD.created_at, OLD.statement, OLD.old_signature, OLD.new_signature)
+    OR OLD.ended_at IS NOT NULL AND (NEW.ended_at, NEW.compromised_at) IS NOT (OLD.ended_at, OLD.compromised_at)
+  BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
+CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
+DROP TRIGGER checkpoint_only_grows;
+CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size < OLD.size OR NEW.log_id <> OLD.log_id
+  BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
+PRAGMA user_version = 4;`},
 }
 
 // migration is one step.

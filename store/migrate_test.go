@@ -81,7 +81,7 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 	for version, before := range older {
 		path, companies := written(t, version)
 		s := open(t, path)
-		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema "+version+" to 3") {
+		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema "+version+" to 4") {
 			t.Errorf("schema %s: notices: %q", version, n)
 		}
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -215,7 +215,7 @@ func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 			must(t, s.Close())
 			compareShapes(t, "after the next start", shape(t, cut), current)
 		}
-		if outcomes[version] == 0 || outcomes["3"] == 0 || len(outcomes) != 2 {
+		if outcomes[version] == 0 || outcomes["4"] == 0 || len(outcomes) != 2 {
 			t.Errorf("files by version: %v", outcomes)
 		}
 	}

@@ -60,9 +60,12 @@ type owned struct {
 	name    string
 }
 
-// Without this, any code of the process that opens and closes the database file would drop SQLite's locks on it. Only Linux has it, and
-// no harm is done elsewhere.
-var useOFDLocks = sync.OnceFunc(func() { _, _ = sqlite.OFDLocking(true) })
+// prepareDriver comes before the first database is opened. Without OFD locks, any code of the process that opens and closes the database
+// file would drop SQLite's locks on it. Only Linux has them, and no harm is done elsewhere.
+var prepareDriver = sync.OnceFunc(func() {
+	_, _ = sqlite.OFDLocking(true)
+	registerFunctions()
+})
 
 // Options say how a database is opened for serving.
 type Options struct {
@@ -75,7 +78,7 @@ type Options struct {
 // schema when there is none, and upgrades one of an older schema, which Notices then says. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused.
 func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
-	useOFDLocks()
+	prepareDriver()
 	if path, err = absolute(path); err != nil {
 		return nil, err
 	}
@@ -150,7 +153,7 @@ func (s *Store) Notices() []string { return s.notices }
 // it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest, where
 // the folder can be written. ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
-	useOFDLocks()
+	prepareDriver()
 	if path, err = absolute(path); err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func TestManyWritersOfAllKinds(t *testing.T) {
 	must(t, s.Close())
 	s = open(t, path)
 	agents := all(t, s.Agents(ctx, by(c, now), ""))
-	companies := got(s.Companies(ctx, "", 100))(t)
+	companies := verified(t, s)
 	keys := all(t, s.Keys(ctx, by(c, now)))
 	passports := all(t, got(s.Passports(ctx, by(c, now), ""))(t))
 	if len(agents) != 10 || len(companies) != 11 || len(keys) != 11 || len(passports) != 10 {

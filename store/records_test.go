@@ -149,7 +149,10 @@ func TestRecordsAreAppendOnlyForStrangersToo(t *testing.T) {
 		"UPDATE head SET length = 1",
 		"UPDATE head SET root = zeroblob(32)",
 		"DELETE FROM head",
-		"UPDATE company SET seed = zeroblob(32)",
+		"UPDATE company SET company_id = 'zoo'",
+		"UPDATE company_key SET public_key = zeroblob(32)",
+		"UPDATE company_key SET first_record = 1",
+		"DELETE FROM company_key",
 		"DELETE FROM company",
 	} {
 		if _, err := db.Exec(statement); err == nil {

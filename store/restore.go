@@ -19,7 +19,7 @@ type RestoreOptions struct {
 // was at path, or, with ErrRefused, would take back. ErrRefused also when path exists and Force is not set; ErrInUse.
 // A foreign file at either place is ErrForeign; a chain that does not verify is a *VerifyError.
 func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
-	useOFDLocks()
+	prepareDriver()
 	if in, err = absolute(in); err != nil {
 		return undone, err
 	}

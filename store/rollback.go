@@ -77,11 +77,12 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, domain cred
 	if _, err := c.exec("ATTACH ? AS target", address(path, mode)); err != nil {
 		return err
 	}
-	lists, err := rollbackLists(c)
-	if err != nil {
+	var versions schemas
+	if err := errors.Join(c.one([]any{&versions.target}, "PRAGMA target.user_version"), c.one([]any{&versions.backup}, "PRAGMA main.user_version")); err != nil {
 		return err
 	}
-	companies, err := comparedCompanies(c)
+	lists := rollbackLists(versions)
+	companies, err := comparedCompanies(c, versions)
 	if err != nil {
 		return err
 	}
@@ -113,13 +114,25 @@ type compared struct {
 	sameKey, sameRoot bool
 }
 
-func comparedCompanies(c *conn) (all []compared, err error) {
+// schemas are those of the two databases.
+type schemas struct{ target, backup int64 }
+
+// firstKey is the SQL for the first public key of a company.
+func firstKey(database, alias string, schema int64) string {
+	if schema < keysSchema {
+		return "ed25519_public(" + alias + ".seed)"
+	}
+	return "(SELECT public_key FROM " + database + ".company_key WHERE company = " + alias + ".id AND generation = 0)"
+}
+
+func comparedCompanies(c *conn, of schemas) (all []compared, err error) {
 	err = c.each(func(rows *sql.Rows) error {
 		var p compared
 		err := rows.Scan(&p.id, &p.number, &p.backup, &p.length, &p.oldLength, &p.sameKey, &p.sameRoot)
 		all = append(all, p)
 		return err
-	}, `SELECT t.company_id, t.id, b.id, coalesce(th.length, 0), coalesce(bh.length, 0), t.seed IS b.seed, th.root IS bh.root
+	}, `SELECT t.company_id, t.id, b.id, coalesce(th.length, 0), coalesce(bh.length, 0), `+
+		firstKey("target", "t", of.target)+` IS `+firstKey("main", "b", of.backup)+`, th.root IS bh.root
 		FROM target.company t LEFT JOIN target.head th ON th.company = t.id
 		LEFT JOIN main.company b ON b.company_id = t.company_id LEFT JOIN main.head bh ON bh.company = b.id
 		ORDER BY t.company_id`)
@@ -157,7 +170,7 @@ func (r *Rollback) compareChain(c *conn, p compared) error {
 type rollbackList struct{ what, query string }
 
 // rollbackLists leaves out what a file of an older schema cannot know.
-func rollbackLists(c *conn) ([]rollbackList, error) {
+func rollbackLists(of schemas) []rollbackList {
 	lists := []rollbackList{
 		{"passports revoked since, valid again", `SELECT t.jti FROM target.passport t JOIN main.passport b ON b.jti = t.jti AND b.company = ?2
 			WHERE t.company = ?1 AND t.revoked_at IS NOT NULL AND b.revoked_at IS NULL`},
@@ -174,23 +187,27 @@ func rollbackLists(c *conn) ([]rollbackList, error) {
 		{"passports issued since, gone", `SELECT jti FROM target.passport t
 			WHERE company = ?1 AND NOT EXISTS (SELECT 1 FROM main.passport b WHERE b.jti = t.jti AND b.company = ?2)`},
 	}
-	var target, backup int64
-	if err := c.one([]any{&target}, "PRAGMA target.user_version"); err != nil {
-		return nil, err
-	}
-	if err := c.one([]any{&backup}, "PRAGMA main.user_version"); err != nil {
-		return nil, err
-	}
 	enabled := "b.disabled_at IS NULL"
-	if backup < 2 {
+	if of.backup < 2 {
 		enabled = "true" // no agent could be disabled
 	}
-	if target >= 2 {
+	if of.target >= 2 {
 		lists = append(lists, rollbackList{"agents disabled since, enabled again", `SELECT t.agent_id FROM target.agent t
 			JOIN main.agent b ON b.company = ?2 AND b.agent_id = t.agent_id
 			WHERE t.company = ?1 AND t.disabled_at IS NOT NULL AND ` + enabled})
 	}
-	return lists, nil
+	if of.target >= keysSchema {
+		has, compromised := "SELECT public_key FROM main.company_key WHERE company = ?2", " AND compromised_at IS NOT NULL"
+		if of.backup < keysSchema {
+			has, compromised = "SELECT ed25519_public(seed) FROM main.company WHERE id = ?2", " AND false" // none could be declared so
+		}
+		const number = `SELECT 'key ' || generation FROM target.company_key WHERE company = ?1 AND `
+		lists = append(lists,
+			rollbackList{"signing keys made since, gone", number + `generation > 0 AND public_key NOT IN (` + has + `)`},
+			rollbackList{"signing keys declared compromised since, trusted again", number + `compromised_at IS NOT NULL
+				AND public_key NOT IN (` + has + compromised + `) AND public_key IN (` + has + `)`})
+	}
+	return lists
 }
 
 func (r *Rollback) compareList(c *conn, p compared, l rollbackList) error {

@@ -20,24 +20,28 @@ type transaction struct {
 
 // Head implements chain.Transaction.
 func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
-	var root, frontier, logRoot, logFrontier, seed []byte
-	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &seed}, `SELECT length, root, frontier, timestamp, log_root, log_frontier, seed
-		FROM head JOIN company ON company.id = head.company WHERE head.company = ?`, number)
+	var root, frontier, logRoot, logFrontier, seed, public []byte
+	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &seed, &public},
+		`SELECT length, root, frontier, timestamp, log_root, log_frontier, seed, public_key
+		FROM head JOIN company_key ON company_key.company = head.company AND ended_at IS NULL WHERE head.company = ?`, number)
 	if errors.Is(err, ErrCorrupt) {
 		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
 	}
 	if errors.Is(err, ErrNotFound) {
 		err = chain.ErrMissing
 	}
-	if err == nil && len(seed) != ed25519.SeedSize {
-		err = fmt.Errorf("%w: a key of %d bytes", ErrCorrupt, len(seed))
+	if err == nil {
+		key, err = privateKey(seed, public)
 	}
 	if err != nil {
 		return chain.Head{}, nil, err
 	}
 	fillHead(&h, root, frontier, logRoot, logFrontier)
-	return h, ed25519.NewKeyFromSeed(seed), nil
+	return h, key, nil
 }
+
+// Rekeyed implements chain.Transaction.
+func (tx *transaction) Rekeyed() []int64 { return tx.w.rekeyed }
 
 // Savepoint implements chain.Transaction.
 func (tx *transaction) Savepoint(rows func() error) error {

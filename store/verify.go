@@ -66,7 +66,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 		return fmt.Errorf("verify: %w", err)
 	}
 	for after, more := "", true; more; {
-		page, err := a.store.Companies(ctx, after, 256)
+		page, err := a.store.listCompanies(ctx, `company_id > ? ORDER BY company_id LIMIT 256`, after)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 			if err := a.verify(ctx, c); err != nil {
 				return err
 			}
-			after = c.ID
+			after = c.Company
 		}
 		more = len(page) > 0
 	}
@@ -86,23 +86,42 @@ func (a *audit) verifyFile(ctx context.Context) error {
 }
 
 func (a *audit) verifyCompany(ctx context.Context, id string) error {
-	c, err := a.store.Company(ctx, id)
+	found, err := a.store.listCompanies(ctx, `company_id = ?`, id)
 	if err != nil {
 		return err
 	}
-	return a.verify(ctx, c)
+	if len(found) == 0 {
+		return fmt.Errorf("company %q: %w", id, ErrNotFound)
+	}
+	return a.verify(ctx, found[0])
 }
 
-func (a *audit) verify(ctx context.Context, c *Company) error {
-	verdict, err := a.verifier.Verify(ctx, c.Chain, c.Issuer.Public.Key, func(n, of int64) {
+// listCompanies returns the companies that a condition selects and orders, without a verdict.
+func (s *Store) listCompanies(ctx context.Context, where string, arg string) (found []ChainVerdict, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var c ChainVerdict
+			err := rows.Scan(&c.Chain, &c.Company)
+			found = append(found, c)
+			return err
+		}, "SELECT id, company_id FROM company WHERE "+where, arg)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list companies: %w", err)
+	}
+	return found, nil
+}
+
+func (a *audit) verify(ctx context.Context, c ChainVerdict) (err error) {
+	c.Verdict, err = a.verifier.Verify(ctx, c.Chain, func(n, of int64) {
 		if a.progress != nil {
 			a.progress(a.done+n, max(a.total, of))
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("verify company %q: %w", c.ID, err)
+		return fmt.Errorf("verify company %q: %w", c.Company, err)
 	}
-	a.add(ChainVerdict{Chain: c.Chain, Company: c.ID, Verdict: verdict})
+	a.add(c)
 	return nil
 }
 

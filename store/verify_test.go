@@ -130,7 +130,7 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 		"agent of nobody": {"INSERT INTO agent (company, agent_id, registered_at) VALUES (77, 'a', '')", "table agent refers to a company that is not there (rows: 1); table company_usage refers to a company that is not there (rows: 1)"},
 		"company gone": {
 			"DROP TRIGGER company_no_delete; DELETE FROM company WHERE id = 2",
-			"table api_key refers to a company that is not there (rows: 1); table head refers to a company that is not there (rows: 1); table log refers to a company that is not there (rows: 1); trigger company_no_delete is missing",
+			"table api_key refers to a company that is not there (rows: 1); table company_key refers to a company that is not there (rows: 1); table head refers to a company that is not there (rows: 1); table log refers to a company that is not there (rows: 1); trigger company_no_delete is missing",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,8 @@ type writer struct {
 	conn    *conn // nil after it was hung up
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
 	files   *files
-	rescued bool // see rescue
+	rescued bool    // see rescue
+	rekeyed []int64 // chains to which the transaction that is open has given another key
 	clock   clock
 }
 
@@ -114,6 +115,7 @@ func (w *writer) Begin(now time.Time) (_ chain.Transaction, external bool, err e
 		w.version = -1 // counts anew on each connection: what was written in between cannot be told apart
 	}
 	c := w.conn
+	w.rekeyed = nil
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		c.fatal = nil
 		if !isBusy(err) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"time"
 )
 
-// A server that is killed at any moment has kept all that it has acknowledged: records, byte for byte, revocations, and deletions
-// of keys. Every round kills the next server on the same file.
+// A server that is killed at any moment has kept all that it has acknowledged: records, byte for byte, revocations, deletions
+// of keys, and new signing keys. Every round kills the next server on the same file.
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	rounds := 20
@@ -28,7 +29,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	s := serve(t, db, "--rate-limits", "off")
 	c := s.register(t, "acme")
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
-	known := ledger{records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{c.key: true}}
+	known := ledger{records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{c.key: true}, signing: map[string]int64{}}
 	for round := range rounds {
 		known.fill(t, c, s, round, 1+chance.Int64N(1200))
 		verified := verifyAcme(t, db) // as the killed server left it
@@ -54,6 +55,7 @@ type ledger struct {
 	revoked  map[string]bool  // by jti; false where nobody has asked for it
 	deleted  map[string]bool  // keys
 	kept     map[string]bool  // keys that nobody has asked to delete
+	signing  map[string]int64 // kid of each new signing key, and the first record that it signs
 	newKeys  []string         // of the latest round, those of deleted
 	newState []string         // of the latest round, the jti of those of revoked
 }
@@ -82,6 +84,10 @@ func (l *ledger) fill(t *testing.T, c *client, s *service, round int, moments in
 			}
 		})
 	}
+	clients.Go(func() {
+		for n := 0; n < 3 && a.rotateKey(n); n++ {
+		}
+	})
 	select {
 	case <-a.now:
 	case <-time.After(patience):
@@ -189,6 +195,19 @@ func (a *attack) deleteKey(n int) bool {
 	return true
 }
 
+// rotateKey gives the company another signing key.
+func (a *attack) rotateKey(n int) bool {
+	var made struct {
+		KID   string
+		Index int64
+	}
+	if _, ok := a.do(200, "POST", "/v1/companies/rotate-keys", "", &made); !ok {
+		return false
+	}
+	a.acknowledged(func(l *ledger) { l.signing[made.KID] = made.Index })
+	return true
+}
+
 // check finds all that the ledger knows in a service.
 func (l *ledger) check(t *testing.T, c *client) {
 	t.Helper()
@@ -237,9 +256,78 @@ func (l *ledger) check(t *testing.T, c *client) {
 	if len(missing) > 0 {
 		t.Errorf("%d keys of %d are lost", len(missing), len(l.kept))
 	}
+	from := map[string]int64{}
+	for _, k := range signingKeys(t, c) {
+		from[k.KID] = k.FromIndex
+	}
+	for kid, index := range l.signing {
+		if found, ok := from[kid]; !ok || found != index {
+			t.Errorf("key %s was to sign from %d on, and is there: %v, from %d", kid, index, ok, found)
+		}
+	}
 	for _, key := range l.newKeys {
 		(&client{http: c.http, url: c.url, key: key}).call(t, 401, "GET", "/v1/company", "", nil)
 	}
+}
+
+// signingKey is a key of GET /v1/ca/public-keys.
+type signingKey struct {
+	KID       string
+	FromIndex int64
+	EndedAt   string
+}
+
+func signingKeys(t *testing.T, c *client) []signingKey {
+	t.Helper()
+	var list struct{ Keys []signingKey }
+	c.call(t, 200, "GET", "/v1/ca/public-keys?companyId=acme", "", &list)
+	return list.Keys
+}
+
+// A rotation at the command line that is killed at any moment is whole or absent, and whole when it has said so.
+func TestKilledRotationIsWholeOrAbsent(t *testing.T) {
+	t.Parallel()
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
+	}
+	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	db := filepath.Join(t.TempDir(), "attestd.db")
+	s := serve(t, db)
+	c := s.register(t, "acme")
+	attest := func() {
+		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"count","payload":1}`, nil)
+	}
+	attest()
+	must(t, s.interrupt())
+	start := time.Now()
+	_, err := attestd(t, "rotate-key", "--db", db, "--company", "acme")
+	must(t, err)
+	whole := time.Since(start)
+	known, outcomes := 2, map[string]int{}
+	for range rounds {
+		var out strings.Builder
+		cmd := exec.Command("attestd", "rotate-key", "--db", db, "--company", "acme")
+		cmd.Stdout = &out
+		must(t, cmd.Start())
+		killer := time.AfterFunc(time.Duration(chance.Int64N(int64(whole))), func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		killer.Stop()
+		verifyAcme(t, db)
+		s = serve(t, db)
+		c = c.at(s)
+		list := signingKeys(t, c)
+		current := list[len(list)-1]
+		if n := len(list) - known; n < 0 || n > 1 || n == 0 && out.Len() > 0 || current.EndedAt != "" {
+			t.Fatalf("%d keys after %d, the last %+v; it said %q", len(list), known, current, out.String())
+		}
+		outcomes[map[bool]string{true: "absent", false: "whole"}[len(list) == known]]++
+		known = len(list)
+		attest()
+		must(t, s.interrupt())
+	}
+	verifyAcme(t, db)
+	t.Logf("%v", outcomes)
 }
 
 // verdict is a line of `attestd verify --json`.

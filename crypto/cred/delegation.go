@@ -87,7 +87,7 @@ func appendAct(dst []byte, actors []string) []byte {
 // CheckDelegation checks an SVID or delegation token of this company, offline; its errors are of type *Error. A passport
 // is refused by its typ.
 func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error) {
-	c, err := i.open(token, TypeJWT)
+	c, err := i.open(token, TypeJWT, now)
 	if err != nil {
 		return Delegation{}, err
 	}

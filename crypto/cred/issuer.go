@@ -16,7 +16,7 @@ import (
 const (
 	SVIDLifetime       = time.Hour // of SVIDs and delegation tokens
 	DefaultPassportTTL = time.Hour
-	MaxPassportTTL     = 24 * time.Hour
+	MaxPassportTTL     = 24 * time.Hour // no token lasts longer
 	MaxScopes          = 100
 	MaxActors          = 10 // in a delegation chain, the subject not counted
 )
@@ -24,10 +24,11 @@ const (
 // Issuer issues and checks the tokens of one company. It is immutable and safe for concurrent use.
 type Issuer struct {
 	Domain  Domain
-	Company string // companyId
-	Public  keys.Public
+	Company string      // companyId
+	Public  keys.Public // of the key that signs
 
 	key         ed25519.PrivateKey
+	former      []formerKey // the newest first
 	verified    *Verified
 	jwtHeader   string // encoded header of SVIDs and delegation tokens
 	capHeader   string // encoded header of passports
@@ -36,14 +37,32 @@ type Issuer struct {
 	passportAud string
 }
 
+// Former is a key that signed a company's tokens until it ended, and was not declared compromised.
+type Former struct {
+	Key   ed25519.PublicKey
+	Ended time.Time
+}
+
+// formerKey is a Former whose tokens may be valid before a time.
+type formerKey struct {
+	keys.Public
+	until time.Time
+}
+
 // NewIssuer derives all that a company's tokens need from its key. d must pass Check, company CheckSegment, and key
-// must be a whole Ed25519 private key. Issuers may share one memory of verified signatures, or have none.
-func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verified) *Issuer {
+// must be a whole Ed25519 private key. Issuers may share one memory of verified signatures, or have none. Tokens of the former keys,
+// which stand from the newest to the oldest, are accepted until the last of them has expired.
+func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verified, former ...Former) *Issuer {
 	if len(key) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
 	}
 	public := keys.Describe(key.Public().(ed25519.PublicKey))
+	var before []formerKey
+	for _, f := range former {
+		before = append(before, formerKey{keys.Describe(f.Key), f.Ended.Add(MaxPassportTTL)})
+	}
 	return &Issuer{
+		former:      before,
 		Domain:      d,
 		Company:     company,
 		Public:      public,
@@ -67,6 +86,30 @@ func (i *Issuer) AgentID(agent string) string { return i.Domain.AgentID(i.Compan
 func (i *Issuer) OwnAgent(id string) (agent string, ok bool) {
 	company, agent, ok := i.Domain.splitID(id)
 	return agent, ok && company == i.Company && agent != ""
+}
+
+// Keys returns the keys whose tokens may be valid at a time: the one that signs first.
+func (i *Issuer) Keys(now time.Time) []keys.Public {
+	accepted := []keys.Public{i.Public}
+	for _, f := range i.former {
+		if now.Before(f.until) {
+			accepted = append(accepted, f.Public)
+		}
+	}
+	return accepted
+}
+
+// keyNamed returns the key of the company that a kid names, nil when there is none or no token of it can be valid any more.
+func (i *Issuer) keyNamed(kid string, now time.Time) ed25519.PublicKey {
+	if kid == i.Public.KID {
+		return i.Public.Key
+	}
+	for _, f := range i.former {
+		if kid == f.KID && now.Before(f.until) {
+			return f.Key
+		}
+	}
+	return nil
 }
 
 // Sign signs the 32 raw bytes of a digest (OCSP) with the company key, base64url without padding.

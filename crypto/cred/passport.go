@@ -86,7 +86,7 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duratio
 // CheckPassport makes every check from CodeMalformedToken to CodeChainIncoherent, in that order, offline: revocation is the
 // caller's question to ask. Its errors are of type *Error.
 func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, error) {
-	raw, err := i.open(token, TypePassport)
+	raw, err := i.open(token, TypePassport, now)
 	if err != nil {
 		return PassportClaims{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"strings"
+	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -79,8 +80,9 @@ func parse(compact, ns string) (token, error) {
 // base64url refuses trailing bits that are not zero, so that a token has one spelling.
 var base64url = base64.RawURLEncoding.Strict()
 
-// open parses a token and demands that it is of the kind typ and signed by the company. kid is compared and never followed.
-func (i *Issuer) open(compact, typ string) (claims, error) {
+// open parses a token and demands that it is of the kind typ and signed by the company. kid is compared with those of the
+// company's own keys and never followed.
+func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	t, err := parse(compact, i.Domain.Service)
 	switch {
 	case err != nil:
@@ -89,21 +91,24 @@ func (i *Issuer) open(compact, typ string) (claims, error) {
 		return claims{}, refuse(CodeAlgorithmMismatch, "token is not signed with EdDSA")
 	case t.typ != typ:
 		return claims{}, refuse(CodeWrongTokenType, "token type is not "+typ)
-	case t.kid != i.Public.KID:
-		return claims{}, refuse(CodeSignatureInvalid, "token names another key than that of the company")
-	case !i.signed(compact, t):
+	}
+	switch key := i.keyNamed(t.kid, now); {
+	case key == nil:
+		return claims{}, refuse(CodeSignatureInvalid, "token names no key with which the company's tokens are signed")
+	case !i.signed(compact, t, key):
 		return claims{}, refuse(CodeSignatureInvalid, "token signature is invalid")
 	}
 	return t.claims, nil
 }
 
-// signed reports whether t, read from compact, carries the company's signature.
-func (i *Issuer) signed(compact string, t token) bool {
-	id := verifiedID(i.Public.Key, compact)
+// signed reports whether t, read from compact, carries the signature of a key. What is remembered of a key that is no longer accepted is
+// never asked for.
+func (i *Issuer) signed(compact string, t token, key ed25519.PublicKey) bool {
+	id := verifiedID(key, compact)
 	if i.verified.has(id) {
 		return true
 	}
-	if jwt.SigningMethodEdDSA.Verify(t.signed, t.signature, i.Public.Key) != nil {
+	if jwt.SigningMethodEdDSA.Verify(t.signed, t.signature, key) != nil {
 		return false
 	}
 	i.verified.add(id)

@@ -1,0 +1,63 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+func rotateKeyCommand(schema string) *cobra.Command {
+	var db, company string
+	var compromised bool
+	cmd := &cobra.Command{
+		Use:   "rotate-key --company ID",
+		Short: "Give a company a new signing key",
+		Long: `Give a company a new key, which signs its tokens, and its records from the next one on. Both keys sign that one
+follows the other. Tokens of the old key verify until they expire; with --compromised they are refused from now on.
+Works on a database that no server has open: of a running one, ask POST /v1/companies/rotate-keys.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if company == "" {
+				return usagef("--company is required")
+			}
+			found, err := store.OpenReadOnly(cmd.Context(), db) // which makes no file where there is none
+			if err != nil {
+				return err
+			}
+			found.Close()
+			s, err := store.Open(cmd.Context(), db, schema, store.Options{})
+			if errors.Is(err, store.ErrInUse) {
+				return fmt.Errorf("%w; of a running server, ask POST /v1/companies/rotate-keys", err)
+			}
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			for _, notice := range s.Notices() {
+				fmt.Fprintln(cmd.ErrOrStderr(), notice)
+			}
+			of, err := s.Company(cmd.Context(), company)
+			if err != nil {
+				return err
+			}
+			go s.Run(cmd.Context(), store.RunOptions{}) // until s is closed
+			old, next, err := s.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()}, compromised)
+			if err != nil {
+				return err
+			}
+			public := keys.Describe(next.Public)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s has ended\n",
+				company, public.KID, next.From, public.Fingerprint, keys.Describe(old.Public).KID)
+			return nil
+		},
+	}
+	databaseFlag(cmd, &db)
+	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
+	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse the tokens of the old key from now on")
+	return cmd
+}

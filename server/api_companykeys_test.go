@@ -1,0 +1,241 @@
+package server_test
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"attestd/crypto/keyring"
+	"attestd/server"
+	"attestd/server/limit"
+)
+
+const rotateKeys = "POST /v1/companies/rotate-keys"
+
+// keyClient is a client that knows nothing of the service but a JWK set: it takes the key that a token names, and fetches the set anew for
+// one that it does not know, as such clients do.
+type keyClient struct {
+	caller
+	known   map[string]ed25519.PublicKey
+	fetched int
+}
+
+func (k *keyClient) verifies(t testing.TB, token string) bool {
+	t.Helper()
+	kid := unverifiedKID(t, token)
+	if k.known[kid] == nil {
+		k.fetched++
+		k.known = map[string]ed25519.PublicKey{}
+		for _, jwk := range k.anyone().do(t, "GET /v1/ca/public-key?companyId="+k.id, "").status(200).at("keys").([]any) {
+			x, err := b64.DecodeString(jwk.(map[string]any)["x"].(string))
+			must(t, err)
+			k.known[jwk.(map[string]any)["kid"].(string)] = x
+		}
+	}
+	cut := strings.LastIndexByte(token, '.')
+	signature, err := b64.DecodeString(token[cut+1:])
+	must(t, err)
+	return k.known[kid] != nil && ed25519.Verify(k.known[kid], []byte(token[:cut]), signature)
+}
+
+func unverifiedKID(t testing.TB, token string) string {
+	t.Helper()
+	header, err := b64.DecodeString(token[:strings.IndexByte(token, '.')])
+	must(t, err)
+	var h struct{ Kid string }
+	must(t, json.Unmarshal(header, &h))
+	return h.Kid
+}
+
+// Three rotations with records, tokens and statuses between: each is made with the key of its time and judged by it.
+func TestRotateKeys(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	globexKID := globex.kid(t)
+	acme.agent(t, "bot")
+	client := &keyClient{caller: acme}
+	kids := []string{acme.kid(t)}
+	var passports []string
+	firstJTI := ""
+	for i, body := range []string{"", `{}`, `{"compromised":false}`, `{"compromised":null}`} {
+		passports = append(passports, acme.passport(t, "bot", ""))
+		if got := unverifiedKID(t, passports[i]); got != kids[i] || !client.verifies(t, passports[i]) {
+			t.Errorf("passport %d is signed with %s", i, got)
+		}
+		if i == 0 {
+			firstJTI = jti(t, acme, passports[0])
+		}
+		acme.attestMany(t, 3)
+		r := acme.do(t, rotateKeys, body).gets(200, fmt.Sprintf(
+			`{"kid":"<anything>","fingerprint":"<anything>","previousKid":"%s","index":%d,"createdAt":"<time>","previousEndedAt":"<time>"}`, kids[i], 3*i+3))
+		equal(t, "end and beginning", r.str("createdAt"), r.str("previousEndedAt"))
+		kids = append(kids, r.str("kid"))
+		equal(t, "kid", acme.kid(t), kids[i+1])
+		equal(t, "fingerprint", acme.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").str("fingerprint"), r.str("fingerprint"))
+	}
+	acme.attestMany(t, 3)
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
+	for i, p := range passports {
+		acme.do(t, "POST /v1/passport/verify", `{"passport":"`+p+`"}`).status(200)
+		if !client.verifies(t, p) {
+			t.Errorf("the key of passport %d is in no set", i)
+		}
+	}
+	if client.fetched != len(kids)-1 { // the first set, and one for each new key that it met
+		t.Errorf("the set was fetched %d times", client.fetched)
+	}
+	status := acme.do(t, "GET /v1/ocsp/"+firstJTI, "").status(200)
+	equal(t, "key of a status", status.str("caPublicKey"), acme.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").str("pem"))
+
+	slices.Reverse(kids)
+	for _, document := range []string{"public-key", "well-known"} {
+		r := s.anyone().do(t, "GET /v1/ca/"+document+"?companyId=acme", "").status(200)
+		var listed []string
+		for i := range r.at("keys").([]any) {
+			listed = append(listed, r.str("keys", i, "kid"))
+		}
+		equal(t, "keys of "+document, strings.Join(listed, " "), strings.Join(kids, " "))
+	}
+	equal(t, "another company's key", globex.kid(t), globexKID)
+}
+
+// Who has only the records and the list of keys can check all of it, and that each key follows from the one before.
+func TestPublicKeys(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 2)
+	acme.do(t, rotateKeys, "").status(200)
+	acme.do(t, rotateKeys, `{"compromised":true}`).status(200)
+	acme.attestMany(t, 2)
+	const path = "GET /v1/ca/public-keys"
+	const key = `"kid":"<anything>","jwk":{"kty":"OKP","crv":"Ed25519","x":"<anything>","kid":"<anything>","alg":"EdDSA","use":"sig"},"pem":"<pem>","fingerprint":"<anything>"`
+	const proof = `"rotation":{"statement":"<anything>","oldSignature":"<signature>","newSignature":"<signature>"}`
+	r := s.anyone().do(t, path+"?companyId=acme", "").sets(hour).gets(200, `{"companyId":"acme","spiffeId":"`+orgID+`","origin":"<anything>","keys":[
+		{`+key+`,"fromIndex":0,"createdAt":"<time>","endedAt":"<time>"},
+		{`+key+`,"fromIndex":2,"createdAt":"<time>","endedAt":"<time>","compromisedAt":"<time>",`+proof+`},
+		{`+key+`,"fromIndex":2,"createdAt":"<time>",`+proof+`}]}`)
+	var ring []keyring.Key
+	for i, k := range r.at("keys").([]any) {
+		from, err := strconv.ParseInt(fmt.Sprint(k.(map[string]any)["fromIndex"]), 10, 64)
+		must(t, err)
+		next := keyring.Key{Generation: int64(i), Public: readPEM(t, r.str("keys", i, "pem")), From: from, CreatedAt: r.str("keys", i, "createdAt")}
+		if i < 2 {
+			next.EndedAt = r.str("keys", i, "endedAt")
+		}
+		if i > 0 {
+			var signatures [2][]byte
+			for j, name := range []string{"oldSignature", "newSignature"} {
+				signature, err := b64.DecodeString(r.str("keys", i, "rotation", name))
+				must(t, err)
+				signatures[j] = signature
+			}
+			next.Rotation = &keyring.Rotation{Statement: r.str("keys", i, "rotation", "statement"), OldSignature: signatures[0], NewSignature: signatures[1]}
+		}
+		ring = append(ring, next)
+	}
+	if flaws := keyring.Flaws(r.str("origin"), ring); strings.Join(flaws, "") != "" {
+		t.Errorf("%q", flaws)
+	}
+	table(t, []row{
+		{does: "no company", as: s.anyone(), call: path, status: 400, gets: `{"error":"Missing required query parameter: companyId"}`},
+		{does: "an unknown one", as: s.anyone(), call: path + "?companyId=globex", status: 404, gets: `{"error":"Company not found: globex"}`},
+		{does: "rotating with what is no answer", as: acme, call: rotateKeys, body: `{"compromised":"true"}`, status: 400, gets: `{"error":"Invalid field: compromised must be true or false"}`},
+		{does: "rotating with a number", as: acme, call: rotateKeys, body: `{"compromised":1}`, status: 400, gets: `{"error":"Invalid field: compromised must be true or false"}`},
+		{does: "a reader", as: acme.create(t, "reader", ""), call: rotateKeys, status: 403, gets: `{"error":"…","code":"FORBIDDEN_ROLE"}`},
+		{does: "a writer", as: acme.create(t, "writer", ""), call: rotateKeys, status: 403, gets: `{"error":"…","code":"FORBIDDEN_ROLE"}`},
+	})
+	equal(t, "keys after what was refused", len(s.anyone().do(t, path+"?companyId=acme", "").at("keys").([]any)), 3)
+}
+
+// With "compromised" no token of the old key passes any door from the answer on, however often it did before.
+func TestRotateCompromisedKey(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	svid := acme.agent(t, "bot")
+	actor := acme.agent(t, "other")
+	passport := acme.passport(t, "bot", "")
+	delegation := acme.do(t, delegate, `{"agentId":"bot","actingOn":"acme","scope":"x"}`).status(201).str("token")
+	attest := func(token string) *reply {
+		return acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"t","payload":1,"delegation":"`+token+`"}`)
+	}
+	verify := func() *reply { return acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport+`"}`) }
+	exchange := func() *reply {
+		const jwt = "urn:ietf:params:oauth:token-type:jwt"
+		return acme.do(t, "POST /v1/token/exchange", `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"`+svid+
+			`","subject_token_type":"`+jwt+`","actor_token":"`+actor+`","actor_token_type":"`+jwt+`"}`)
+	}
+	for range 2 {
+		attest(svid).status(201)
+		attest(delegation).status(201)
+		verify().status(200)
+		exchange().status(200)
+	}
+	old := acme.kid(t)
+	r := acme.do(t, rotateKeys, `{"compromised":true}`).status(200)
+	equal(t, "when it was declared so", r.str("previousCompromisedAt"), r.str("previousEndedAt"))
+
+	attest(svid).gets(400, `{"error":"Invalid delegation: …"}`)
+	attest(delegation).gets(400, `{"error":"Invalid delegation: …"}`)
+	verify().gets(400, `{"valid":false,"error":"…","code":"SIGNATURE_INVALID"}`)
+	exchange().gets(400, `{"error":"Invalid subject_token: …"}`)
+	acme.do(t, rotate, "", passportName+passport).gets(401, `{"error":"…","code":"SIGNATURE_INVALID"}`)
+	if set := s.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").at("keys").([]any); len(set) != 1 || acme.kid(t) == old {
+		t.Errorf("the set still has the old key: %v", set)
+	}
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`) // what it signed then stays signed
+	svid = acme.do(t, "GET /v1/agents/bot/svid", "").status(200).str("svid")
+	attest(svid).status(201)
+}
+
+// 32 clients who append while keys are rotated lose nothing, see no error, and the chain verifies.
+func TestRotateUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Limits = limit.Limits{} })
+	acme := s.company(t, "acme")
+	acme.agent(t, "bot")
+	const clients, each, rotations = 32, 8, 6
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for range each {
+				acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"t","payload":1}`).status(201)
+				svid := acme.do(t, "GET /v1/agents/bot/svid", "").status(200).str("svid")
+				acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"t","payload":1,"delegation":"`+svid+`"}`).status(201)
+			}
+		})
+	}
+	previous := make(chan string, rotations)
+	for range rotations {
+		all.Go(func() { previous <- acme.do(t, rotateKeys, "").status(200).str("previousKid") })
+	}
+	all.Wait()
+	close(previous)
+	seen := map[string]bool{}
+	for kid := range previous {
+		if seen[kid] {
+			t.Errorf("two rotations ended %s", kid)
+		}
+		seen[kid] = true
+	}
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
+	r := acme.do(t, "GET /v1/chain", "").status(200)
+	if n := len(r.at("records").([]any)); n != 2*clients*each {
+		t.Errorf("%d records", n)
+	}
+	equal(t, "keys", len(s.anyone().do(t, "GET /v1/ca/public-keys?companyId=acme", "").at("keys").([]any)), rotations+1)
+}
+
+func equal[V comparable](t testing.TB, what string, got, want V) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

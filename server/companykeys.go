@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"time"
+
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+type rotateKeysRequest struct {
+	Compromised bool `json:"compromised" must:"flag"`
+}
+
+// keyRotated is the answer to a rotation; what is previous is of the key that ended.
+type keyRotated struct {
+	KID                   string `json:"kid"`
+	Fingerprint           string `json:"fingerprint"`
+	PreviousKID           string `json:"previousKid"`
+	Index                 int64  `json:"index"`
+	CreatedAt             string `json:"createdAt"`
+	PreviousEndedAt       string `json:"previousEndedAt"`
+	PreviousCompromisedAt string `json:"previousCompromisedAt,omitempty"`
+}
+
+// rotateKeys is an addition to the specification: from its answer on, another key signs the company's records and tokens.
+func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
+	old, next, err := s.Store.RotateKey(ctx, by, r.Compromised)
+	if errors.Is(err, store.ErrTooMany) {
+		return keyRotated{}, tooMany("signing keys", store.MaxCompanyKeys)
+	}
+	if err != nil {
+		return keyRotated{}, err
+	}
+	public := keys.Describe(next.Public)
+	return keyRotated{
+		public.KID, public.Fingerprint, keys.Describe(old.Public).KID, next.From, next.CreatedAt, old.EndedAt, old.CompromisedAt,
+	}, nil
+}
+
+// companyKeys is all keys of a company, the oldest first.
+type companyKeys struct {
+	CompanyID string           `json:"companyId"`
+	SPIFFEID  string           `json:"spiffeId"`
+	Origin    string           `json:"origin"`
+	Keys      []companyKeyBody `json:"keys"`
+}
+
+type companyKeyBody struct {
+	KID           string        `json:"kid"`
+	JWK           keys.JWK      `json:"jwk"`
+	PEM           string        `json:"pem"`
+	Fingerprint   string        `json:"fingerprint"`
+	FromIndex     int64         `json:"fromIndex"`
+	CreatedAt     string        `json:"createdAt"`
+	EndedAt       string        `json:"endedAt,omitempty"`
+	CompromisedAt string        `json:"compromisedAt,omitempty"`
+	Rotation      *rotationBody `json:"rotation,omitempty"`
+}
+
+// rotationBody proves that a key follows the one before it. Both signatures are over the bytes of the statement.
+type rotationBody struct {
+	Statement    string `json:"statement"`
+	OldSignature string `json:"oldSignature"`
+	NewSignature string `json:"newSignature"`
+}
+
+func (companyKeys) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
+
+// publicKeys is an addition to the specification. It needs no credential, as publicKey does not.
+func (s *Server) publicKeys(ctx context.Context, _ store.Caller, r companyQuery) (companyKeys, error) {
+	company, err := s.companyOf(ctx, r)
+	if err != nil {
+		return companyKeys{}, err
+	}
+	origin, ring, err := s.Store.KeyRing(ctx, company.Chain)
+	if err != nil {
+		return companyKeys{}, err
+	}
+	answer := companyKeys{company.ID, company.Issuer.CompanyID(), origin, make([]companyKeyBody, len(ring))}
+	for i, k := range ring {
+		public := keys.Describe(k.Public)
+		answer.Keys[i] = companyKeyBody{
+			public.KID, public.JWK, public.PEM, public.Fingerprint, k.From, k.CreatedAt, k.EndedAt, k.CompromisedAt, newRotationBody(k.Rotation),
+		}
+	}
+	return answer, nil
+}
+
+func newRotationBody(r *keyring.Rotation) *rotationBody {
+	if r == nil {
+		return nil
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	return &rotationBody{r.Statement, encode(r.OldSignature), encode(r.NewSignature)}
+}
+
+// jwks is the key set of a company for those who check its tokens at a time: the key that signs, and then those whose tokens may still be valid.
+func jwks(company *store.Company, now time.Time) (set []keys.JWK) {
+	for _, k := range company.Issuer.Keys(now) {
+		set = append(set, k.JWK)
+	}
+	return set
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/crypto/keyring"
+)
+
+// MaxCompanyKeys is how many keys a company may have had: a new one each day for 27 years.
+const MaxCompanyKeys = 10_000
+
+// keysSchema is the first schema with the table company_key. Before it, a company had one key for good, and its seed in its own row.
+const keysSchema = 4
+
+// KeyRing returns the origin of a company's log ("" in a file of before its keys could change) and all keys that it has had, the oldest first, as they stand in the file: what is
+// proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
+func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		if s.schema < keysSchema {
+			ring, err = oldKeyRing(r, number)
+			return err
+		}
+		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id AND name = 'actions' WHERE id = ?`, number)
+		if err == nil {
+			ring, err = readKeyRing(r, number)
+		}
+		return err
+	})
+	if err != nil {
+		return "", nil, fmt.Errorf("keys of chain %d: %w", number, err)
+	}
+	return origin, ring, nil
+}
+
+func readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
+	err = r.each(func(rows *sql.Rows) error {
+		k := keyring.Key{Rotation: new(keyring.Rotation)}
+		var ended, compromised, statement sql.NullString
+		err := rows.Scan(&k.Generation, &k.Public, &k.From, &k.CreatedAt, &ended, &compromised,
+			&statement, &k.Rotation.OldSignature, &k.Rotation.NewSignature)
+		k.EndedAt, k.CompromisedAt, k.Rotation.Statement = ended.String, compromised.String, statement.String
+		if !statement.Valid {
+			k.Rotation = nil
+		}
+		ring = append(ring, k)
+		return err
+	}, `SELECT generation, public_key, first_record, created_at, ended_at, compromised_at, statement, old_signature, new_signature
+		FROM company_key WHERE company = ? ORDER BY generation`, number)
+	return ring, err
+}
+
+// oldKeyRing is the one key of a company in a file of an older schema, which only knows the seed.
+func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
+	var seed []byte
+	var k keyring.Key
+	if err := r.one([]any{&seed, &k.CreatedAt}, `SELECT seed, registered_at FROM company WHERE id = ?`, number); err != nil {
+		return nil, err
+	}
+	if len(seed) == ed25519.SeedSize {
+		k.Public = publicOf(seed)
+	}
+	return []keyring.Key{k}, nil
+}
+
+// KeySet implements chain.Reader.
+func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
+	origin, ring, err := s.KeyRing(ctx, number)
+	if errors.Is(err, ErrNotFound) || err == nil && len(ring) == 0 {
+		return nil, fmt.Errorf("keys of chain %d: %w", number, chain.ErrMissing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	set := make(chain.KeySet, len(ring))
+	for i, flaw := range keyring.Flaws(origin, ring) {
+		set[i] = chain.KeyRange{From: ring[i].From, Key: ring[i].Public, Flaw: flaw}
+	}
+	return set, nil
+}
+
+// readKeys reads the keys of the records of [from, to) without their proofs.
+func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
+	err = c.each(func(rows *sql.Rows) error {
+		var r chain.KeyRange
+		err := rows.Scan(&r.From, &r.Key)
+		set = append(set, r)
+		return err
+	}, `SELECT first_record, public_key FROM company_key WHERE company = ?1 AND first_record < ?3
+		AND generation >= (SELECT coalesce(max(generation), 0) FROM company_key WHERE company = ?1 AND first_record <= ?2) ORDER BY generation`, number, from, to)
+	return set, err
+}
+
+// findIssuer reads the keys with which a company's tokens are signed and checked, and its private key.
+func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
+	var former []cred.Former
+	var oldest time.Time // of the ends that matter
+	enough := errors.New("older keys have no valid tokens")
+	err = r.each(func(rows *sql.Rows) error {
+		var public, seed []byte
+		var created string
+		var ended, compromised sql.NullString
+		if err := rows.Scan(&public, &seed, &created, &ended, &compromised); err != nil {
+			return err
+		}
+		if current == nil {
+			began, err := parseTime(created)
+			if err == nil {
+				current, err = privateKey(seed, public)
+			}
+			// What had ended a day before this key began has no valid token in this key's time.
+			oldest = began.Add(-cred.MaxPassportTTL)
+			return err
+		}
+		end, err := parseTime(ended.String)
+		switch {
+		case err != nil:
+			return err
+		case len(public) != ed25519.PublicKeySize:
+			return fmt.Errorf("%w: a public key of %d bytes", ErrCorrupt, len(public))
+		case !end.After(oldest):
+			return enough
+		case !compromised.Valid:
+			former = append(former, cred.Former{Key: public, Ended: end})
+		}
+		return nil
+	}, `SELECT public_key, seed, created_at, ended_at, compromised_at FROM company_key WHERE company = ? ORDER BY generation DESC`, number)
+	if err == nil && current == nil {
+		err = fmt.Errorf("%w: it has no key", ErrCorrupt)
+	}
+	if err != nil && !errors.Is(err, enough) {
+		return nil, nil, fmt.Errorf("keys of company %q: %w", id, err)
+	}
+	return cred.NewIssuer(s.domain, id, current, &s.verified, former...), current, nil
+}
+
+// privateKey returns the private key that belongs to a stored public one. A seed that does not would sign what never verifies.
+func privateKey(seed, public []byte) (ed25519.PrivateKey, error) {
+	if len(seed) != ed25519.SeedSize || !bytes.Equal(publicOf(seed), public) {
+		return nil, fmt.Errorf("%w: the seed of a company's key does not fit its public key", ErrCorrupt)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+func publicOf(seed []byte) ed25519.PublicKey {
+	return ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
+}
+
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return at, nil
+}
+
+// insertFirstKey gives a new company its first key.
+func insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
+	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at) VALUES (?, 0, ?, ?, 0, ?)`,
+		company, []byte(private.Public().(ed25519.PublicKey)), private.Seed(), createdAt)
+	return err
+}
+
+// registerFunctions teaches SQLite what an upgrade and a comparison with an older file ask for: the public key of a seed.
+func registerFunctions() {
+	sqlite.MustRegisterDeterministicScalarFunction("ed25519_public", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		seed, ok := args[0].([]byte)
+		if !ok || len(seed) != ed25519.SeedSize {
+			return nil, errors.New("not the seed of an Ed25519 key")
+		}
+		return []byte(publicOf(seed)), nil
+	})
+}

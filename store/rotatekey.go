@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/crypto/keyring"
+)
+
+// RotateKey gives the caller's company a new key, which signs its tokens, and its records from the next one on. The old key ends; its
+// tokens verify until they expire, or, when it is declared compromised, not from the return of RotateKey on. ErrTooMany.
+//
+// It is one transaction. Whoever comes after it is answered with the new key: nothing that was remembered of the company outlives it.
+func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return old, next, err
+	}
+	defer s.forgetKeys() // whatever the outcome
+	err = s.write(ctx, func(w *conn) error {
+		old, next, err = rotate(w, by, private, compromised)
+		s.writer.rekeyed = append(s.writer.rekeyed, by.Company.Chain)
+		return err
+	})
+	if err != nil {
+		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
+	}
+	return old, next, nil
+}
+
+// rotate ends the key that signs and puts another in its place. The seed of a key that has ended signs nothing more, and goes.
+func rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (old, next keyring.Key, err error) {
+	company := by.Company.Chain
+	var seed []byte
+	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.From, &old.CreatedAt, &next.From}, `
+		SELECT generation, public_key, seed, first_record, created_at, length
+		FROM company_key JOIN head ON head.company = company_key.company WHERE company_key.company = ? AND ended_at IS NULL`, company); err != nil {
+		return old, next, err
+	}
+	if old.Generation+1 >= MaxCompanyKeys {
+		return old, next, fmt.Errorf("%w: the bound is %d", ErrTooMany, MaxCompanyKeys)
+	}
+	signer, err := privateKey(seed, old.Public)
+	if err != nil {
+		return old, next, err
+	}
+	old.EndedAt = max(chain.FormatTime(by.At), old.CreatedAt) // the clock may have been set back
+	if compromised {
+		old.CompromisedAt = old.EndedAt
+	}
+	next.Generation, next.CreatedAt = old.Generation+1, old.EndedAt
+	next.Public = private.Public().(ed25519.PublicKey)
+	next.Rotation = keyring.Rotate(by.Company.Origin, next.From, signer, private)
+
+	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL WHERE company = ? AND generation = ?`,
+		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
+		return old, next, err
+	}
+	_, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at, statement, old_signature, new_signature)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, company, next.Generation, []byte(next.Public), private.Seed(), next.From, next.CreatedAt,
+		next.Rotation.Statement, next.Rotation.OldSignature, next.Rotation.NewSignature)
+	return old, next, err
+}
+
+// forgetKeys drops what is remembered of companies, and then of those who ask in their name: a lookup of a caller that began before and
+// still holds a former company finds its place taken.
+func (s *Store) forgetKeys() {
+	s.companies.forget()
+	s.chains.forget()
+	s.credentials.forget()
+}

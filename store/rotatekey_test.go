@@ -1,0 +1,341 @@
+package store_test
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/crypto/cred"
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+// rotate rotates the key of a company and returns the company as it is from then on.
+func rotate(t testing.TB, s *store.Store, c *store.Company, at time.Time, compromised bool) *store.Company {
+	t.Helper()
+	old, next, err := s.RotateKey(ctx, by(c, at), compromised)
+	must(t, err)
+	now := got(s.Company(ctx, c.ID))(t)
+	if now.Issuer.Public.KID == c.Issuer.Public.KID || !now.Issuer.Public.Key.Equal(next.Public) || next.Generation != old.Generation+1 {
+		t.Fatalf("after a rotation from %d to %d: %+v", old.Generation, next.Generation, now)
+	}
+	return now
+}
+
+// rotated is a database with acme under four keys: from 0, 40, 300 (which has signed nothing) and 300 on, of 310 records, and zoo.
+func rotated(t testing.TB) (*store.Store, string, *store.Company) {
+	t.Helper()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	attest(t, s, zoo, 5)
+	for i, n := range []int{40, 260, 0, 10} {
+		if i > 0 {
+			c = rotate(t, s, c, now.Add(time.Duration(i)*time.Hour), false)
+		}
+		attest(t, s, c, n)
+	}
+	return s, path, c
+}
+
+// The whole story of a company's keys: who reads the chain finds which key signed what, and each key proven by the one before.
+func TestRotations(t *testing.T) {
+	t.Parallel()
+	s, path, c := rotated(t)
+	check := func(s *store.Store) {
+		t.Helper()
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		origin, ring, err := s.KeyRing(ctx, c.Chain)
+		must(t, err)
+		if len(ring) != 4 || strings.Join(keyring.Flaws(origin, ring), "") != "" {
+			t.Fatalf("%+v", ring)
+		}
+		for i, from := range []int64{0, 40, 300, 300} {
+			k := ring[i]
+			if k.Generation != int64(i) || k.From != from || (k.EndedAt == "") != (i == 3) || k.CompromisedAt != "" || (k.Rotation == nil) != (i == 0) {
+				t.Errorf("key %d: %+v", i, k)
+			}
+			if i > 0 && k.CreatedAt != ring[i-1].EndedAt {
+				t.Errorf("key %d begins at %s, the one before ended at %s", i, k.CreatedAt, ring[i-1].EndedAt)
+			}
+		}
+		set := got(s.KeySet(ctx, c.Chain))(t)
+		for _, r := range read(t, s, c.Chain, 0, 310) {
+			if !ed25519.Verify(set.At(r.Index).Key, r.Hash[:], r.Signature[:]) {
+				t.Fatalf("record %d", r.Index)
+			}
+		}
+	}
+	check(s)
+	var seeds int
+	must(t, other(t, path).QueryRow("SELECT count(*) FROM company_key WHERE seed IS NOT NULL").Scan(&seeds))
+	if seeds != 2 {
+		t.Errorf("%d private keys of two companies", seeds)
+	}
+	must(t, s.Close())
+	s = open(t, path)
+	check(s)
+	attest(t, s, c, 5)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	out := target(t)
+	must(t, store.Backup(ctx, path, out, schema(t), nil))
+	read, err := store.OpenReadOnly(ctx, out)
+	must(t, err)
+	defer read.Close()
+	must(t, read.VerifyAll(ctx, "", 2, nil, nil))
+	if _, _, err := s.KeyRing(ctx, 99); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("keys of nobody: %v", err)
+	}
+}
+
+// Each token is judged by the key that it names: in the process that rotated, whatever it remembers, and in the next one.
+func TestTokensAcrossRotations(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, key := company(t, s, "acme")
+	hash := keys.HashSecret(key.Key)
+	issuer := func(at time.Time) *cred.Issuer {
+		t.Helper()
+		return got(s.Authenticate(ctx, hash, at))(t).Company.Issuer
+	}
+	refused := func(err error) bool {
+		e := (*cred.Error)(nil)
+		return errors.As(err, &e) && e.Code == cred.CodeSignatureInvalid
+	}
+	var tokens []string
+	at := now
+	for i, compromised := range []bool{false, true, false} {
+		tokens = append(tokens, issuer(at).SVID(c.Issuer.CompanyID(), at))
+		_, err := issuer(at).CheckDelegation(tokens[i], at) // so that its signature is remembered
+		must(t, err)
+		at = at.Add(time.Minute)
+		got2(s.RotateKey(ctx, by(c, at), compromised))(t)
+	}
+	check := func() {
+		t.Helper()
+		for i, want := range []bool{true, false, true} {
+			if _, err := issuer(at).CheckDelegation(tokens[i], at); (err == nil) != want || err != nil && !refused(err) {
+				t.Errorf("token of key %d: %v", i, err)
+			}
+		}
+		if list := issuer(at).Keys(at); len(list) != 3 || list[0].KID == c.Issuer.Public.KID || list[2].KID != c.Issuer.Public.KID {
+			t.Errorf("keys: %+v", list)
+		}
+		if list := issuer(at).Keys(at.Add(24 * time.Hour)); len(list) != 1 {
+			t.Errorf("keys a day later: %+v", list)
+		}
+	}
+	check()
+	must(t, s.Close())
+	s = open(t, path)
+	check()
+	at = at.Add(25 * time.Hour)
+	got2(s.RotateKey(ctx, by(c, at), false))(t)
+	if list := issuer(at).Keys(at); len(list) != 2 { // the key that has just ended, but none that ended a day before
+		t.Errorf("keys: %+v", list)
+	}
+}
+
+// A key or its range that is not as the company's keys have proven it is found at the first record that it concerns.
+func TestTamperedKeysAreFound(t *testing.T) {
+	t.Parallel()
+	s, path, _ := rotated(t)
+	must(t, s.Close())
+	const unguarded = "DROP TRIGGER company_key_only_ends; DROP TRIGGER company_key_no_delete; DROP INDEX company_key_current; "
+	const of = " WHERE company = 1 AND generation = "
+	for statement, at := range map[string]int64{
+		"UPDATE company_key SET first_record = 41" + of + "1":                                                                        40,
+		"UPDATE company_key SET first_record = 39" + of + "1":                                                                        39,
+		"UPDATE company_key SET first_record = 1000" + of + "3":                                                                      300,
+		"UPDATE company_key SET public_key = randomblob(32)" + of + "0":                                                              0,
+		"UPDATE company_key SET public_key = randomblob(32)" + of + "1":                                                              40,
+		"UPDATE company_key SET public_key = randomblob(32)" + of + "2":                                                              300,
+		"UPDATE company_key SET statement = statement || ' '" + of + "2":                                                             300,
+		"UPDATE company_key SET statement = NULL" + of + "1":                                                                         40,
+		"UPDATE company_key SET old_signature = new_signature" + of + "1":                                                            40,
+		"UPDATE company_key SET new_signature = old_signature" + of + "3":                                                            300,
+		"UPDATE company_key SET ended_at = '2099-01-01T00:00:00.000Z'" + of + "0":                                                    40,
+		"UPDATE company_key SET ended_at = '2099-01-01T00:00:00.000Z'" + of + "3":                                                    300,
+		"DELETE FROM company_key" + of + "0":                                                                                         0,
+		"DELETE FROM company_key" + of + "1":                                                                                         40,
+		"DELETE FROM company_key" + of + "2":                                                                                         300,
+		"DELETE FROM company_key" + of + "3":                                                                                         300,
+		"DELETE FROM company_key WHERE company = 1":                                                                                  0,
+		"INSERT INTO company_key (company, generation, public_key, first_record, created_at) VALUES (1, 4, randomblob(32), 310, '')": 310,
+	} {
+		changed := target(t)
+		must(t, os.WriteFile(changed, got(os.ReadFile(path))(t), 0o600))
+		must(t, other(t, changed, unguarded+statement).Close())
+		s, err := store.OpenReadOnly(ctx, changed)
+		must(t, err)
+		var invalid *store.VerifyError
+		if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || invalid.Index != at || invalid.Company != "acme" {
+			t.Errorf("%s: %v, want a failure at %d", statement, err, at)
+		}
+		s.Close()
+	}
+}
+
+// Rotations among the records of 32 writers: nothing is lost, every record and every rotation is in order, and each is signed by the key of its time.
+func TestRotationsUnderLoad(t *testing.T) {
+	t.Parallel()
+	const writers, each, rotations = 32, 20, 8
+	s, _ := fresh(t)
+	c, key := company(t, s, "acme")
+	var seen sync.Map
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range each {
+				r, err := s.Append(ctx, draft(c))
+				if _, twice := seen.LoadOrStore(r.Index, true); err != nil || twice {
+					t.Errorf("record %d: %v, twice: %v", r.Index, err, twice)
+				}
+				who, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now)
+				if err != nil || who.Company.ID != "acme" {
+					t.Errorf("%+v, %v", who, err)
+				}
+			}
+		})
+	}
+	for range rotations {
+		all.Go(func() {
+			if _, _, err := s.RotateKey(ctx, by(c, now), false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := length(t, s, c); n != writers*each {
+		t.Errorf("%d records", n)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	_, ring, err := s.KeyRing(ctx, c.Chain)
+	must(t, err)
+	who := got(s.Authenticate(ctx, keys.HashSecret(key.Key), now))(t)
+	if len(ring) != rotations+1 || !who.Company.Issuer.Public.Key.Equal(ring[rotations].Public) || len(who.Company.Issuer.Keys(now)) != rotations+1 {
+		t.Errorf("%d keys, and who asks has %d", len(ring), len(who.Company.Issuer.Keys(now)))
+	}
+}
+
+// A crash at any moment leaves a rotation whole or not at all, and the records that came after it only with it. The log of the database is
+// cut at every frame, and within one: what SQLite then finds is what a crash would have left.
+func TestARotationIsWholeOrAbsent(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 3)
+	must(t, s.Close())
+	content := got(os.ReadFile(path))(t)
+	s = open(t, path)
+	rotate(t, s, c, now, false)
+	attest(t, s, c, 1)
+	rotate(t, s, got(s.Company(ctx, "acme"))(t), now, true)
+	attest(t, s, c, 1)
+	log := got(os.ReadFile(path + "-wal"))(t)
+	must(t, s.Close())
+
+	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
+	step := frame + int(binary.BigEndian.Uint32(log[8:]))
+	outcomes := map[string]int{}
+	for end := header; end <= len(log); end += step / 2 {
+		cut := filepath.Join(t.TempDir(), "attestd.db")
+		must(t, os.WriteFile(cut, content, 0o600))
+		must(t, os.WriteFile(cut+"-wal", log[:end], 0o600))
+		s := open(t, cut)
+		_, ring, err := s.KeyRing(ctx, c.Chain)
+		must(t, err)
+		outcomes[fmt.Sprintf("%d records, %d keys", length(t, s, c), len(ring))]++
+		rotate(t, s, got(s.Company(ctx, "acme"))(t), now, false)
+		attest(t, s, c, 2)
+		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+		must(t, s.Close())
+	}
+	if len(outcomes) != 5 { // after each of the four writes, and before
+		t.Errorf("outcomes: %v", outcomes)
+	}
+}
+
+// A rotation is refused where the file says that its seed is another key's, and the chain with it: nothing is signed that would not verify.
+func TestASeedThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	attest(t, s, c, 3)
+	must(t, other(t, path, "UPDATE company_key SET seed = randomblob(32) WHERE company = 1").Close())
+	if _, _, err := s.RotateKey(ctx, by(c, now), false); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a rotation: %v", err)
+	}
+	if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a record: %v", err)
+	}
+	if _, err := s.Company(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a token: %v", err)
+	}
+	attest(t, s, zoo, 3)
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // which needs no private key
+}
+
+// A database of an older schema has the key that it had, and rotates it.
+func TestAnOlderFileRotates(t *testing.T) {
+	t.Parallel()
+	for version := range older {
+		path, _ := written(t, version)
+		before, err := store.OpenReadOnly(ctx, path)
+		must(t, err)
+		set := got(before.KeySet(ctx, 1))(t)
+		must(t, before.Close())
+		s := open(t, path)
+		if got(s.KeySet(ctx, 1))(t).At(0).Key.Equal(set.At(0).Key) == false || len(set) != 1 {
+			t.Errorf("schema %s: another key after the upgrade", version)
+		}
+		c := got(s.CompanyOfChain(ctx, 1))(t)
+		attest(t, s, rotate(t, s, c, time.Now(), false), 3)
+		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	}
+}
+
+// What a restore takes back of a company's keys is said, between files of any two schemas.
+func TestARestoreSaysWhichKeysItTakesBack(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 3)
+	c = rotate(t, s, c, now, false)
+	in := backUp(t, path)
+	c = rotate(t, s, c, now, true)
+	rotate(t, s, c, now, false)
+	must(t, s.Close())
+	checkRollback(t, in, path,
+		"acme: signing keys made since, gone (2): key 2, key 3",
+		"acme: signing keys declared compromised since, trusted again (1): key 1")
+
+	for version := range older {
+		path, _ := written(t, version)
+		in := backUp(t, path)
+		s := open(t, path)
+		c := got(s.CompanyOfChain(ctx, 1))(t)
+		rotate(t, s, c, time.Now(), true)
+		must(t, s.Close())
+		checkRollback(t, in, path,
+			c.ID+": signing keys made since, gone (1): key 1",
+			c.ID+": signing keys declared compromised since, trusted again (1): key 0")
+	}
+}
+
+func got2[A, B any](a A, b B, err error) func(testing.TB) (A, B) {
+	return func(t testing.TB) (A, B) {
+		t.Helper()
+		must(t, err)
+		return a, b
+	}
+}
