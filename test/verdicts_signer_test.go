@@ -11,17 +11,24 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gowebpki/jcs"
 )
 
-// signer is a company with its key. It signs whatever it is given, as no attestd would.
+// signer is a company with its key, and those that it had before. It signs whatever it is given, as no attestd would.
 type signer struct {
-	companyID string
-	private   ed25519.PrivateKey
-	der       []byte
+	companyID   string
+	private     ed25519.PrivateKey
+	der         []byte
+	from        int64     // first record that the key signs
+	former      []*signer // the oldest first
+	ended       time.Time // of a former one
+	compromised bool
 }
 
 func newSigner(t *testing.T, companyID string) *signer {
@@ -30,7 +37,7 @@ func newSigner(t *testing.T, companyID string) *signer {
 	must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(public)
 	must(t, err)
-	return &signer{companyID, private, der}
+	return &signer{companyID: companyID, private: private, der: der}
 }
 
 func hexSHA256(text string) string {
@@ -71,6 +78,17 @@ func (s *signer) canonical(t *testing.T, text string) string {
 	return string(b)
 }
 
+// at is the company with the key that signs a record.
+func (s *signer) at(index string) *signer {
+	n, _ := strconv.ParseInt(index, 10, 64)
+	for _, f := range slices.Backward(append(slices.Clone(s.former), s)) {
+		if f.from <= n {
+			return f
+		}
+	}
+	return s
+}
+
 // record returns a record of these texts, hashed and signed as they stand. delegation "" is none.
 func (s *signer) record(t *testing.T, index, timestamp, payload, delegation string) string {
 	t.Helper()
@@ -84,7 +102,7 @@ func (s *signer) record(t *testing.T, index, timestamp, payload, delegation stri
 	}
 	preimage := strings.Join(parts, "|")
 	return fmt.Sprintf(`{"index":%s,"timestamp":"%s","payload":%s%s,"hash":"%s","signature":"%s"}`,
-		index, timestamp, payload, delegation, hexSHA256(preimage), s.signHash(preimage))
+		index, timestamp, payload, delegation, hexSHA256(preimage), s.at(index).signHash(preimage))
 }
 
 // untilDashed returns a text with which a record's signature has a character that base64url has and base64 has not.

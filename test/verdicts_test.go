@@ -15,10 +15,17 @@ import (
 func TestCheckersAgree(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "acme")
-	cases := checkerCases(t, s)
+	t.Run("one key", func(t *testing.T) { agree(t, s.published(), checkerCases(t, s, keyCases(t, s))) })
+	s = newRotated(t)
+	t.Run("all keys", func(t *testing.T) { agree(t, s.publishedKeys(), checkerCases(t, s, ringCases(t, s))) })
+}
+
+// agree gives a company's key, or all of them, and cases to each checker.
+func agree(t *testing.T, key any, cases []checkerCase) {
+	t.Parallel()
 	dir := t.TempDir()
 	put := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
-	given, err := json.Marshal(map[string]any{"key": s.published(), "cases": cases})
+	given, err := json.Marshal(map[string]any{"key": key, "cases": cases})
 	must(t, err)
 	put("cases.json", string(given))
 	put("check.py", readmeBlock(t, "python"))
@@ -70,9 +77,9 @@ type checkerCase struct {
 	Genuine bool   `json:"-"`
 }
 
-func checkerCases(t *testing.T, s *signer) (all []checkerCase) {
+func checkerCases(t *testing.T, s *signer, keys []checkerCase) (all []checkerCase) {
 	t.Helper()
-	for _, group := range [][]checkerCase{keyCases(t, s), recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s)} {
+	for _, group := range [][]checkerCase{keys, recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s)} {
 		genuine := 0
 		for _, c := range group {
 			if c.Genuine {

@@ -126,7 +126,7 @@ func (a *arena) fill(addr string) (err error) {
 	}
 	defer a.globex.Close()
 	a.public += string(a.globex.seen)
-	for _, path := range []string{"/v1/ca/public-key?companyId=acme", "/v1/ca/well-known?companyId=acme"} {
+	for _, path := range []string{"/v1/ca/public-key?companyId=acme", "/v1/ca/public-keys?companyId=acme", "/v1/ca/well-known?companyId=acme"} {
 		answer, err := c.Do(harness.Request{Method: "GET", Path: path})
 		if err != nil {
 			return err

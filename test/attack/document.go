@@ -107,7 +107,10 @@ func readOperation(method, path string, text json.RawMessage, shared []parameter
 
 // order puts off what takes something away.
 func (op operation) order() int {
-	if op.method == "DELETE" {
+	switch {
+	case strings.HasSuffix(op.path, "/rotate-keys"): // after which no token made before is good
+		return 3
+	case op.method == "DELETE":
 		return 2
 	}
 	for _, word := range []string{"/revoke", "/disable", "/rotate"} {
