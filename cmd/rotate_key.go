@@ -29,7 +29,11 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 			if err != nil {
 				return err
 			}
+			current := found.UpToDate()
 			found.Close()
+			if !current { // whoever upgrades it says which names its logs get
+				return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, db)
+			}
 			s, err := store.Open(cmd.Context(), db, schema, store.Options{})
 			if errors.Is(err, store.ErrInUse) {
 				return fmt.Errorf("%w; of a running server, ask POST /v1/companies/rotate-keys", err)
@@ -38,9 +42,6 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			for _, notice := range s.Notices() {
-				fmt.Fprintln(cmd.ErrOrStderr(), notice)
-			}
 			of, err := s.Company(cmd.Context(), company)
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"crypto/ed25519"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"attestd/crypto/keyring"
 	"attestd/server"
 	"attestd/server/limit"
+	"attestd/tlog"
 )
 
 const rotateKeys = "POST /v1/companies/rotate-keys"
@@ -238,4 +240,85 @@ func equal[V comparable](t testing.TB, what string, got, want V) {
 	if got != want {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
+}
+
+// keyOfRecords is the key of each record by the list that anyone can read.
+func (c caller) keyOfRecords(t testing.TB) func(index int) ed25519.PublicKey {
+	t.Helper()
+	var list struct {
+		Keys []struct {
+			PEM       string
+			FromIndex int
+		}
+	}
+	c.anyone().do(t, "GET /v1/ca/public-keys?companyId="+c.id, "").status(200).into(&list)
+	return func(index int) (key ed25519.PublicKey) {
+		for _, k := range list.Keys {
+			if k.FromIndex <= index {
+				key = readPEM(t, k.PEM)
+			}
+		}
+		return key
+	}
+}
+
+// The log goes on over a change of keys: each leaf names the key that signed its record, and the checkpoint is signed with the newest, also
+// where nothing was appended since. Tools that have all vkeys of the log open every checkpoint of it.
+func TestLogAcrossRotations(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	var leaves []tlog.Hash
+	var kept []byte // the last checkpoint under each key
+	for _, compromised := range []bool{false, true, false} {
+		digest, from := tlog.KeyDigest(acme.publicKey(t)), len(leaves)
+		acme.attestMany(t, 150)
+		for _, r := range acme.checkChain(t)[from:] {
+			hash, err := hex.DecodeString(r.Hash)
+			must(t, err)
+			signature, err := b64.DecodeString(r.Signature)
+			must(t, err)
+			leaf := tlog.NewLeaf([32]byte(hash), [ed25519.SignatureSize]byte(signature), digest)
+			leaves = append(leaves, leaf.Hash())
+		}
+		log := acme.actions(t)
+		tree, _ := tlog.Frontier{}.Append(leaves...)
+		before := acme.checkpoint(t, log)
+		equal(t, "root", before.Root, tree.Root())
+		kept = acme.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).raw
+		acme.do(t, rotateKeys, fmt.Sprintf(`{"compromised":%v}`, compromised)).status(200)
+		after := acme.actions(t)
+		if after.VKeys[0] == log.VKeys[0] || slices.Contains(after.VKeys, log.VKeys[0]) == compromised {
+			t.Errorf("compromised %v: vkeys %v after %v", compromised, after.VKeys, log.VKeys)
+		}
+		equal(t, "checkpoint under the next key", acme.checkpoint(t, after), before)
+	}
+	log := acme.actions(t)
+	var vkeys []tlog.VKey
+	for _, text := range log.VKeys {
+		vkey, err := tlog.ParseVKey(text)
+		must(t, err)
+		vkeys = append(vkeys, vkey)
+	}
+	if _, _, err := tlog.OpenCheckpoint(kept, vkeys...); err != nil {
+		t.Errorf("a checkpoint of the key before: %v", err)
+	}
+	for _, i := range []int{0, 149, 150, 255, 256, 299, 300, 449} {
+		proof, err := tlog.ParseProof(acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, i), "").status(200).raw)
+		must(t, err)
+		if _, err := proof.Check(leaves[i], vkeys...); err != nil {
+			t.Errorf("proof of %d: %v", i, err)
+		}
+	}
+	for i, path := range []string{"entries/000", "entries/001.p/194"} {
+		entries, err := tlog.ParseBundle(acme.do(t, "GET /v1/log/"+log.LogID+"/tile/"+path, "").status(200).raw, []int{256, 194}[i])
+		must(t, err)
+		for j, entry := range entries {
+			leaf := tlog.Leaf(entry)
+			if leaf.Hash() != leaves[256*i+j] {
+				t.Fatalf("entry %d is not the record's leaf", 256*i+j)
+			}
+		}
+	}
+	acme.do(t, "GET /v1/verify", "").status(200).gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 }

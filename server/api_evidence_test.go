@@ -88,11 +88,11 @@ func (c caller) checkChain(t testing.TB) []record {
 	t.Helper()
 	var list struct{ Records []json.RawMessage }
 	c.do(t, "GET /v1/chain", "").status(200).into(&list)
-	key := c.publicKey(t)
+	key := c.keyOfRecords(t)
 	records, hashes := make([]record, len(list.Records)), make([]string, len(list.Records))
 	for i, raw := range list.Records {
 		r := recordIn(t, raw)
-		checkRecord(t, r, key)
+		checkRecord(t, r, key(i))
 		if r.Index != i {
 			t.Fatalf("record %d stands in place %d", r.Index, i)
 		}

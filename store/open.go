@@ -146,6 +146,9 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	return s, s.openReaders(ctx, path, modeReader)
 }
 
+// UpToDate says whether the database is of the schema of this program, and not of an older one.
+func (s *Store) UpToDate() bool { return s.schema == schemaVersion }
+
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
 
