@@ -4,15 +4,17 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`));
-const [{ inclusionProof, publishedKey }, evidence, { read }, { checkRecord, parseRecord }, { checkStatus }, token] = await Promise.all(
-  ["core/answers.js", "lib/evidence.js", "lib/form.js", "lib/record.js", "lib/status.js", "lib/token.js"].map(load));
+const [{ inclusionProof, publishedKey, publishedKeys }, evidence, { prepareKey, prepareRing }, { read }, { checkRecord, parseRecord }, { checkStatus }, token] = await Promise.all(
+  ["core/answers.js", "lib/evidence.js", "lib/keyring.js", "lib/form.js", "lib/record.js", "lib/status.js", "lib/token.js"].map(load));
 
 const { key: given, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
 const now = Date.now() / 1000;
-const prepare = ({ jwk: { x }, ...published }) => evidence.prepareKey({ ...published, x });
-const key = await prepare(given);
+const prepareOne = ({ jwk: { x }, ...published }) => prepareKey({ ...published, x });
+const ringOf = ({ keys, ...company }) => prepareRing({ ...company, keys: keys.map(({ jwk: { x }, ...one }) => ({ ...one, x })) });
+const prepare = (text) => ("origin" in JSON.parse(text) ? ringOf(read(publishedKeys, text, "keys")) : prepareOne(read(publishedKey, text, "key")));
+const key = await prepare(JSON.stringify(given));
 const checks = {
-  key: async ({ text }) => ((await prepare(read(publishedKey, text, "key"))), ""),
+  key: async ({ text }) => ((await prepare(text)), ""),
   record: async ({ text }) => (await checkRecord(parseRecord(text), key)).reason,
   proof: async ({ text }) => (await evidence.check({ ...read(inclusionProof, text, "proof"), key })).reason,
   status: async ({ text, jti }) => ((await checkStatus(text, key, { jti, now })), ""),

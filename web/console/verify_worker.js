@@ -52,10 +52,11 @@ async function stream(key) {
   if (lines.length) await checkBatch(lines, key);
 }
 
-async function run({ credential, raw, companyId }) {
+async function run({ credential, keys, companyId }) {
   setCredential(credential);
   const started = performance.now();
-  const key = { companyId, prepared: await publicKey(raw) };
+  const ring = await Promise.all(keys.map(async ({ raw, fromIndex }) => ({ fromIndex, prepared: await publicKey(raw) })));
+  const key = { companyId, ...ring.at(-1), ring };
   let server;
   let root;
   // Records may arrive while this runs: then the server's root is already that of a longer chain, and the rest is read as well.

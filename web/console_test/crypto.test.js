@@ -4,6 +4,7 @@ import test from 'node:test';
 import { base64url, hex, rawKeyFromPEM, unbase64url, unhex, utf8 } from '../console/lib/bytes.js';
 import { engine, fallback, publicKey, verify } from '../console/lib/ed25519.js';
 import * as evidence from '../console/lib/evidence.js';
+import { identify } from '../console/lib/keyring.js';
 import { Frontier, climb } from '../console/lib/merkle.js';
 import { checkRecord, parseRecord } from '../console/lib/record.js';
 import { sha256hex } from '../console/lib/sha256.js';
@@ -100,7 +101,7 @@ test('evidence survives being saved, and any flipped bit is found', async () => 
   const text = record(1, { text: '[1.0]', canonical: '[1]' });
   const r = parseRecord(text);
   const leaves = [sha('0'), r.hash, sha('2')];
-  const id = await evidence.identify(raw);
+  const id = await identify(raw);
   const file = evidence.build({
     record: r, proof: slowProof(leaves, 1), root: slowRoot(leaves), savedAt: '2026-01-01T00:00:00Z',
     key: { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...id },

@@ -6,6 +6,7 @@ import * as answers from '../console/core/answers.js';
 import { base64url, rawKeyFromPEM } from '../console/lib/bytes.js';
 import { publicKey } from '../console/lib/ed25519.js';
 import * as evidence from '../console/lib/evidence.js';
+import { identify } from '../console/lib/keyring.js';
 import { FormError, read } from '../console/lib/form.js';
 import { JSONError } from '../console/lib/json.js';
 import { checkRecord, parseRecord } from '../console/lib/record.js';
@@ -15,7 +16,7 @@ const sha = (s) => createHash('sha256').update(s).digest();
 const { privateKey, publicKey: nodeKey } = generateKeyPairSync('ed25519');
 const pem = nodeKey.export({ type: 'spki', format: 'pem' });
 const raw = rawKeyFromPEM(pem);
-const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...(await evidence.identify(raw)) };
+const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...(await identify(raw)) };
 
 // A record with a delegation; its members stand in canonical order, so that its own text is its preimage's.
 const timestamp = '2026-01-02T03:04:05.678Z';

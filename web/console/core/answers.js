@@ -1,5 +1,5 @@
 // What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, exactly, hash, having, integer, jsonOf, list, nullable, oneOf, rawKey, string, timestamp } from '../lib/form.js';
+import { boolean, exactly, hash, having, integer, jsonOf, list, nullable, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
 import { proofForm } from '../lib/merkle.js';
 import { recordForm } from '../lib/record.js';
 
@@ -8,6 +8,13 @@ export const nothing = () => undefined; // where that it succeeded is all that m
 export const company = having({ companyId: string, spiffeId: string });
 export const companyCreated = having({ apiKey: string });
 export const publishedKey = having({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }) });
+export const publishedKeys = having({
+  companyId: string, spiffeId: string, origin: string,
+  keys: list(having(
+    { kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }), fromIndex: integer },
+    { endedAt: timestamp, compromisedAt: timestamp, rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) },
+  )),
+});
 export const discovery = having({ issuer: string, passport_format: having({ audience: string }) });
 
 export const inclusionProof = exactly({ record: recordForm, proof: proofForm, root: hash });

@@ -4,7 +4,7 @@ import { FormError, read } from '../lib/form.js';
 import { checkRecord } from '../lib/record.js';
 import { chainVerdict, streamMessage } from './answers.js';
 import { call, chainLength, getCredential, records } from './api.js';
-import { session } from './session.js';
+import { refreshKey, session } from './session.js';
 import { store } from './store.js';
 import { toneOf } from './trust.js';
 
@@ -142,6 +142,7 @@ async function take(found, late, current) {
     let check = null;
     if (waiting < BACKLOG) {
       check = await checkRecord(record, key);
+      if (check.hashOK && !check.signatureOK) check = await checkRecord(record, await refreshKey(key.companyId).catch(() => key));
       if (!current()) return;
       change({ checked: (changes.checked ?? live.get().checked) + 1 });
       if (!check.ok) fail(record.index, check.reason);

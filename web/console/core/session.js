@@ -1,5 +1,5 @@
 // Who is signed in, and the key that everything is checked with.
-import { prepareKey } from '../lib/evidence.js';
+import { prepareKey, prepareRing } from '../lib/keyring.js';
 import * as answers from './answers.js';
 import { call, setCredential } from './api.js';
 import { store } from './store.js';
@@ -11,25 +11,58 @@ export const session = store({ status: 'out', company: null, key: null, kept: fa
 
 const companyKeys = new Map();
 
+// Keys of which one does not follow from the one before it are worth nothing: the last alone is taken, with what is wrong as its flaw.
+async function prepare({ keys, ...company }) {
+  const plain = keys.map(({ jwk, ...key }) => ({ ...key, x: jwk.x }));
+  try {
+    return await prepareRing({ ...company, keys: plain });
+  } catch (err) {
+    if (!plain.length) throw err;
+    return { ...(await prepareKey({ ...plain.at(-1), companyId: company.companyId, spiffeId: company.spiffeId })), flaw: err.message };
+  }
+}
+
 /**
- * The public key that this server publishes for a company, and what its tokens must say:
- * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, audience, issuer}.
+ * The public key that this server publishes for a company, with all that it had before in its ring, and what its tokens must say:
+ * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, origin, ring, audience, issuer}.
  */
 export async function companyKey(companyId) {
   const known = companyKeys.get(companyId);
   if (known) return known;
   const query = `companyId=${encodeURIComponent(companyId)}`;
-  const [{ jwk, ...published }, discovery] = await Promise.all([
-    call(answers.publishedKey, 'GET', `/v1/ca/public-key?${query}`),
+  const [published, discovery] = await Promise.all([
+    call(answers.publishedKeys, 'GET', `/v1/ca/public-keys?${query}`),
     call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`),
   ]);
   if (published.companyId !== companyId) throw new Error(`the server answers with the key of ${published.companyId}`);
   const key = {
-    ...(await prepareKey({ ...published, x: jwk.x })),
+    ...(await prepare(published)),
     audience: discovery.passport_format.audience,
     issuer: discovery.issuer,
   };
   companyKeys.set(companyId, key);
+  return key;
+}
+
+const REFRESH = 5000; // ms
+let refreshed = 0;
+
+/** Asks for a company's keys again, for one may have been rotated; not more often than is of use. */
+export async function refreshKey(companyId) {
+  if (performance.now() - refreshed < REFRESH && refreshed) return companyKey(companyId);
+  refreshed = performance.now();
+  const known = companyKeys.get(companyId);
+  companyKeys.delete(companyId);
+  let key;
+  try {
+    key = await companyKey(companyId);
+  } catch (err) {
+    if (!known) throw err;
+    companyKeys.set(companyId, known);
+    return known;
+  }
+  const { status, key: mine } = session.get();
+  if (status === 'in' && mine.companyId === companyId && mine.fingerprint !== key.fingerprint) session.set({ key });
   return key;
 }
 

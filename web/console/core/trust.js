@@ -25,19 +25,26 @@ function keep(confirmed) {
   trust.set({ confirmed });
 }
 
-/** Takes what was typed for the fingerprint of a key; false where it is that of another key. */
+// A key and those that are proven to come before or after it: whoever vouches for one vouches for all.
+const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));
+
+/** Takes what was typed for the fingerprint of a key, or of one that is proven with it; false where it is that of another key. */
 export function confirm(key, typed) {
-  const given = typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
-  if (`SHA256:${given}` !== key.fingerprint) return false;
-  keep([...trust.get().confirmed.filter((e) => e !== entry(key.companyId, key.fingerprint)), entry(key.companyId, key.fingerprint)]);
+  const given = entry(key.companyId, `SHA256:${typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '')}`);
+  if (!entriesOf(key).includes(given)) return false;
+  keep([...trust.get().confirmed.filter((e) => e !== given), given]);
   return true;
 }
 
-export const forget = (key) => keep(trust.get().confirmed.filter((e) => e !== entry(key.companyId, key.fingerprint)));
+export const forget = (key) => keep(trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)));
 
-/** confirmed; other, where only other keys of its company are confirmed; or unconfirmed. */
+/**
+ * confirmed; other, where only other keys of its company are confirmed, or where nothing proves that it follows from those before it; or
+ * unconfirmed.
+ */
 export function standing(key, { confirmed } = trust.get()) {
-  if (confirmed.includes(entry(key.companyId, key.fingerprint))) return 'confirmed';
+  if (key.flaw) return 'other';
+  if (entriesOf(key).some((e) => confirmed.includes(e))) return 'confirmed';
   return confirmed.some((e) => e.startsWith(`${key.companyId} `)) ? 'other' : 'unconfirmed';
 }
 

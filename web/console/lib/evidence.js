@@ -1,47 +1,39 @@
 // Evidence: one record, its way to the root and the company's public key in one JSON file, checkable without a server.
-import { base64url, equalBytes, hex, rawKeyFromPEM, spki, unbase64url } from './bytes.js';
-import { publicKey } from './ed25519.js';
-import { FormError, exactly, hash, oneOf, rawKey, read as readForm, string } from './form.js';
+import { FormError, exactly, hash, integer, list, oneOf, rawKey, read as readForm, signature, string, timestamp } from './form.js';
+import { keyAt, prepareKey, prepareRing } from './keyring.js';
 import { climb, proofForm } from './merkle.js';
 import { checkRecord, recordForm } from './record.js';
-import { sha256 } from './sha256.js';
 
 const TYPE = 'attestd-evidence';
 
+const publicKey = { kid: string, fingerprint: string, pem: string, x: rawKey };
 const form = exactly({
   type: oneOf(TYPE), v: oneOf(1), savedAt: string,
   record: recordForm, proof: proofForm, root: hash,
-  publicKey: exactly({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, x: rawKey }),
+  publicKey: exactly({ companyId: string, spiffeId: string, ...publicKey }),
+}, {
+  // All keys of the company, where it has had several: the proof that publicKey is one of them.
+  keys: exactly({
+    origin: string,
+    list: list(exactly({ ...publicKey, fromIndex: integer }, {
+      endedAt: timestamp, compromisedAt: timestamp, rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }),
+    })),
+  }),
 });
+
+const pick = (from, ...names) => Object.fromEntries(names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]));
+const PUBLIC = ['kid', 'fingerprint', 'pem', 'x'];
 
 /**
  * The text of an evidence file. The record goes in as the text that came from the server: rebuilding it would
  * respell its numbers.
  */
 export function build({ record, proof, root, key, savedAt }) {
-  const rest = {
-    proof,
-    root,
-    publicKey: { companyId: key.companyId, spiffeId: key.spiffeId, kid: key.kid, fingerprint: key.fingerprint, pem: key.pem, x: key.x },
-  };
-  return `{"type":${JSON.stringify(TYPE)},"v":1,"savedAt":${JSON.stringify(savedAt)},\n"record":${record.text},\n${JSON.stringify(rest, null, 1).slice(1)}\n`;
-}
-
-/** The kid (16 hex digits) and fingerprint of a raw key: both come from SHA-256 of its SPKI DER. */
-export async function identify(raw) {
-  const digest = await sha256(spki(raw));
-  return { kid: hex(digest).slice(0, 16), fingerprint: 'SHA256:' + base64url(digest) };
-}
-
-/** A published key, {companyId, spiffeId, kid, fingerprint, pem, x}, made ready for checks; what it says of itself must be so. */
-export async function prepareKey(published) {
-  const raw = rawKeyFromPEM(published.pem);
-  const { kid, fingerprint } = await identify(raw);
-  if (!equalBytes(unbase64url(published.x), raw) || published.kid !== kid || published.fingerprint !== fingerprint) {
-    throw new FormError('the public key, its ID and its fingerprint are not of one key');
+  const rest = { proof, root, publicKey: pick(keyAt(key, record.index), 'companyId', 'spiffeId', ...PUBLIC) };
+  if (key.ring?.length > 1) {
+    rest.keys = { origin: key.origin, list: key.ring.map((one) => pick(one, ...PUBLIC, 'fromIndex', 'endedAt', 'compromisedAt', 'rotation')) };
   }
-  if (!published.spiffeId.endsWith(`/company/${published.companyId}`)) throw new FormError('the public key names two companies');
-  return { ...published, raw, prepared: await publicKey(raw) };
+  return `{"type":${JSON.stringify(TYPE)},"v":1,"savedAt":${JSON.stringify(savedAt)},\n"record":${record.text},\n${JSON.stringify(rest, null, 1).slice(1)}\n`;
 }
 
 /** Reads an evidence file: {record, proof, root, key}. Throws an Error that says why it is none. */
@@ -52,7 +44,14 @@ export async function read(text) {
   } catch (err) {
     throw new FormError(`not an evidence file: ${err.message}`);
   }
-  return { record: file.record, proof: file.proof, root: file.root, key: await prepareKey(file.publicKey) };
+  const { record, proof, root, publicKey: named, keys } = file;
+  let key = await prepareKey(named);
+  if (keys) {
+    const { companyId, spiffeId } = named;
+    key = await prepareRing({ companyId, spiffeId, origin: keys.origin, keys: keys.list });
+    if (keyAt(key, record.index).fingerprint !== named.fingerprint) throw new FormError('the key that it names is not the one that signs this record');
+  }
+  return { record, proof, root, key };
 }
 
 /**

@@ -4,6 +4,7 @@ import { verify } from './ed25519.js';
 import { exactly, hash, integer, json, jsonOf, list, read, signature, string, timestamp } from './form.js';
 import { canonical } from './jcs.js';
 import { member } from './json.js';
+import { keyAt } from './keyring.js';
 import { sha256 } from './sha256.js';
 
 // Parts that moved between index, timestamp, payload and delegation would give the same preimage. The forms refuse them.
@@ -47,7 +48,7 @@ export function preimage(record) {
 }
 
 /**
- * Recomputes everything of a record with a company's key, {companyId, prepared}: {preimage, computed, hashOK, signatureOK, ok, reason}.
+ * Recomputes everything of a record with a company's key, {companyId, prepared, ring}: {preimage, computed, hashOK, signatureOK, ok, reason}.
  * The signature is checked over the hash that was computed here, never over the one that the record names: it says something about
  * the content that is shown, or nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
  */
@@ -58,7 +59,7 @@ export async function checkRecord(record, key) {
     const digest = await sha256(utf8(result.preimage));
     result.computed = hex(digest);
     result.hashOK = result.computed === record.hash;
-    result.signatureOK = await verify(key.prepared, unbase64url(record.signature), digest);
+    result.signatureOK = await verify(keyAt(key, record.index).prepared, unbase64url(record.signature), digest);
   } catch (err) {
     result.reason = err.message;
     return result;

@@ -4,6 +4,7 @@ import { verify } from './ed25519.js';
 import { exactly, oneOf, signature, string, timestamp } from './form.js';
 import { canonical } from './jcs.js';
 import { parse } from './json.js';
+import { statementKey } from './keyring.js';
 import { sha256 } from './sha256.js';
 
 const MAX_AGE = 300; // seconds; an older statement may be from before a revocation
@@ -24,7 +25,8 @@ export async function checkStatus(text, key, { jti, now, maxAge = MAX_AGE }) {
   if ((status.status === 'revoked') !== (status.revokedAt !== undefined)) throw new Error('its status and revokedAt do not go together');
   const signed = { ...node, members: node.members.filter((m) => m.key !== 'caPublicKey' && m.key !== 'signature') };
   const digest = await sha256(utf8(canonical(signed)));
-  if (!(await verify(key.prepared, unbase64url(status.signature), digest))) throw new Error('this key did not sign it');
+  const { prepared } = statementKey(key, status.caPublicKey, status.checkedAt);
+  if (!(await verify(prepared, unbase64url(status.signature), digest))) throw new Error('this key did not sign it');
   if (status.jti !== jti) throw new Error('it is about another passport');
   if (status.companyId !== key.companyId) throw new Error('it is of another company');
   const age = now - Date.parse(status.checkedAt) / 1000;

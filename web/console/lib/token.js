@@ -3,6 +3,7 @@ import { text as utf8Text, unbase64url, utf8 } from './bytes.js';
 import { verify } from './ed25519.js';
 import { having, integer, list, string } from './form.js';
 import { member, parse } from './json.js';
+import { tokenKey } from './keyring.js';
 
 const MAX_TOKEN = 16 * 1024;
 const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
@@ -74,13 +75,14 @@ export function principals({ passport, claims }) {
  */
 export async function check(decoded, key, { audience: expected, issuer, now }) {
   const { header: { node, value: h }, claims: { value: c }, passport } = decoded;
+  const signer = tokenKey(key, h.kid, now);
   const results = [];
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
   add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
   const others = node.members.map((m) => m.key).filter((name) => !HEADER.includes(name));
   add('Header', !others.length && (passport || h.typ === 'JWT'), others.length ? `carries ${others.join(', ')}` : `typ is ${h.typ}`);
-  add('Key', h.kid === key.kid, `kid ${h.kid ?? 'not named'}; the company’s is ${key.kid}`);
-  add('Signature', await verify(key.prepared, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
+  add('Key', h.kid === signer.kid, `kid ${h.kid ?? 'not named'}; the company’s is ${signer.kid}`);
+  add('Signature', await verify(signer.prepared, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
   add('Not before', c.nbf === undefined || c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
   add('Expiry', c.exp > now, iso(c.exp));
   add('Issuer', c.iss === issuer, c.iss ?? 'not given');

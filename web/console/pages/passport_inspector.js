@@ -3,7 +3,7 @@ import { html } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';
 import { duration } from '../core/format.js';
 import { go } from '../core/router.js';
-import { companyKey, session } from '../core/session.js';
+import { companyKey, refreshKey, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
 import { checkStatus } from '../lib/status.js';
@@ -27,6 +27,8 @@ async function examine(decoded) {
   const now = Date.now() / 1000;
   try {
     found.key = await companyKey(decoded.companyId);
+    const knows = (key) => (key.ring ?? [key]).some(({ kid }) => kid === decoded.header.value.kid);
+    if (!knows(found.key)) found.key = await refreshKey(decoded.companyId);
   } catch (err) {
     return { ...found, problem: `The signature could not be checked: ${err.message}` };
   }

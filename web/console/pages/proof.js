@@ -1,11 +1,12 @@
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
-import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
 import { proofOf } from '../core/api.js';
 import { plural } from '../core/format.js';
 import { go } from '../core/router.js';
 import { companyKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import * as evidence from '../lib/evidence.js';
+import { keyAt } from '../lib/keyring.js';
 import { Badge, Failure, Field, Notice, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { ConfirmKey, useStanding } from '../parts/key_trust.js';
@@ -24,12 +25,12 @@ function save(subject) {
 
 // Whose key the evidence names: {tone, text}. A key that was confirmed needs no server. One that was not is at best amber, and red where
 // this server publishes another one for the company.
-function useOrigin(key) {
+function useOrigin(key, index) {
   const standing = useStanding(key);
-  const published = useResult(() => companyKey(key.companyId).then((k) => k.fingerprint, () => ''), [key]);
+  const published = useResult(() => companyKey(key.companyId).then((k) => keyAt(k, index).fingerprint, () => ''), [key]);
   if (standing === 'confirmed') return { tone: 'ok', text: `You confirmed this key for ${key.companyId}.` };
   if (standing === 'other') return { tone: 'bad', text: `You confirmed another key for ${key.companyId}.` };
-  if (published && published !== key.fingerprint) return { tone: 'bad', text: `This server publishes another key for ${key.companyId}: ${published}` };
+  if (published && published !== keyAt(key, index).fingerprint) return { tone: 'bad', text: `This server publishes another key for ${key.companyId}: ${published}` };
   return { tone: 'warn', text: published ? `This server publishes this key for ${key.companyId}; you have not confirmed it.` : 'Nobody confirms this key: it came with the file.' };
 }
 
@@ -51,15 +52,20 @@ function Checked({ subject, result, origin, tone }) {
         <dt>signature</dt><dd><${Badge} tone=${of(result.record.signatureOK)}>${result.record.signatureOK ? 'by this key' : 'not by this key'}<//></dd>
         <dt>path</dt><dd><${Badge} tone=${of(result.rootOK)}>${result.rootOK ? `${plural(subject.proof.length, 'step')} to the root` : 'does not lead to the root'}<//></dd>
         <dt>root</dt><dd><code>${subject.root}</code><br /><span class="small muted">Compare it with one that you keep.</span></dd>
-        <dt>key</dt><dd><code>${subject.key.fingerprint}</code><br /><span class="small ${origin.tone === 'bad' ? 'bad-text' : 'muted'}" data-origin=${origin.tone}>${origin.text}</span></dd>
+        <dt>key</dt><dd><code>${keyAt(subject.key, subject.record.index).fingerprint}</code><br /><span class="small ${origin.tone === 'bad' ? 'bad-text' : 'muted'}" data-origin=${origin.tone}>${origin.text}</span></dd>
       </dl>
       <${ConfirmKey} keyOf=${subject.key} />
     </section>`;
 }
 
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
-function Subject({ subject }) {
-  const origin = useOrigin(subject.key);
+function Subject({ subject: given }) {
+  const { key: named, record: { index } } = given;
+  // A file of one key alone is of a company that may have had others: this server knows which, and proves it.
+  const published = useResult(() => companyKey(named.companyId).catch(() => null), [named]);
+  const adopted = !named.ring && published?.ring && keyAt(published, index).fingerprint === named.fingerprint;
+  const subject = useMemo(() => (adopted ? { ...given, key: published } : given), [given, adopted]);
+  const origin = useOrigin(subject.key, subject.record.index);
   const result = useResult(() => evidence.check(subject), [subject]);
   const tone = result && (result.ok ? origin.tone : 'bad');
   return html`

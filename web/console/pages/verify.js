@@ -4,7 +4,7 @@ import { chainLength, getCredential } from '../core/api.js';
 import { count, plural } from '../core/format.js';
 import { live } from '../core/live.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
+import { refreshKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
 import { startWorker } from '../core/worker.js';
@@ -67,7 +67,8 @@ export function Verify() {
       else patch({ phase: 'error', message: data.message });
     };
     mine.onerror = () => patch({ phase: 'error', message: 'The verification worker did not start.' });
-    mine.postMessage({ credential: getCredential(), raw: key.raw, companyId: key.companyId });
+    const { companyId, raw, ring = [{ raw, fromIndex: 0 }] } = await refreshKey(key.companyId);
+    mine.postMessage({ credential: getCredential(), keys: ring.map((one) => ({ raw: one.raw, fromIndex: one.fromIndex })), companyId });
     // Only for the bar: without it the count goes up just the same.
     chainLength(live.get().length).then((total) => patch({ total }), () => {});
   };

@@ -22,7 +22,7 @@ export function KeyHint({ keyOf }) {
   const is = useStanding(keyOf);
   if (is === 'confirmed') return null;
   return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
-    ${is === 'other' ? 'This is not the key that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
+    ${keyOf.flaw ? `The server’s list of keys does not hold: ${keyOf.flaw}.` : is === 'other' ? 'This is not the key that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
     ${session.get().key?.fingerprint === keyOf.fingerprint && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 

@@ -1,9 +1,11 @@
 // One record with everything that is in it. It is checked when it is opened, and the verdict stands above what it is about.
-import { html } from '../vendor/preact-htm.js';
+import { html, useEffect } from '../vendor/preact-htm.js';
 import { localTime } from '../core/format.js';
 import { href } from '../core/router.js';
 import { toneOf } from '../core/trust.js';
 import { canonical } from '../lib/jcs.js';
+import { refreshKey } from '../core/session.js';
+import { keyAt } from '../lib/keyring.js';
 import { checkRecord } from '../lib/record.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
@@ -36,7 +38,7 @@ function CheckSteps({ record, result, companyKey, standing }) {
         <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
       <//>
       <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${toneOf(result.signatureOK, standing)}>
-        <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
+        <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt><dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd></dl>
       <//>
     </ol>`;
 }
@@ -48,11 +50,13 @@ function Verdict({ result, tone, record }) {
   return html`<${Notice} kind=${tone}>${tone === 'ok' ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<//>`;
 }
 
-/** companyKey: {companyId, fingerprint, prepared}. */
+/** companyKey: {companyId, fingerprint, prepared, ring}. */
 export function RecordView({ record, companyKey }) {
   const standing = useStanding(companyKey);
   const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
   const tone = result ? toneOf(result.ok, standing) : '';
+  // The key may have been rotated since it was asked for: a newer one comes with the session.
+  useEffect(() => { if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId).catch(() => {}); }, [result]);
   const { delegation } = record;
   return html`
     <section class="stack tight" data-check=${tone}>

@@ -1,0 +1,65 @@
+// All keys that a company has had. Each but the first is proven by a statement that the key before it and the key itself have signed, so
+// whoever confirmed one of them need not be asked about the others.
+import { base64url, equalBytes, hex, rawKeyFromPEM, spki, unbase64url, utf8 } from './bytes.js';
+import { publicKey, verify } from './ed25519.js';
+import { FormError } from './form.js';
+import { sha256 } from './sha256.js';
+
+const DAY = 86400; // seconds; no token lasts longer
+const LATE = 60; // seconds after its key's end that a statement may still be of, for it was under way
+
+/** The kid (16 hex digits) and fingerprint of a raw key: both come from SHA-256 of its SPKI DER. */
+export async function identify(raw) {
+  const digest = await sha256(spki(raw));
+  return { kid: hex(digest).slice(0, 16), fingerprint: 'SHA256:' + base64url(digest) };
+}
+
+/** A published key, {companyId, spiffeId, kid, fingerprint, pem, x}, made ready for checks; what it says of itself must be so. */
+export async function prepareKey(published) {
+  const raw = rawKeyFromPEM(published.pem);
+  const { kid, fingerprint } = await identify(raw);
+  if (!equalBytes(unbase64url(published.x), raw) || published.kid !== kid || published.fingerprint !== fingerprint) {
+    throw new FormError('the public key, its ID and its fingerprint are not of one key');
+  }
+  if (!published.spiffeId.endsWith(`/company/${published.companyId}`)) throw new FormError('the public key names two companies');
+  return { ...published, raw, prepared: await publicKey(raw) };
+}
+
+/** What both keys of a rotation sign. */
+export const statement = (origin, index, old, next) => `attestd/key-rotation/v1\n${origin}\n${index}\n${old}\n${next}\n`;
+
+async function follows(origin, old, next) {
+  const { rotation } = next;
+  if (!rotation || next.fromIndex < old.fromIndex || rotation.statement !== statement(origin, next.fromIndex, old.kid, next.kid)) return false;
+  const said = utf8(rotation.statement);
+  const signed = [[old, rotation.oldSignature], [next, rotation.newSignature]];
+  return (await Promise.all(signed.map(([key, s]) => verify(key.prepared, unbase64url(s), said)))).every(Boolean);
+}
+
+/**
+ * A company's keys, {companyId, spiffeId, origin, keys}, each as for prepareKey with its fromIndex and rotation, made ready for checks: the key that signs now, and in its ring all of
+ * them, the oldest first. Throws an Error where one does not follow from the one before it.
+ */
+export async function prepareRing({ companyId, spiffeId, origin, keys }) {
+  const ring = await Promise.all(keys.map((key) => prepareKey({ ...key, companyId, spiffeId })));
+  if (!ring.length || ring[0].fromIndex !== 0 || ring[0].rotation) throw new FormError('the first key of the company is missing');
+  for (let i = 1; i < ring.length; i++) {
+    if (!(await follows(origin, ring[i - 1], ring[i]))) throw new FormError(`nothing proves that key ${ring[i].kid} follows key ${ring[i - 1].kid}`);
+  }
+  return { ...ring.at(-1), origin, ring };
+}
+
+/** The key that signs a record: one key alone signs all. */
+export const keyAt = (key, index) => key.ring?.findLast(({ fromIndex }) => fromIndex <= index) ?? key;
+
+/** The key with which a token that names a kid may be signed at a time, in seconds; the company's own where there is none. */
+export function tokenKey(key, kid, now) {
+  const good = ({ endedAt, compromisedAt }) => !compromisedAt && (!endedAt || now < Date.parse(endedAt) / 1000 + DAY);
+  return key.ring?.find((one) => one.kid === kid && good(one)) ?? key;
+}
+
+/** The key that a statement of a time, in text, names by its PEM; the company's own where that is not the one of its time. */
+export function statementKey(key, pem, at) {
+  const good = ({ endedAt, compromisedAt }) => !compromisedAt && (!endedAt || Date.parse(at) <= Date.parse(endedAt) + LATE * 1000);
+  return key.ring?.find((one) => one.pem === pem && good(one)) ?? key;
+}
