@@ -142,7 +142,7 @@ async function take(found, late, current) {
     let check = null;
     if (waiting < BACKLOG) {
       check = await checkRecord(record, key);
-      if (check.hashOK && !check.signatureOK) check = await checkRecord(record, await refreshKey(key.companyId).catch(() => key));
+      if (check.hashOK && !check.signatureOK) check = await checkRecord(record, await refreshKey(key.companyId, record.index).catch(() => key));
       if (!current()) return;
       change({ checked: (changes.checked ?? live.get().checked) + 1 });
       if (!check.ok) fail(record.index, check.reason);

@@ -44,13 +44,15 @@ export async function companyKey(companyId) {
   return key;
 }
 
-const REFRESH = 5000; // ms
-let refreshed = 0;
+const covered = new Map(); // by company: the last record that was there when its keys were asked for again
 
-/** Asks for a company's keys again, for one may have been rotated; not more often than is of use. */
-export async function refreshKey(companyId) {
-  if (performance.now() - refreshed < REFRESH && refreshed) return companyKey(companyId);
-  refreshed = performance.now();
+/**
+ * Asks for a company's keys again, for one may have been rotated. With the index of a record that its keys do not verify, only where
+ * they were not asked for since the record was there.
+ */
+export async function refreshKey(companyId, index = Infinity) {
+  if (index <= (covered.get(companyId) ?? -1)) return companyKey(companyId);
+  if (index !== Infinity) covered.set(companyId, index);
   const known = companyKeys.get(companyId);
   companyKeys.delete(companyId);
   let key;

@@ -56,7 +56,7 @@ export function RecordView({ record, companyKey }) {
   const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
   const tone = result ? toneOf(result.ok, standing) : '';
   // The key may have been rotated since it was asked for: a newer one comes with the session.
-  useEffect(() => { if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId).catch(() => {}); }, [result]);
+  useEffect(() => { if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {}); }, [result]);
   const { delegation } = record;
   return html`
     <section class="stack tight" data-check=${tone}>
