@@ -27,9 +27,15 @@ const keysSchema = 4
 // proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
 func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
 	err = s.read(ctx, func(r *conn) error {
-		if s.schema < keysSchema {
-			ring, err = oldKeyRing(r, number)
-			return err
+		if s.schema < keysSchema { // unless a server has upgraded the file since it was opened
+			var now int64
+			if err := r.one([]any{&now}, "PRAGMA user_version"); err != nil {
+				return err
+			}
+			if now < keysSchema {
+				ring, err = oldKeyRing(r, number)
+				return err
+			}
 		}
 		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id AND name = 'actions' WHERE id = ?`, number)
 		if err == nil {

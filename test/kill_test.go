@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -268,66 +267,6 @@ func (l *ledger) check(t *testing.T, c *client) {
 	for _, key := range l.newKeys {
 		(&client{http: c.http, url: c.url, key: key}).call(t, 401, "GET", "/v1/company", "", nil)
 	}
-}
-
-// signingKey is a key of GET /v1/ca/public-keys.
-type signingKey struct {
-	KID       string
-	FromIndex int64
-	EndedAt   string
-}
-
-func signingKeys(t *testing.T, c *client) []signingKey {
-	t.Helper()
-	var list struct{ Keys []signingKey }
-	c.call(t, 200, "GET", "/v1/ca/public-keys?companyId=acme", "", &list)
-	return list.Keys
-}
-
-// A rotation at the command line that is killed at any moment is whole or absent, and whole when it has said so.
-func TestKilledRotationIsWholeOrAbsent(t *testing.T) {
-	t.Parallel()
-	rounds := 50
-	if testing.Short() {
-		rounds = 5
-	}
-	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	db := filepath.Join(t.TempDir(), "attestd.db")
-	s := serve(t, db)
-	c := s.register(t, "acme")
-	attest := func() {
-		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"count","payload":1}`, nil)
-	}
-	attest()
-	must(t, s.interrupt())
-	start := time.Now()
-	_, err := attestd(t, "rotate-key", "--db", db, "--company", "acme")
-	must(t, err)
-	whole := time.Since(start)
-	known, outcomes := 2, map[string]int{}
-	for range rounds {
-		var out strings.Builder
-		cmd := exec.Command("attestd", "rotate-key", "--db", db, "--company", "acme")
-		cmd.Stdout = &out
-		must(t, cmd.Start())
-		killer := time.AfterFunc(time.Duration(chance.Int64N(int64(whole))), func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		killer.Stop()
-		verifyAcme(t, db)
-		s = serve(t, db)
-		c = c.at(s)
-		list := signingKeys(t, c)
-		current := list[len(list)-1]
-		if n := len(list) - known; n < 0 || n > 1 || n == 0 && out.Len() > 0 || current.EndedAt != "" {
-			t.Fatalf("%d keys after %d, the last %+v; it said %q", len(list), known, current, out.String())
-		}
-		outcomes[map[bool]string{true: "absent", false: "whole"}[len(list) == known]]++
-		known = len(list)
-		attest()
-		must(t, s.interrupt())
-	}
-	verifyAcme(t, db)
-	t.Logf("%v", outcomes)
 }
 
 // verdict is a line of `attestd verify --json`.
