@@ -23,8 +23,8 @@ const MaxCompanyKeys = 10_000
 // keysSchema is the first schema with the table company_key. Before it, a company had one key for good, and its seed in its own row.
 const keysSchema = 4
 
-// KeyRing returns the origin of a company's log ("" in a file of before its keys could change) and all keys that it has had, the oldest first, as they stand in the file: what is
-// proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
+// KeyRing returns the origin of a company's log ("" in a file of before its keys could change) and all keys that it has had, the oldest
+// first, as they stand in the file: what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
 func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		if s.schema < keysSchema { // unless a server has upgraded the file since it was opened
