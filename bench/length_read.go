@@ -83,7 +83,9 @@ func (b *bench) prove(ctx context.Context, s *shape) error {
 		path func(logID string, index int) string
 	}{
 		{"proof, median", func(_ string, index int) string { return fmt.Sprintf("/v1/proof/%d", index) }},
-		{"consistency proof, median", func(_ string, index int) string { return fmt.Sprintf("/v1/consistency?from=%d&to=%d", index, s.records) }},
+		{"consistency proof, median", func(_ string, index int) string {
+			return fmt.Sprintf("/v1/consistency?from=%d&to=%d", index, s.records)
+		}},
 		{"tlog-proof, median", func(logID string, index int) string { return fmt.Sprintf("/v1/log/%s/proof/%d", logID, index) }},
 	} {
 		var took []float64

@@ -113,7 +113,8 @@ func (m machine) drain(srv *http.Server, ln net.Listener) {
 	defer cancel()
 	_ = ln.Close() // Serve returns; the error, if any, is that it is closed already
 	m.streams()
-	if err := srv.Shutdown(ctx); err != nil {
+	// Any other error of Shutdown is that of closing ln once more, and comes after the last request.
+	if err := srv.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
 		m.log.Warn("requests cut off", "after", drainTimeout.String())
 		_ = srv.Close()
 	}

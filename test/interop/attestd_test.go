@@ -148,6 +148,18 @@ func (c *company) look(t *testing.T) {
 	must(t, json.Unmarshal(list.Logs[0], &c.log))
 }
 
+// rotate gives the company another key, which signs the log from then on.
+func (c *company) rotate(t *testing.T) {
+	t.Helper()
+	var rotated struct{ Index int64 }
+	c.ask(t, "POST", "/v1/companies/rotate-keys", `{}`, &rotated)
+	former := c.log.VKeys[0]
+	c.look(t)
+	if rotated.Index != c.log.Size || len(c.log.VKeys) != 2 || c.log.VKeys[0] == former || c.log.VKeys[1] != former {
+		t.Fatalf("rotated at %d of %d: %q after %q", rotated.Index, c.log.Size, c.log.VKeys, former)
+	}
+}
+
 // url is where tools find the log.
 func (c *company) url() string { return c.base + "/v1/log/" + c.log.LogID }
 

@@ -38,7 +38,8 @@ func (c *company) fsck(t *testing.T, at string) string {
 	return ""
 }
 
-// Tessera's fsck reads all of a log over HTTP and agrees with it, at sizes around the borders of tiles.
+// Tessera's fsck reads all of a log over HTTP and agrees with it, at sizes around the borders of tiles, and before and after the company's
+// key has changed.
 func TestFsckAgrees(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -47,6 +48,9 @@ func TestFsckAgrees(t *testing.T) {
 			break
 		}
 		c.grow(t, size)
+		if size == 256 {
+			c.rotate(t)
+		}
 		c.checkpoint(t)
 		if fault := c.fsck(t, c.url()+"/"); fault != "" {
 			t.Errorf("size %d: %s", size, fault)
