@@ -18,7 +18,7 @@ func rotateKeyCommand(schema string) *cobra.Command {
 		Use:   "rotate-key --company ID",
 		Short: "Give a company a new signing key",
 		Long: `Give a company a new key, which signs its tokens, and its records from the next one on. Both keys sign that one
-follows the other. Tokens of the old key verify until they expire; with --compromised they are refused from now on.
+follows the other. Tokens of the old key verify until they expire; with --compromised, all that were signed before are refused from now on.
 Works on a database that no server has open: of a running one, ask POST /v1/companies/rotate-keys.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -59,6 +59,6 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 	}
 	databaseFlag(cmd, &db)
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
-	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse the tokens of the old key from now on")
+	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse all tokens that were signed before")
 	return cmd
 }

@@ -120,7 +120,7 @@ func TestPublicKeys(t *testing.T) {
 	const key = `"kid":"<anything>","jwk":{"kty":"OKP","crv":"Ed25519","x":"<anything>","kid":"<anything>","alg":"EdDSA","use":"sig"},"pem":"<pem>","fingerprint":"<anything>"`
 	const proof = `"rotation":{"statement":"<anything>","oldSignature":"<signature>","newSignature":"<signature>"}`
 	r := s.anyone().do(t, path+"?companyId=acme", "").sets(hour).gets(200, `{"companyId":"acme","spiffeId":"`+orgID+`","origin":"<anything>","keys":[
-		{`+key+`,"fromIndex":0,"createdAt":"<time>","endedAt":"<time>"},
+		{`+key+`,"fromIndex":0,"createdAt":"<time>","endedAt":"<time>","compromisedAt":"<time>"},
 		{`+key+`,"fromIndex":2,"createdAt":"<time>","endedAt":"<time>","compromisedAt":"<time>",`+proof+`},
 		{`+key+`,"fromIndex":2,"createdAt":"<time>",`+proof+`}]}`)
 	var ring []keyring.Key
@@ -156,7 +156,8 @@ func TestPublicKeys(t *testing.T) {
 	equal(t, "keys after what was refused", len(s.anyone().do(t, path+"?companyId=acme", "").at("keys").([]any)), 3)
 }
 
-// With "compromised" no token of the old key passes any door from the answer on, however often it did before.
+// With "compromised" no token that was signed before passes any door from the answer on, however often it did: neither one of the old key nor
+// one of a key that had ended before it, which may be the one that was stolen.
 func TestRotateCompromisedKey(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -174,8 +175,11 @@ func TestRotateCompromisedKey(t *testing.T) {
 		return acme.do(t, "POST /v1/token/exchange", `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"`+svid+
 			`","subject_token_type":"`+jwt+`","actor_token":"`+actor+`","actor_token_type":"`+jwt+`"}`)
 	}
+	acme.do(t, rotateKeys, "").status(200)
+	actor = acme.do(t, "GET /v1/agents/other/svid", "").status(200).str("svid") // of the second key; the others are of the first
 	for range 2 {
 		attest(svid).status(201)
+		attest(actor).status(201)
 		attest(delegation).status(201)
 		verify().status(200)
 		exchange().status(200)
@@ -185,6 +189,7 @@ func TestRotateCompromisedKey(t *testing.T) {
 	equal(t, "when it was declared so", r.str("previousCompromisedAt"), r.str("previousEndedAt"))
 
 	attest(svid).gets(400, `{"error":"Invalid delegation: …"}`)
+	attest(actor).gets(400, `{"error":"Invalid delegation: …"}`)
 	attest(delegation).gets(400, `{"error":"Invalid delegation: …"}`)
 	verify().gets(400, `{"valid":false,"error":"…","code":"SIGNATURE_INVALID"}`)
 	exchange().gets(400, `{"error":"Invalid subject_token: …"}`)

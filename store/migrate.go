@@ -91,7 +91,7 @@ ALTER TABLE company DROP COLUMN seed;
 CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
     (NEW.company, NEW.generation, NEW.public_key, NEW.first_record, NEW.created_at, NEW.statement, NEW.old_signature, NEW.new_signature)
     IS NOT (OLD.company, OLD.generation, OLD.public_key, OLD.first_record, OLD.created_at, OLD.statement, OLD.old_signature, OLD.new_signature)
-    OR OLD.ended_at IS NOT NULL AND (NEW.ended_at, NEW.compromised_at) IS NOT (OLD.ended_at, OLD.compromised_at)
+    OR OLD.ended_at IS NOT NULL AND NEW.ended_at IS NOT OLD.ended_at OR OLD.compromised_at IS NOT NULL AND NEW.compromised_at IS NOT OLD.compromised_at
   BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
 CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
 DROP TRIGGER checkpoint_only_grows;

@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
 )
 
 // RotateKey gives the caller's company a new key, which signs its tokens, and its records from the next one on. The old key ends; its
-// tokens verify until they expire, or, when it is declared compromised, not from the return of RotateKey on. ErrTooMany.
+// tokens verify until they expire. With compromised, no token signed until now verifies from the return of RotateKey on: the old key and
+// all whose tokens could still be valid are declared compromised. ErrTooMany.
 //
 // It is one transaction. Whoever comes after it is answered with the new key: nothing that was remembered of the company outlives it.
 func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
@@ -57,6 +59,16 @@ func rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (o
 	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL WHERE company = ? AND generation = ?`,
 		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
 		return old, next, err
+	}
+	if compromised { // whoever asks for it after a theft may have rotated before: then it was a former key
+		began, err := parseTime(next.CreatedAt)
+		if err != nil {
+			return old, next, err
+		}
+		if _, err := w.exec(`UPDATE company_key SET compromised_at = ? WHERE company = ? AND ended_at > ? AND compromised_at IS NULL`,
+			old.CompromisedAt, company, chain.FormatTime(began.Add(-cred.MaxPassportTTL))); err != nil {
+			return old, next, err
+		}
 	}
 	_, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at, statement, old_signature, new_signature)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, company, next.Generation, []byte(next.Public), private.Seed(), next.From, next.CreatedAt,
