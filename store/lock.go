@@ -43,8 +43,8 @@ func (l *serverLock) lockFile(path string) (err error) {
 // unlock is called when SQLite has closed the database.
 func (l *serverLock) unlock() error {
 	var err error
-	if l.file != nil {
-		err = l.file.Close()
+	if l.file != nil { // said aloud, for a process that is just being started has a copy of the file, and with it of the lock
+		err = errors.Join(unlockInode(l.file), l.file.Close())
 	}
 	return errors.Join(err, l.name.Unlock())
 }

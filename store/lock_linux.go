@@ -14,7 +14,7 @@ const lockByte = 1 << 62
 // lockInode locks the file behind f until f is closed: errLocked, errors.ErrUnsupported. The lock belongs to f alone (fcntl(2), open file
 // description locks), so that no other closing of the file by this process ends it.
 func lockInode(f *os.File) error {
-	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: lockByte, Len: 1})
+	err := setLock(f, unix.F_WRLCK)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 		return errLocked
@@ -22,4 +22,10 @@ func lockInode(f *os.File) error {
 		return errors.ErrUnsupported
 	}
 	return err
+}
+
+func unlockInode(f *os.File) error { return setLock(f, unix.F_UNLCK) }
+
+func setLock(f *os.File, kind int16) error {
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: lockByte, Len: 1})
 }
