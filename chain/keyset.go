@@ -1,10 +1,13 @@
 package chain
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/binary"
 	"sort"
+
+	"attestd/tlog"
 )
 
 // KeyRange is one key of a chain. It signs the records from From on, up to where the next range begins.
@@ -25,6 +28,22 @@ func (s KeySet) At(index int64) KeyRange {
 		return KeyRange{}
 	}
 	return s[after-1]
+}
+
+// Leaves makes the leaves of records in the log tree, each with the key of its record. One goroutine uses it.
+type Leaves struct {
+	Keys KeySet
+
+	key    ed25519.PublicKey // whose digest is at hand
+	digest [sha256.Size]byte
+}
+
+// Of returns the leaf of a record.
+func (l *Leaves) Of(r *Record) tlog.Leaf {
+	if key := l.Keys.At(r.Index).Key; l.key == nil || !bytes.Equal(key, l.key) {
+		l.key, l.digest = key, tlog.KeyDigest(key)
+	}
+	return tlog.NewLeaf(r.Hash, r.Signature, l.digest)
 }
 
 // digest is one hash over which key signs which of the first length records. What comes after them has no part in it, so that a new

@@ -80,7 +80,7 @@ func (g *rowRange) add(r *Record) {
 
 // checker checks rows by themselves; what lies between rows is the fold's.
 type checker struct {
-	keys      KeySet
+	leaves    Leaves
 	canonical []byte
 	preimage  []byte
 }
@@ -91,13 +91,13 @@ func (c *checker) check(ctx context.Context, g *rowRange) {
 		if ctx.Err() != nil {
 			return
 		}
-		key := c.keys.At(g.rows[i].Index)
-		if reason := c.reasonAgainst(&g.rows[i].Record, key); reason != "" {
+		r := &g.rows[i].Record
+		if reason := c.reasonAgainst(r, c.leaves.Keys.At(r.Index)); reason != "" {
 			g.bad, g.reason = i, reason
 			return
 		}
-		digest := tlog.KeyDigest(key.Key)
-		g.leaves = append(g.leaves, g.rows[i].leafHash(&digest))
+		leaf := c.leaves.Of(r)
+		g.leaves = append(g.leaves, leaf.Hash())
 	}
 }
 

@@ -117,7 +117,7 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 	})
 	for range workers {
 		group.Go(func() {
-			c := checker{keys: v.keys}
+			c := checker{leaves: Leaves{Keys: v.keys}}
 			for g := range work {
 				c.check(ctx, g)
 				g.checked <- struct{}{}

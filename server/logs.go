@@ -40,7 +40,7 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (logsBod
 	var vkeys []string // the one that signs first
 	for _, k := range slices.Backward(ring) {
 		if k.CompromisedAt == "" {
-			vkeys = append(vkeys, tlog.VKey{Name: by.Company.Origin, Type: tlog.TypeEd25519, Public: k.Public}.String())
+			vkeys = append(vkeys, by.Company.VKey(k.Public).String())
 		}
 	}
 	return logsBody{[]logBody{{

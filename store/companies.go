@@ -119,9 +119,9 @@ func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Compan
 	return c, nil
 }
 
-// VKey is the key with which the company's checkpoints are signed.
-func (c *Company) VKey() tlog.VKey {
-	return tlog.VKey{Name: c.Origin, Type: tlog.TypeEd25519, Public: c.Issuer.Public.Key}
+// VKey is a key of the company as a verifier of its checkpoints knows it.
+func (c *Company) VKey(public ed25519.PublicKey) tlog.VKey {
+	return tlog.VKey{Name: c.Origin, Type: tlog.TypeEd25519, Public: public}
 }
 
 // SignCheckpoint signs a checkpoint of the company's log.

@@ -152,10 +152,12 @@ func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, cu
 
 // privateKey returns the private key that belongs to a stored public one. A seed that does not would sign what never verifies.
 func privateKey(seed, public []byte) (ed25519.PrivateKey, error) {
-	if len(seed) != ed25519.SeedSize || !bytes.Equal(publicOf(seed), public) {
-		return nil, fmt.Errorf("%w: the seed of a company's key does not fit its public key", ErrCorrupt)
+	if len(seed) == ed25519.SeedSize {
+		if key := ed25519.NewKeyFromSeed(seed); bytes.Equal(key.Public().(ed25519.PublicKey), public) {
+			return key, nil
+		}
 	}
-	return ed25519.NewKeyFromSeed(seed), nil
+	return nil, fmt.Errorf("%w: the seed of a company's key does not fit its public key", ErrCorrupt)
 }
 
 func publicOf(seed []byte) ed25519.PublicKey {

@@ -102,6 +102,7 @@ func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, repo
 func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tlog.Hash, err error) {
 	var r chain.Record
 	var hash, signature sql.RawBytes
+	made := chain.Leaves{Keys: keys}
 	err = c.each(func(rows *sql.Rows) error {
 		var id int64
 		if err := rows.Scan(&id, &hash, &signature); err != nil {
@@ -112,15 +113,11 @@ func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tl
 		}
 		fill(r.Hash[:], hash)
 		fill(r.Signature[:], signature)
-		leaf := newLeaf(&r, keys)
+		leaf := made.Of(&r)
 		leaves = append(leaves, leaf.Hash())
 		return nil
 	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
 	return leaves, err
-}
-
-func newLeaf(r *chain.Record, keys chain.KeySet) tlog.Leaf {
-	return tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(keys.At(r.Index).Key))
 }
 
 // LogReader reads the log tree of a company's chain. It implements tlog.Reader.
@@ -172,13 +169,13 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 	if err != nil {
 		return fmt.Errorf("keys of chain %d: %w", l.number, err)
 	}
-	next := from
+	next, made := from, chain.Leaves{Keys: keys}
 	err = l.store.Records(ctx, l.number, from, to, func(r *chain.Record) error {
 		if r.Index != next {
 			return chain.ErrMissing
 		}
 		next++
-		leaf := newLeaf(r, keys)
+		leaf := made.Of(r)
 		return yield(&leaf)
 	})
 	if err == nil && next < to {
