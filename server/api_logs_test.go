@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"attestd/chain"
 	"attestd/server"
@@ -178,6 +179,28 @@ func parseHash(t testing.TB, text string) (h chain.Hash) {
 	must(t, err)
 	copy(h[:], raw)
 	return h
+}
+
+// Who asks for the proof of a record that there is not has nothing signed for it: a checkpoint costs a signature and a write.
+func TestNoCheckpointForNoRecord(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	log := acme.actions(t)
+	for range 10 { // a slow machine takes longer than the second after which a checkpoint is signed again, and rightly so
+		began := time.Now()
+		acme.attestMany(t, 1)
+		before := acme.checkpoint(t, log).Size
+		acme.attestMany(t, 1)
+		acme.do(t, "GET /v1/log/"+log.LogID+"/proof/999", "").gets(404, `{"error":"Index out of bounds: …"}`)
+		after := acme.checkpoint(t, log).Size
+		if time.Since(began) < time.Second {
+			if after != before {
+				t.Errorf("the checkpoint of %d became one of %d", before, after)
+			}
+			return
+		}
+	}
+	t.Error("no three answers within a second")
 }
 
 // Whoever asks, and however many: a log never publishes two checkpoints of one size, and never goes back; what it has published stays over a

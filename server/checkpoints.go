@@ -50,7 +50,8 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64
 	if err != nil {
 		return nil, err
 	}
-	if kept != "" && (size == head.Length || p.recent(c.Chain, by.At) && index < size) && signedBy(kept, c.VKey(c.Issuer.Public.Key)) {
+	covered := index < size || index >= head.Length // a record that there is not yet is no reason
+	if kept != "" && (size == head.Length || covered && p.recent(c.Chain, by.At)) && signedBy(kept, c.VKey(c.Issuer.Public.Key)) {
 		return []byte(kept), nil
 	}
 	note, err := c.SignCheckpoint(tlog.Tree{Size: head.Length, Root: head.LogRoot})
