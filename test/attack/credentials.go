@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -85,16 +84,12 @@ func credentials(ctx context.Context, r *harness.Run) error {
 
 // newArena makes the tenants, lets a token of acme's expire while nobody serves the file, and serves it again.
 func newArena(ctx context.Context, r *harness.Run) (*arena, error) {
-	folder, err := r.Lab.Folder()
-	if err != nil {
-		return nil, err
-	}
-	a := &arena{db: filepath.Join(folder, "attestd.db")}
 	flags := []string{"--rate-limits", "sensitive=1000000,attest=1000000,standard=1000000", "--no-recover-endpoint"}
-	first, err := r.Lab.Serve(ctx, a.db, flags...)
+	first, db, err := r.Lab.ServeNew(ctx, flags...)
 	if err != nil {
 		return nil, err
 	}
+	a := &arena{db: db}
 	if err := errors.Join(a.fill(first.Addr), first.Stop()); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,12 +43,9 @@ type siege struct {
 
 // besiege starts a server, with a company for each side, and the good client, which asks once in a while.
 func besiege(ctx context.Context, r *harness.Run, every time.Duration, flags ...string) (*siege, error) {
-	folder, err := r.Lab.Folder()
-	if err != nil {
-		return nil, err
-	}
 	g := &siege{Run: r, stop: make(chan struct{})}
-	g.Service, err = r.Lab.Serve(ctx, filepath.Join(folder, "attestd.db"), append([]string{"--trusted-proxies", "127.0.0.1/32"}, flags...)...)
+	var err error
+	g.Service, _, err = r.Lab.ServeNew(ctx, append([]string{"--trusted-proxies", "127.0.0.1/32"}, flags...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -171,4 +167,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// passport issues a passport to the bad company's bot and returns its ID.
+func (g *siege) passport(c *harness.Client) (jti string, err error) {
+	var issued struct{ Passport string }
+	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: g.key}, &issued); err != nil {
+		return "", err
+	}
+	return jtiOf(issued.Passport)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -15,12 +14,7 @@ import (
 // kills ends a server with SIGKILL at a random moment while many clients write, starts the next one on the same file, and so on.
 // Whatever any of them has acknowledged must be there at the end of each round: records, keys, deletions and revocations.
 func kills(ctx context.Context, r *harness.Run) error {
-	folder, err := r.Lab.Folder()
-	if err != nil {
-		return err
-	}
-	db := filepath.Join(folder, "attestd.db")
-	s, err := r.Lab.Serve(ctx, db, "--rate-limits", "off")
+	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
 		return err
 	}
@@ -30,7 +24,7 @@ func kills(ctx context.Context, r *harness.Run) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: key, Body: `{"agentId":"bot"}`}, nil); err != nil {
+	if err := c.RegisterBot(key); err != nil {
 		return err
 	}
 	rounds := 50

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"attestd/test/internal/harness"
@@ -18,11 +17,7 @@ import (
 // lateBodies begins requests with what is good then, and ends them when it is no longer: the end decides. Who has nothing good is sent
 // away before his body is read.
 func lateBodies(ctx context.Context, r *harness.Run) error {
-	folder, err := r.Lab.Folder()
-	if err != nil {
-		return err
-	}
-	s, err := r.Lab.Serve(ctx, filepath.Join(folder, "attestd.db"), "--rate-limits", "off")
+	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
 		return err
 	}
@@ -37,7 +32,7 @@ func lateBodies(ctx context.Context, r *harness.Run) error {
 	var issued struct{ Passport string }
 	err = errors.Join(
 		c.Call(201, harness.Request{Method: "POST", Path: "/v1/keys", Key: own}, &made),
-		c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: own, Body: `{"agentId":"bot"}`}, nil),
+		c.RegisterBot(own),
 		c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: own, Body: `{"ttl":2}`}, &issued))
 	if err != nil {
 		return err

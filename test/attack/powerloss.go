@@ -56,7 +56,7 @@ func (p *loss) record(ctx context.Context) error {
 	c := &harness.Client{Addr: s.Addr}
 	p.key, err = c.Register("acme")
 	if err == nil {
-		err = c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: p.key, Body: `{"agentId":"bot"}`}, nil)
+		err = c.RegisterBot(p.key)
 	}
 	if err = errors.Join(err, s.Stop()); err != nil {
 		return err

@@ -131,14 +131,10 @@ func metadata(ctx context.Context, r *harness.Run) error {
 func (g *siege) largeTexts() error {
 	c := &harness.Client{Addr: g.Addr}
 	defer c.Close()
-	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: g.key, Body: `{"agentId":"bot"}`}, nil); err != nil {
+	if err := c.RegisterBot(g.key); err != nil {
 		return err
 	}
-	var issued struct{ Passport string }
-	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: g.key}, &issued); err != nil {
-		return err
-	}
-	jti, err := jtiOf(issued.Passport)
+	jti, err := g.passport(c)
 	if err != nil {
 		return err
 	}

@@ -30,15 +30,11 @@ func lists(ctx context.Context, r *harness.Run) error {
 	reason := strings.Repeat("r", 15<<10)
 	c := &harness.Client{Addr: g.Addr}
 	defer c.Close()
-	err = c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: g.key, Body: `{"agentId":"bot"}`}, nil)
+	err = c.RegisterBot(g.key)
 	if err == nil {
 		err = many(ctx, g.Addr, n, func(c *harness.Client, i int) error {
 			r.Step(i, n, "revocations")
-			var issued struct{ Passport string }
-			if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: g.key}, &issued); err != nil {
-				return err
-			}
-			jti, err := jtiOf(issued.Passport)
+			jti, err := g.passport(c)
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,12 +17,7 @@ import (
 // tokens shows forged tokens at every door that takes one. The forger has all that a thief of the file has, the private key
 // included, so that each check stands alone: what is wrong is not covered by a wrong signature.
 func tokens(ctx context.Context, r *harness.Run) error {
-	folder, err := r.Lab.Folder()
-	if err != nil {
-		return err
-	}
-	db := filepath.Join(folder, "attestd.db")
-	s, err := r.Lab.Serve(ctx, db, "--rate-limits", "off")
+	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
 		return err
 	}

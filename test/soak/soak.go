@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,12 +38,7 @@ type run struct {
 }
 
 func soak(ctx context.Context, r *harness.Run, length time.Duration, rate int) error {
-	folder, err := r.Lab.Folder()
-	if err != nil {
-		return err
-	}
-	db := filepath.Join(folder, "attestd.db")
-	s, err := r.Lab.Serve(ctx, db, "--rate-limits", "off")
+	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
 		return err
 	}
@@ -89,7 +83,7 @@ func (k *run) register() error {
 		}
 		var made struct{ ClientID, ClientSecret string }
 		err = errors.Join(
-			c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: t.key, Body: `{"agentId":"bot"}`}, nil),
+			c.RegisterBot(t.key),
 			c.Call(201, harness.Request{Method: "POST", Path: "/v1/oauth/clients", Key: t.key}, &made))
 		if err != nil {
 			return err

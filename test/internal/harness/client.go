@@ -148,6 +148,11 @@ func Read(a Answer, status int, dest any) error {
 	return json.Unmarshal(a.Body, dest)
 }
 
+// RegisterBot registers the agent "bot" of a company.
+func (c *Client) RegisterBot(key string) error {
+	return c.Call(201, Request{Method: "POST", Path: "/v1/agents/register", Key: key, Body: `{"agentId":"bot"}`}, nil)
+}
+
 // Register makes a company and returns its first key.
 func (c *Client) Register(company string) (key string, err error) {
 	var made struct{ APIKey string }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +60,17 @@ func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, 
 		err = errors.New("attestd serve does not listen")
 	}
 	return nil, errors.Join(err, s.Kill())
+}
+
+// ServeNew starts the server on a new file in a folder of its own.
+func (l *Lab) ServeNew(ctx context.Context, flags ...string) (s *Service, db string, err error) {
+	folder, err := l.Folder()
+	if err != nil {
+		return nil, "", err
+	}
+	db = filepath.Join(folder, "attestd.db")
+	s, err = l.Serve(ctx, db, flags...)
+	return s, db, err
 }
 
 // follow reads standard error for as long as the process writes: a full pipe would hold it up.
