@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -194,4 +195,21 @@ func shown(v any) string {
 func restore(t testing.TB, in, path string, o store.RestoreOptions) error {
 	_, err := store.Restore(ctx, in, path, schema(t), o)
 	return err
+}
+
+// crashes yields the databases that a crash may leave: the content of the file, and of its write-ahead log what was written by then, cut at
+// every frame and within one.
+func crashes(t testing.TB, content, log []byte) iter.Seq[string] {
+	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
+	step := frame + int(binary.BigEndian.Uint32(log[8:]))
+	return func(yield func(path string) bool) {
+		for end := header; end <= len(log); end += step / 2 {
+			path := filepath.Join(t.TempDir(), "attestd.db")
+			must(t, os.WriteFile(path, content, 0o600))
+			must(t, os.WriteFile(path+"-wal", log[:end], 0o600))
+			if !yield(path) {
+				return
+			}
+		}
+	}
 }

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -196,13 +195,8 @@ func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 		log := got(os.ReadFile(path + "-wal"))(t)
 		must(t, s.Close())
 
-		const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
-		step := frame + int(binary.BigEndian.Uint32(log[8:]))
 		outcomes := map[string]int{}
-		for end := header; end <= len(log); end += step / 2 {
-			cut := filepath.Join(t.TempDir(), "attestd.db")
-			must(t, os.WriteFile(cut, content, 0o600))
-			must(t, os.WriteFile(cut+"-wal", log[:end], 0o600))
+		for cut := range crashes(t, content, log) {
 			found := shape(t, cut)
 			outcomes[found["version"]]++
 			if found["version"] == version {

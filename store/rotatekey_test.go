@@ -2,11 +2,9 @@ package store_test
 
 import (
 	"crypto/ed25519"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -243,13 +241,8 @@ func TestARotationIsWholeOrAbsent(t *testing.T) {
 	log := got(os.ReadFile(path + "-wal"))(t)
 	must(t, s.Close())
 
-	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
-	step := frame + int(binary.BigEndian.Uint32(log[8:]))
 	outcomes := map[string]int{}
-	for end := header; end <= len(log); end += step / 2 {
-		cut := filepath.Join(t.TempDir(), "attestd.db")
-		must(t, os.WriteFile(cut, content, 0o600))
-		must(t, os.WriteFile(cut+"-wal", log[:end], 0o600))
+	for cut := range crashes(t, content, log) {
 		s := open(t, cut)
 		_, ring, err := s.KeyRing(ctx, c.Chain)
 		must(t, err)
