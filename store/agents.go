@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -167,22 +168,6 @@ func (s *Store) EnableAgent(ctx context.Context, by Caller, id string) (a Agent,
 
 // Agents yields those of the caller's company after the given ID, ordered by ID.
 func (s *Store) Agents(ctx context.Context, by Caller, after string) iter.Seq2[Agent, error] {
-	return batches(func(last *Agent) (batch []Agent, err error) {
-		from := after
-		if last != nil {
-			from = last.ID
-		}
-		err = s.read(ctx, func(r *conn) error {
-			return r.each(func(rows *sql.Rows) error {
-				a, err := scanAgent(rows)
-				batch = append(batch, a)
-				return err
-			}, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id > ? ORDER BY agent_id LIMIT ?",
-				by.Company.Chain, from, listBatch)
-		})
-		if err != nil {
-			err = fmt.Errorf("list agents: %w", err)
-		}
-		return batch, err
-	})
+	return list(ctx, s, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id > ? ORDER BY agent_id",
+		func(last Agent) []any { return []any{by.Company.Chain, cmp.Or(last.ID, after)} })
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"iter"
 
 	"attestd/chain"
@@ -34,39 +33,27 @@ const (
 // Credentials yields the API keys and then the OAuth clients of the caller's company, each in the order of their creation; with a
 // fingerprint in madeBy only those that this credential made.
 func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
-	return batches(func(last *Credential) (batch []Credential, err error) {
-		if last == nil {
-			last = &Credential{}
+	scan := func(rows *sql.Rows) (c Credential, err error) {
+		var hash []byte
+		var client, made, used sql.NullString
+		var expires sql.NullInt64
+		err = rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used, &c.Role, &expires)
+		if end := expiry(expires); !end.IsZero() {
+			c.ExpiresAt = chain.FormatTime(end)
 		}
-		err = s.read(ctx, func(r *conn) error {
-			return r.each(func(rows *sql.Rows) error {
-				var c Credential
-				var hash []byte
-				var client, made, used sql.NullString
-				var expires sql.NullInt64
-				err := rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used, &c.Role, &expires)
-				if end := expiry(expires); !end.IsZero() {
-					c.ExpiresAt = chain.FormatTime(end)
-				}
-				c.Kind, c.Fingerprint = KindAPIKey, fingerprintOf(hash)
-				id := credentialID{key: c.id}
-				if c.rank == 1 {
-					c.Kind, id = KindOAuthClient, credentialID{client: c.id}
-				}
-				c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.uses.last(id, used.String)
-				batch = append(batch, c)
-				return err
-			}, `SELECT * FROM (
-				SELECT 0 AS rank, id, hash, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
-				UNION ALL SELECT 1, id, secret_hash, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1)
-				WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id LIMIT ?5`,
-				by.Company.Chain, last.rank, last.id, madeBy, listBatch)
-		})
-		if err != nil {
-			err = fmt.Errorf("list credentials: %w", err)
+		c.Kind, c.Fingerprint = KindAPIKey, fingerprintOf(hash)
+		id := credentialID{key: c.id}
+		if c.rank == 1 {
+			c.Kind, id = KindOAuthClient, credentialID{client: c.id}
 		}
-		return batch, err
-	})
+		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.uses.last(id, used.String)
+		return c, err
+	}
+	return list(ctx, s, "credentials", scan, `SELECT * FROM (
+		SELECT 0 AS rank, id, hash, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
+		UNION ALL SELECT 1, id, secret_hash, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1)
+		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,
+		func(last Credential) []any { return []any{by.Company.Chain, last.rank, last.id, madeBy} })
 }
 
 // fingerprintOf is keys.Fingerprint for a stored hash; "" for one of a wrong length, which only a changed file can hold.

@@ -66,25 +66,12 @@ func checkCount(w *conn, most int, query string, company int64) error {
 
 // Keys yields the keys of the caller's company in the order of their creation.
 func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
-	return batches(func(last *APIKey) (batch []APIKey, err error) {
-		var after int64
-		if last != nil {
-			after = last.id
-		}
-		err = s.read(ctx, func(r *conn) error {
-			return r.each(func(rows *sql.Rows) error {
-				var k APIKey
-				err := rows.Scan(&k.id, &k.Key, &k.Label, &k.CreatedAt)
-				batch = append(batch, k)
-				return err
-			}, `SELECT id, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id LIMIT ?`,
-				by.Company.Chain, after, listBatch)
-		})
-		if err != nil {
-			err = fmt.Errorf("list API keys: %w", err)
-		}
-		return batch, err
-	})
+	scan := func(rows *sql.Rows) (k APIKey, err error) {
+		err = rows.Scan(&k.id, &k.Key, &k.Label, &k.CreatedAt)
+		return k, err
+	}
+	return list(ctx, s, "API keys", scan, `SELECT id, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
+		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
 // DeleteKey: ErrNotFound when it is not a key of the caller's company; ErrLastKey where none would be left that is an admin's and does not

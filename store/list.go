@@ -1,20 +1,33 @@
 package store
 
-import "iter"
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+)
 
 // listBatch is how many rows of a list are read at once. Reads are short, and a list of any length takes the memory of a batch: its
 // reader may be slow, and a read that waits for it would stop WAL checkpoints.
 const listBatch = 64
 
-// batches yields what read returns, one batch after another, until a batch is empty. read is given the last item, nil at first.
-func batches[T any](read func(last *T) ([]T, error)) iter.Seq2[T, error] {
+// list yields what scan makes of the rows of a query, one batch after another, until a batch is empty. after gives the query's arguments
+// from the last item, the zero one at first; what names the items in an error.
+func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), query string, after func(last T) []any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var last *T
+		var last T
 		for {
-			batch, err := read(last)
+			var batch []T
+			err := s.read(ctx, func(r *conn) error {
+				return r.each(func(rows *sql.Rows) error {
+					item, err := scan(rows)
+					batch = append(batch, item)
+					return err
+				}, query+" LIMIT ?", append(after(last), listBatch)...)
+			})
 			if err != nil {
 				var none T
-				yield(none, err)
+				yield(none, fmt.Errorf("list %s: %w", what, err))
 				return
 			}
 			if len(batch) == 0 {
@@ -25,7 +38,7 @@ func batches[T any](read func(last *T) ([]T, error)) iter.Seq2[T, error] {
 					return
 				}
 			}
-			last = &batch[len(batch)-1]
+			last = batch[len(batch)-1]
 		}
 	}
 }

@@ -44,25 +44,12 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most 
 
 // OAuthClients yields the clients of the caller's company in the order of their creation.
 func (s *Store) OAuthClients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
-	return batches(func(last *OAuthClient) (batch []OAuthClient, err error) {
-		var after int64
-		if last != nil {
-			after = last.id
-		}
-		err = s.read(ctx, func(r *conn) error {
-			return r.each(func(rows *sql.Rows) error {
-				var o OAuthClient
-				err := rows.Scan(&o.id, &o.ID, &o.CreatedAt)
-				batch = append(batch, o)
-				return err
-			}, `SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id LIMIT ?`,
-				by.Company.Chain, after, listBatch)
-		})
-		if err != nil {
-			err = fmt.Errorf("list OAuth clients: %w", err)
-		}
-		return batch, err
-	})
+	scan := func(rows *sql.Rows) (o OAuthClient, err error) {
+		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt)
+		return o, err
+	}
+	return list(ctx, s, "OAuth clients", scan, `SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
+		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
 // DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and returns the fingerprint that they acted

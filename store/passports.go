@@ -145,28 +145,9 @@ func (s *Store) RotatePassport(ctx context.Context, by Caller, old string, next 
 
 // RevokedPassports yields all that are revoked, ordered by time of revocation.
 func (s *Store) RevokedPassports(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
-	return batches(func(last *Passport) ([]Passport, error) {
-		if last == nil {
-			last = &Passport{}
-		}
-		return s.listPassports(ctx, `company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
-			by.Company.Chain, last.RevokedAt, last.id)
-	})
-}
-
-// listPassports reads a batch of the passports that a condition selects and orders.
-func (s *Store) listPassports(ctx context.Context, where string, args ...any) (batch []Passport, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			p, err := scanPassport(rows)
-			batch = append(batch, p)
-			return err
-		}, "SELECT "+passportColumns+" FROM passport WHERE "+where+" LIMIT ?", append(args, listBatch)...)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list passports: %w", err)
-	}
-	return batch, nil
+	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+		WHERE company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
+		func(last Passport) []any { return []any{by.Company.Chain, last.RevokedAt, last.id} })
 }
 
 // cursor is the place of a passport in the list, newest first. Its text is opaque to clients.
@@ -199,12 +180,13 @@ func (s *Store) Passports(ctx context.Context, by Caller, after string) (iter.Se
 	if err != nil {
 		return nil, err
 	}
-	return batches(func(last *Passport) ([]Passport, error) {
-		at := from
-		if last != nil {
-			at = cursor{last.IssuedAt, last.id}
-		}
-		return s.listPassports(ctx, `company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC`,
-			by.Company.Chain, at.issuedAt, at.id)
-	}), nil
+	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+		WHERE company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC`,
+		func(last Passport) []any {
+			at := from
+			if last.id > 0 {
+				at = cursor{last.IssuedAt, last.id}
+			}
+			return []any{by.Company.Chain, at.issuedAt, at.id}
+		}), nil
 }
