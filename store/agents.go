@@ -68,24 +68,18 @@ func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadat
 
 // Agent reads an agent of the caller's company; ErrNotFound.
 func (s *Store) Agent(ctx context.Context, by Caller, id string) (a Agent, err error) {
-	err = s.read(ctx, func(r *conn) error { return findAgent(r, by.Company.Chain, id, &a) })
+	err = s.read(ctx, func(r *conn) error {
+		a, err = findAgent(r, by.Company.Chain, id)
+		return err
+	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("agent %q: %w", id, err)
 	}
 	return a, nil
 }
 
-func findAgent(c *conn, company int64, id string, a *Agent) error {
-	found := false
-	err := c.each(func(rows *sql.Rows) (err error) {
-		found = true
-		*a, err = scanAgent(rows)
-		return err
-	}, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
-	if err == nil && !found {
-		err = ErrNotFound
-	}
-	return err
+func findAgent(c *conn, company int64, id string) (Agent, error) {
+	return row(c, scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
 }
 
 // agentState is what is remembered of an agent, or of a name that is no agent's.
@@ -134,7 +128,7 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 	defer s.passports.forget()
 	err = s.write(ctx, func(w *conn) error {
 		revoked = 0
-		if err := findAgent(w, company, id, &a); err != nil || a.DisabledAt != "" {
+		if a, err = findAgent(w, company, id); err != nil || a.DisabledAt != "" {
 			return err
 		}
 		a.DisabledAt = chain.FormatTime(by.At)
@@ -158,7 +152,8 @@ func (s *Store) EnableAgent(ctx context.Context, by Caller, id string) (a Agent,
 		if _, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ?`, by.Company.Chain, id); err != nil {
 			return err
 		}
-		return findAgent(w, by.Company.Chain, id, &a)
+		a, err = findAgent(w, by.Company.Chain, id)
+		return err
 	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("enable agent %q: %w", id, err)

@@ -42,3 +42,17 @@ func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows
 		}
 	}
 }
+
+// row returns what scan makes of the one row of a query; ErrNotFound.
+func row[T any](c *conn, scan func(*sql.Rows) (T, error), query string, args ...any) (v T, err error) {
+	found := false
+	err = c.each(func(rows *sql.Rows) error {
+		found = true
+		v, err = scan(rows)
+		return err
+	}, query, args...)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return v, err
+}

@@ -57,15 +57,8 @@ func insertPassport(w *conn, company int64, p Passport) error {
 }
 
 // findPassport reads a passport on either kind of connection; ErrNotFound.
-func findPassport(c *conn, company int64, jti string) (p Passport, err error) {
-	err = ErrNotFound
-	if e := c.each(func(rows *sql.Rows) error {
-		p, err = scanPassport(rows)
-		return err
-	}, "SELECT "+passportColumns+" FROM passport WHERE jti = ? AND company = ?", jti, company); e != nil {
-		err = e
-	}
-	return p, err
+func findPassport(c *conn, company int64, jti string) (Passport, error) {
+	return row(c, scanPassport, "SELECT "+passportColumns+" FROM passport WHERE jti = ? AND company = ?", jti, company)
 }
 
 // revoke marks a passport as revoked; ErrNotFound, ErrRevoked.
