@@ -2,9 +2,10 @@ package chain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
+
+	"attestd/tlog"
 )
 
 // Consistency shows that the tree of the first From records is a prefix of the tree of the first To: the proof of RFC 6962
@@ -25,12 +26,13 @@ func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head
 	if _, err := treeAt(head); err != nil {
 		return Consistency{}, fmt.Errorf("chain: head of chain %d: %w", chain, err)
 	}
-	s := subtrees{reader: r, chain: chain, head: head, ranges: make(map[[2]int64][]Hash)}
-	c, err := s.consistency(ctx, from, to)
+	read := func(level int, from, to int64) ([]Hash, error) { return readHashes(ctx, r, chain, level, from, to) }
+	s := subtrees{tlog.Subtrees[Hash]{Size: head.Length, Read: read, Node: nodeHash}, head}
+	c, err := s.consistency(from, to)
 	if err != nil {
 		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", from, to, err)
 	}
-	whole, err := s.consistency(ctx, to, head.Length)
+	whole, err := s.consistency(to, head.Length)
 	if err != nil {
 		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", to, head.Length, err)
 	}
@@ -80,36 +82,34 @@ func (c Consistency) Holds() bool {
 	return to == 0 && old == c.FromRoot && current == c.ToRoot
 }
 
-// subtrees computes roots of subtrees of a chain, for one proof. It remembers the ranges that it has read.
+// subtrees computes roots of subtrees of a chain, for one proof.
 type subtrees struct {
-	reader Reader
-	chain  int64
-	head   Head
-	ranges map[[2]int64][]Hash // by level and number of the range, 256 hashes each
+	tlog.Subtrees[Hash]
+	head Head
 }
 
-func (s *subtrees) consistency(ctx context.Context, from, to int64) (c Consistency, err error) {
+func (s *subtrees) consistency(from, to int64) (c Consistency, err error) {
 	c = Consistency{From: from, To: to}
-	if c.FromRoot, err = s.root(ctx, 0, from); err != nil {
+	if c.FromRoot, err = s.root(0, from); err != nil {
 		return c, err
 	}
-	if c.ToRoot, err = s.root(ctx, 0, to); err != nil {
+	if c.ToRoot, err = s.root(0, to); err != nil {
 		return c, err
 	}
 	if from > 0 {
-		c.Proof, err = s.proof(ctx, from, 0, to)
+		c.Proof, err = s.proof(from, 0, to)
 	}
 	return c, err
 }
 
 // proof is SUBPROOF of RFC 6962 §2.1.2 for the records [low, high), of which those below from belong to the old tree, at least one.
 // The verifier knows the root of an old tree that starts at 0, so that is left out.
-func (s *subtrees) proof(ctx context.Context, from, low, high int64) ([]Hash, error) {
+func (s *subtrees) proof(from, low, high int64) ([]Hash, error) {
 	if from == high {
 		if low == 0 {
 			return nil, nil
 		}
-		root, err := s.root(ctx, low, high)
+		root, err := s.root(low, high)
 		return []Hash{root}, err
 	}
 	middle := low + 1<<(bits.Len64(uint64(high-low-1))-1)
@@ -117,20 +117,20 @@ func (s *subtrees) proof(ctx context.Context, from, low, high int64) ([]Hash, er
 	if from > middle {
 		within, beside = beside, within
 	}
-	proof, err := s.proof(ctx, from, within[0], within[1])
+	proof, err := s.proof(from, within[0], within[1])
 	if err != nil {
 		return nil, err
 	}
-	root, err := s.root(ctx, beside[0], beside[1])
+	root, err := s.root(beside[0], beside[1])
 	return append(proof, root), err
 }
 
 // root returns the root over the records [low, high), where low is a multiple of the largest power of two that fits in between.
-func (s *subtrees) root(ctx context.Context, low, high int64) (Hash, error) {
+func (s *subtrees) root(low, high int64) (Hash, error) {
 	var perfect []Hash
 	for low < high {
 		level := bits.Len64(uint64(high-low)) - 1
-		hash, err := s.perfect(ctx, level, low>>level)
+		hash, err := s.perfect(level, low>>level)
 		if err != nil {
 			return Hash{}, err
 		}
@@ -139,46 +139,10 @@ func (s *subtrees) root(ctx context.Context, low, high int64) (Hash, error) {
 	return join(perfect), nil
 }
 
-// perfect returns the root of the perfect subtree over the records [index<<level, (index+1)<<level): from the frontier, or from at
-// most 256 hashes of the next stored level below.
-func (s *subtrees) perfect(ctx context.Context, level int, index int64) (Hash, error) {
+// perfect returns the root of the perfect subtree over the records [index<<level, (index+1)<<level), from the frontier where that has it.
+func (s *subtrees) perfect(level int, index int64) (Hash, error) {
 	if n := s.head.Length >> level; n&1 == 1 && index == n-1 {
 		return s.head.Frontier[bits.OnesCount64(uint64(n))-1], nil
 	}
-	base := min(level&^7, topStored)
-	first, count := index<<(level-base), int64(1)<<(level-base)
-	if count > 256 {
-		return Hash{}, errors.New("a tree of more than 2⁴⁰ records")
-	}
-	hashes, err := s.around(ctx, base, first)
-	if err != nil {
-		return Hash{}, err
-	}
-	place := first & 255
-	row := append([]Hash(nil), hashes[place:place+count]...)
-	for ; len(row) > 1; row = row[:len(row)/2] {
-		for i := range len(row) / 2 {
-			row[i] = nodeHash(&row[2*i], &row[2*i+1])
-		}
-	}
-	return row[0], nil
-}
-
-// around returns the 256 hashes of a stored level among which index is, or as many as there are at the end of the chain.
-func (s *subtrees) around(ctx context.Context, level int, index int64) ([]Hash, error) {
-	key := [2]int64{int64(level), index >> 8}
-	if hashes, ok := s.ranges[key]; ok {
-		return hashes, nil
-	}
-	from := index &^ 255
-	to := min(from+256, s.head.Length>>level)
-	hashes, err := s.reader.Hashes(ctx, s.chain, level, from, to)
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(hashes)) != to-from {
-		return nil, fmt.Errorf("%w: %d of %d at level %d", ErrMissing, to-from-int64(len(hashes)), to-from, level)
-	}
-	s.ranges[key] = hashes
-	return hashes, nil
+	return s.Root(level, index)
 }

@@ -75,12 +75,9 @@ func proveWithin(ctx context.Context, r Reader, chain, index int64, height int) 
 		levels := min(8, height-level)
 		at := index >> level
 		first := at >> levels << levels
-		tile, err := r.Hashes(ctx, chain, level, first, first+1<<levels)
+		tile, err := readHashes(ctx, r, chain, level, first, first+1<<levels)
 		if err != nil {
 			return nil, leaf, err
-		}
-		if len(tile) != 1<<levels {
-			return nil, leaf, fmt.Errorf("%w: %d of %d at level %d", ErrMissing, 1<<levels-len(tile), 1<<levels, level)
 		}
 		place := at - first
 		if level == 0 {
@@ -95,4 +92,13 @@ func proveWithin(ctx context.Context, r Reader, chain, index int64, height int) 
 		}
 	}
 	return proof, leaf, nil
+}
+
+// readHashes reads all the hashes of a range, or else returns an error.
+func readHashes(ctx context.Context, r Reader, chain int64, level int, from, to int64) ([]Hash, error) {
+	hashes, err := r.Hashes(ctx, chain, level, from, to)
+	if missing := to - from - int64(len(hashes)); err == nil && missing != 0 {
+		err = fmt.Errorf("%w: %d of %d at level %d", ErrMissing, missing, to-from, level)
+	}
+	return hashes, err
 }

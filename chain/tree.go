@@ -4,13 +4,9 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
+
+	"attestd/tlog"
 )
-
-// topStored is the highest level whose nodes are stored.
-const topStored = 32
-
-// stored reports whether the nodes of a level above the leaves are stored.
-func stored(level int) bool { return level%8 == 0 && level > 0 && level <= topStored }
 
 // tree is a Merkle tree that grows. It keeps only its frontier: one hash for each set bit of its length.
 type tree struct {
@@ -46,7 +42,7 @@ func (t tree) is(h Head) bool { return t.length == h.Length && slices.Equal(t.fr
 func (t *tree) append(leaf Hash, completed []Node) []Node {
 	subtree := leaf
 	for level := 0; ; level++ {
-		if stored(level) {
+		if tlog.Stored(level) { // those of the log tree too, whose nodes stand in the same rows
 			completed = append(completed, Node{Level: level, Index: t.length >> level, Hash: subtree})
 		}
 		if t.length>>level&1 == 0 {

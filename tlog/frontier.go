@@ -51,7 +51,7 @@ func (f Frontier) Append(leaves ...Hash) (Frontier, []Node) {
 	size := f.Size
 	for _, subtree := range leaves {
 		for level := 0; ; level++ {
-			if level > 0 && level%8 == 0 && level <= topStored {
+			if Stored(level) {
 				completed = append(completed, Node{level, size >> level, subtree})
 			}
 			if size>>level&1 == 0 {

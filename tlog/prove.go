@@ -2,7 +2,6 @@ package tlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -36,7 +35,7 @@ func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Ha
 	if err != nil {
 		return nil, fmt.Errorf("tlog: proof of leaf %d in a tree of %d: %w", index, tree.Size, err)
 	}
-	leaf, err := s.perfect(0, index)
+	leaf, err := s.Root(0, index)
 	if err != nil {
 		return nil, fmt.Errorf("tlog: leaf %d: %w", index, err)
 	}
@@ -96,17 +95,15 @@ func CheckConsistency(proof []Hash, from, to Tree) error {
 	return nil
 }
 
-// subtrees gives the code of x/mod the roots of perfect subtrees, from the leaves and nodes that a Reader has. It serves one call, and
-// remembers the ranges that it has read.
-type subtrees struct {
-	ctx    context.Context // of that call
-	reader Reader
-	size   int64
-	ranges map[[2]int64][]Hash // by level and number, 256 hashes each
-}
+// subtrees gives the code of x/mod the roots of perfect subtrees, from the leaves and nodes that a Reader has. It serves one call.
+type subtrees struct{ Subtrees[Hash] }
 
 func newSubtrees(ctx context.Context, r Reader, size int64) *subtrees {
-	return &subtrees{ctx, r, size, make(map[[2]int64][]Hash)}
+	return &subtrees{Subtrees[Hash]{
+		Size: size,
+		Read: func(level int, from, to int64) ([]Hash, error) { return r.Hashes(ctx, level, from, to) },
+		Node: func(left, right *Hash) Hash { return tlog.NodeHash(*left, *right) },
+	}}
 }
 
 func (s *subtrees) root(size int64) (Hash, error) { return tlog.TreeHash(size, s) }
@@ -116,53 +113,9 @@ func (s *subtrees) ReadHashes(indexes []int64) ([]Hash, error) {
 	hashes := make([]Hash, len(indexes))
 	for i, index := range indexes {
 		var err error
-		if hashes[i], err = s.perfect(tlog.SplitStoredHashIndex(index)); err != nil {
+		if hashes[i], err = s.Root(tlog.SplitStoredHashIndex(index)); err != nil {
 			return nil, err
 		}
 	}
-	return hashes, nil
-}
-
-// perfect returns the root of the perfect subtree over the leaves [index<<level, (index+1)<<level), from at most 256 hashes of the
-// next stored level below.
-func (s *subtrees) perfect(level int, index int64) (Hash, error) {
-	base := min(level&^7, topStored)
-	first, count := index<<(level-base), int64(1)<<(level-base)
-	if count > TileWidth {
-		return Hash{}, errors.New("level beyond those stored")
-	}
-	hashes, err := s.around(base, first)
-	if err != nil {
-		return Hash{}, err
-	}
-	place := first % TileWidth
-	if count == 1 {
-		return hashes[place], nil
-	}
-	row := append([]Hash(nil), hashes[place:place+count]...)
-	for ; len(row) > 1; row = row[:len(row)/2] {
-		for i := range len(row) / 2 {
-			row[i] = tlog.NodeHash(row[2*i], row[2*i+1])
-		}
-	}
-	return row[0], nil
-}
-
-// around returns the 256 hashes of a stored level among which index is, or as many as there are at the end of the tree.
-func (s *subtrees) around(level int, index int64) ([]Hash, error) {
-	key := [2]int64{int64(level), index / TileWidth}
-	if hashes, ok := s.ranges[key]; ok {
-		return hashes, nil
-	}
-	from := index &^ (TileWidth - 1)
-	to := min(from+TileWidth, s.size>>level)
-	hashes, err := s.reader.Hashes(s.ctx, level, from, to)
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(hashes)) != to-from {
-		return nil, fmt.Errorf("%d of %d hashes at level %d", len(hashes), to-from, level)
-	}
-	s.ranges[key] = hashes
 	return hashes, nil
 }

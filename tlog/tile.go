@@ -96,7 +96,7 @@ func ReadTile(ctx context.Context, r Reader, t Tile, size int64) ([]byte, error)
 	s := newSubtrees(ctx, r, to<<level)
 	data := make([]byte, 0, t.Width*len(Hash{}))
 	for i := from; i < to; i++ {
-		hash, err := s.perfect(level, i)
+		hash, err := s.Root(level, i)
 		if err != nil {
 			return nil, fmt.Errorf("tlog: %s: %w", t.Path(), err)
 		}

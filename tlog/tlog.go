@@ -101,10 +101,7 @@ var (
 	ErrProof = errors.New("tlog: proof does not hold")
 )
 
-const (
-	topStored = 32      // the highest level whose nodes are stored
-	maxSize   = 1 << 60 // of trees in what is parsed and checked
-)
+const maxSize = 1 << 60 // of trees in what is parsed and checked
 
 // EmptyRoot is the root of a tree without leaves.
 func EmptyRoot() Hash { return sha256.Sum256(nil) }
