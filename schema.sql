@@ -1,13 +1,15 @@
--- The database of attestd, schema 4. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 5. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
--- It holds private keys and API keys in clear: protect the file as you would protect them.
+-- It holds private keys and API keys, in clear unless they are sealed with a master key: protect the file as you would protect them.
 --
 -- Times are text, ISO 8601 in UTC with milliseconds, or Unix seconds where a token carries them so.
 -- Hashes are the 32 raw bytes of SHA-256; use hex() to read them.
 
--- What was fixed when the file was made: service_name and trust_domain. Both are part of what was signed.
+-- What was fixed when the file was made: service_name and trust_domain, which are part of what was signed. Where secrets are sealed, also
+-- master_key_id (which master key it takes), seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found; it stays,
+-- in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come to its end. All in hex, as crypto/seal says.
 CREATE TABLE setting (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -22,7 +24,7 @@ CREATE TABLE company (
 ) STRICT;
 
 -- The Ed25519 keys that sign a company's records and tokens, one after the other. A key signs the records from first_record on, up to that
--- of the next. seed is its private key (RFC 8032 §5.1.5), NULL once it has ended, for then it signs nothing more.
+-- of the next. seed is its private key (RFC 8032 §5.1.5), or that sealed, NULL once it has ended, for then it signs nothing more.
 -- statement says that this key follows the one before it, which has signed that (old_signature) as this one has (new_signature); all three
 -- are NULL for the first. Tokens of a key that has ended verify until they expire, and not at all when it was declared compromised.
 CREATE TABLE company_key (
@@ -96,7 +98,8 @@ CREATE TABLE checkpoint (
   note   TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- API keys. The API lists full keys, so they are kept; they are looked up by SHA-256 only.
+-- API keys. The API lists full keys, so they are kept, in clear or sealed (in base64). hash, by which they are found, is their SHA-256, or
+-- the HMAC-SHA256 of that under the lookup_key of setting where there is one.
 -- made_by is the fingerprint of the credential that made this one: the first 16 hex digits of the SHA-256 of its text. It is NULL for a
 -- bootstrap key and for what was made under schema 1. last_used_at is to the hour, written some time after the use; NULL when never used.
 -- role is what the key may do; what is older than schema 3 may do everything. expires_at is NULL for never. Of the keys of a company,
@@ -111,11 +114,12 @@ CREATE TABLE api_key (
   made_by      TEXT,
   last_used_at TEXT,
   role         TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader')),
-  expires_at   INTEGER -- Unix milliseconds
+  expires_at   INTEGER, -- Unix milliseconds
+  fingerprint  TEXT NOT NULL DEFAULT '' -- of this key, as made_by
 ) STRICT;
 CREATE INDEX api_key_company ON api_key (company);
 
--- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is only their SHA-256.
+-- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is only their hash, as that of an API key.
 -- The columns from made_by on are as in api_key.
 CREATE TABLE oauth_client (
   id           INTEGER PRIMARY KEY,
@@ -126,7 +130,8 @@ CREATE TABLE oauth_client (
   made_by      TEXT,
   last_used_at TEXT,
   role         TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader')),
-  expires_at   INTEGER -- Unix milliseconds
+  expires_at   INTEGER, -- Unix milliseconds
+  fingerprint  TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
@@ -205,4 +210,4 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABO
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;

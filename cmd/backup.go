@@ -14,7 +14,8 @@ func backupCommand(schema string) *cobra.Command {
 		Use:   "backup OUT",
 		Short: "Copy the database into a new file, of a running server or without one",
 		Long: `Copy the database into a new file that only its owner can read. The copy is checked, every chain of it,
-before it gets its name; an existing file is never overwritten. It holds every private key: keep it as you keep the database.`,
+before it gets its name; an existing file is never overwritten. It holds every private key, sealed where the
+database has them sealed: keep it as you keep the database.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, finish := progress()

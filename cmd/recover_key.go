@@ -11,6 +11,7 @@ import (
 
 func recoverKeyCommand() *cobra.Command {
 	var db, company string
+	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "recover-key --company ID",
 		Short: "Print a company's first API key",
@@ -20,11 +21,18 @@ func recoverKeyCommand() *cobra.Command {
 			if company == "" {
 				return usagef("--company is required")
 			}
+			sealedWith, err := master.read(cmd.Context())
+			if err != nil {
+				return err
+			}
 			s, err := store.OpenReadOnly(cmd.Context(), db)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			if err := s.Unseal(sealedWith); err != nil {
+				return err
+			}
 			key, err := s.FirstKey(cmd.Context(), company)
 			if errors.Is(err, store.ErrNotFound) {
 				return fmt.Errorf("no API key for company %q in %s: %w", company, db, err)
@@ -37,6 +45,7 @@ func recoverKeyCommand() *cobra.Command {
 		},
 	}
 	databaseFlag(cmd, &db)
+	master.add(cmd, "", masterKeyUse)
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
 	return cmd
 }

@@ -17,13 +17,14 @@ import (
 
 // Exit statuses. They are part of the interface: scripts branch on them.
 const (
-	exitFailed   = 1
-	exitUsage    = 2
-	exitNotFound = 3
-	exitInvalid  = 4 // verification failed
-	exitRefused  = 5
-	exitInUse    = 6
-	exitDatabase = 8 // not ours, corrupt, or of a newer version
+	exitFailed    = 1
+	exitUsage     = 2
+	exitNotFound  = 3
+	exitInvalid   = 4 // verification failed
+	exitRefused   = 5
+	exitInUse     = 6
+	exitMasterKey = 7 // missing, or another than that of the database
+	exitDatabase  = 8 // not ours, corrupt, or of a newer version
 )
 
 // usageError is a mistake in how the command was typed.
@@ -89,6 +90,8 @@ func exitStatus(err error) int {
 		return exitRefused
 	case errors.Is(err, store.ErrInUse):
 		return exitInUse
+	case errors.Is(err, store.ErrMasterKey):
+		return exitMasterKey
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer), errors.Is(err, store.ErrCorrupt):
 		return exitDatabase
 	default:
@@ -106,13 +109,14 @@ It keeps everything in one SQLite file. Start with:  attestd serve
 
 Every flag can also be set in the environment: --base-url is ATTESTD_BASE_URL.
 Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused, 6 database in use, 8 not our database, corrupt, or of a newer version.`,
+5 refused, 6 database in use, 7 master key missing or wrong, 8 not our database, corrupt,
+or of a newer version.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
 	return root
 }
 

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,6 +15,7 @@ import (
 func rotateKeyCommand(schema string) *cobra.Command {
 	var db, company string
 	var compromised bool
+	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "rotate-key --company ID",
 		Short: "Give a company a new signing key",
@@ -25,16 +27,14 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 			if company == "" {
 				return usagef("--company is required")
 			}
-			found, err := store.OpenReadOnly(cmd.Context(), db) // which makes no file where there is none
-			if err != nil {
+			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err
 			}
-			current := found.UpToDate()
-			found.Close()
-			if !current { // whoever upgrades it says which names its logs get
-				return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, db)
+			options := store.Options{}
+			if options.Master, err = master.read(cmd.Context()); err != nil {
+				return err
 			}
-			s, err := store.Open(cmd.Context(), db, schema, store.Options{})
+			s, err := store.Open(cmd.Context(), db, schema, options)
 			if errors.Is(err, store.ErrInUse) {
 				return fmt.Errorf("%w; of a running server, ask POST /v1/companies/rotate-keys", err)
 			}
@@ -58,7 +58,21 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 		},
 	}
 	databaseFlag(cmd, &db)
+	master.add(cmd, "", masterKeyUse)
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
 	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse all tokens that were signed before")
 	return cmd
+}
+
+// refuseOlder keeps commands that change a database from making one, and from upgrading one: whoever serves it says which names its logs get.
+func refuseOlder(ctx context.Context, db string) error {
+	found, err := store.OpenReadOnly(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	if !found.UpToDate() {
+		return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, db)
+	}
+	return nil
 }

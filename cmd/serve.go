@@ -29,6 +29,7 @@ type serveFlags struct {
 	trustedProxies, allowedOrigins                                                        []string
 	noRecoverEndpoint, acceptClock                                                        bool
 	bounds                                                                                server.Bounds
+	master                                                                                masterKeyFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -54,6 +55,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	databaseFlag(cmd, &f.db)
+	f.master.add(cmd, "", "the master key that the keys in the database are sealed with, and a new one is to be")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
 	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
 	flags.StringVar(&f.serviceName, "service-name", "service", "`name` of the service on the wire; fixed at the first start of a database")
@@ -96,6 +98,10 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	master, err := f.master.read(ctx)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s (--listen chooses another address): %w", f.listen, err)
@@ -103,13 +109,13 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	defer listener.Close()
 	_, statErr := os.Stat(f.db)
 	report, finish := progress()
-	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, LogHost: hostOf(cfg.BaseURL), Progress: report})
+	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Progress: report})
 	finish()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
-	f.announce(logs, cfg.Log, listener.Addr(), os.IsNotExist(statErr))
+	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), os.IsNotExist(statErr))
 	logs.hurry()
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
@@ -117,17 +123,25 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	return server.New(cfg).Run(ctx, listener)
 }
 
+// keysAtRest says how the keys stand in the file.
+func keysAtRest(s *store.Store) string {
+	if id := s.MasterKeyID(); id != "" {
+		return "sealed with master key " + id
+	}
+	return "in clear (--master-key-file seals them)"
+}
+
 // announce says in three lines where the service is, where its data is, and what to do first.
-func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, isNew bool) {
+func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys string, isNew bool) {
 	path, err := filepath.Abs(f.db)
 	if err != nil {
 		path = f.db
 	}
 	url := "http://" + addr.String()
 	if f.logFormat == "json" {
-		log.Info("listening", "url", url, "db", path)
+		log.Info("listening", "url", url, "db", path, "keys", keys)
 	} else {
-		fmt.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s\n", f.version, url, path)
+		fmt.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n", f.version, url, path, keys)
 		if isNew && f.registration != "closed" {
 			fmt.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url, f.registrationHeader())
 		}

@@ -80,7 +80,7 @@ func TestAClockAheadOfTheDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "attestd.db")
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	db, err := store.Open(t.Context(), path, string(schema), store.Options{})
+	db, err := store.Open(t.Context(), path, string(schema), store.Options{Master: master()})
 	must(t, err)
 	long := time.Now().AddDate(-10, 0, -1)
 	go db.Run(context.Background(), store.RunOptions{Now: func() time.Time { return long }})

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"database/sql"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"maps"
@@ -44,7 +45,17 @@ func (c caller) privateKey(t testing.TB) ed25519.PrivateKey {
 	must(t, err)
 	defer file.Close()
 	var seed []byte
-	must(t, file.QueryRow(`SELECT seed FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = ?)`, c.id).Scan(&seed))
+	var place string
+	must(t, file.QueryRow(`SELECT seed, format('company_key' || char(10) || '%d' || char(10) || '%d', company, generation)
+		FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = ?)`, c.id).Scan(&seed, &place))
+	if master() != nil {
+		var salt string
+		must(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))
+		raw, err := hex.DecodeString(salt)
+		must(t, err)
+		seed, err = master().Key(raw).Open(seed, place)
+		must(t, err)
+	}
 	return ed25519.NewKeyFromSeed(seed)
 }
 

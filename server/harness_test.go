@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/seal"
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/store"
@@ -32,6 +33,23 @@ type service struct {
 	client  *http.Client
 	stop    func() // stops it before the end of the test
 }
+
+// master is the key under which new databases of these tests are sealed: they pass with one and without, and ATTESTD_MASTER_KEY_FILE names one.
+var master = sync.OnceValue(func() *seal.Master {
+	path := os.Getenv("ATTESTD_MASTER_KEY_FILE")
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	key, err := seal.ParseMaster(text)
+	if err != nil {
+		panic(err)
+	}
+	return &key
+})
 
 // start runs a service on a new database.
 func start(t testing.TB, change ...func(*server.Config)) *service {
@@ -54,7 +72,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 	must(t, err)
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain})
+	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain, Master: master()})
 	must(t, err)
 	log := &journal{}
 	cfg := server.Config{

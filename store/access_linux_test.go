@@ -54,7 +54,7 @@ func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 			must(t, os.WriteFile(path, got(os.ReadFile("testdata/schema-1.db"))(t), 0o600))
 			test.arrange(t, path)
 			before := list(t, dir)
-			if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+			if _, err := store.Open(ctx, path, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), test.want) {
 				t.Error(err)
 			}
 			if files := list(t, dir); files != before {
@@ -78,7 +78,7 @@ func TestTheOwnersGroup(t *testing.T) {
 		t.Errorf("of the owner's group: %q", n)
 	}
 	must(t, os.Chown(path, 4711, 4712))
-	if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrRefused) {
+	if _, err := store.Open(ctx, path, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("of another group: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestASecondServerByAnotherName(t *testing.T) {
 		company(t, s, "acme")
 		other := filepath.Join(t.TempDir(), "other.db")
 		rename(t, path, other)
-		if _, err := store.Open(ctx, other, schema(t), store.Options{}); !errors.Is(err, store.ErrInUse) {
+		if _, err := store.Open(ctx, other, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := restore(t, "testdata/schema-1.db", other, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
@@ -140,7 +140,7 @@ func TestTheLockDisturbsNobody(t *testing.T) {
 	}
 	attest(t, s, c, 1)
 	must(t, os.Remove(path+".lock"))
-	if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrInUse) {
+	if _, err := store.Open(ctx, path, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrInUse) {
 		t.Error(err)
 	}
 	must(t, s.Close())

@@ -21,7 +21,7 @@ type credential struct {
 // Authenticate finds the caller who presents the API key or OAuth access token with this hash; ErrNotFound when it is neither, is deleted or
 // has expired. Answers are cached; a deletion takes effect before DeleteKey or DeleteOAuthClient returns.
 //
-// A credential is compared by nothing but the lookup of its SHA-256 in an index. How long that takes tells of the hash of a guess, from
+// A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an index. How long that takes tells of the hash of a guess, from
 // which no way leads to 256 random bits.
 func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	found, err := lookup(&s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash, now) })
@@ -39,19 +39,18 @@ func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) 
 func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
 	var key, client, expires sql.NullInt64
-	var secret []byte
-	var used sql.NullString
+	var fingerprint, used sql.NullString
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&number, &key, &client, &secret, &used, &found.grant.Role, &expires}, `
-			SELECT company, id, NULL, NULL, last_used_at, role, expires_at FROM api_key WHERE hash = ?1
-			UNION ALL SELECT t.company, NULL, c.id, c.secret_hash, c.last_used_at, coalesce(c.role, 'admin'), t.expires_at
-			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`, hash[:])
+		return r.one([]any{&number, &key, &client, &fingerprint, &used, &found.grant.Role, &expires}, `
+			SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at FROM api_key WHERE hash = ?1
+			UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, coalesce(c.role, 'admin'), t.expires_at
+			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`, s.secrets.index(hash))
 	})
 	if err != nil {
 		return credential{}, err
 	}
 	found.grant.Expires = expiry(expires)
-	found.fingerprint = cmp.Or(fingerprintOf(secret), keys.Fingerprint(hash))
+	found.fingerprint = cmp.Or(fingerprint.String, keys.Fingerprint(hash))
 	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
 		return credential{}, err
 	}

@@ -44,6 +44,40 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
+	if tmp, err = compactCopy(ctx, from, to, progress); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			tmp.discard()
+		}
+	}()
+	copied, err := OpenReadOnly(ctx, tmp.path)
+	if err != nil {
+		return tmp, err
+	}
+	defer copied.Close()
+	// Chains first: where one fails, company and index say more than the name of a trigger that was dropped to change it.
+	if err := copied.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, func(done, total int64) { progress("verify", done, total) }); err != nil {
+		return tmp, err
+	}
+	info, err := os.Stat(tmp.path)
+	if err != nil {
+		return tmp, err
+	}
+	progress("check", 0, info.Size())
+	if err := copied.checkFile(ctx, schema); err != nil {
+		return tmp, fmt.Errorf("check the copy of %s: %w", from, err)
+	}
+	progress("check", info.Size(), info.Size())
+	return tmp, nil
+}
+
+// compactCopy copies the database at from, without its free pages, into a temporary file beside the place that it is meant for.
+func compactCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *temp, err error) {
+	if progress == nil {
+		progress = func(string, int64, int64) {}
+	}
 	source, err := OpenReadOnly(ctx, from)
 	if err != nil {
 		return nil, err
@@ -52,11 +86,6 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	if tmp, err = newTemp(to); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			tmp.discard()
-		}
-	}()
 	var size int64
 	err = source.read(ctx, func(r *conn) error {
 		if err := r.one([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"); err != nil {
@@ -67,38 +96,27 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 		return sentinel(err)
 	})
 	if err != nil {
-		return tmp, fmt.Errorf("copy %s: %w", from, err)
+		tmp.discard()
+		return nil, fmt.Errorf("copy %s: %w", from, err)
 	}
 	progress("copy", size, size)
-
-	copied, err := OpenReadOnly(ctx, tmp.path)
-	if err != nil {
-		return tmp, err
-	}
-	defer copied.Close()
-	// Chains first: where one fails, company and index say more than the name of a trigger that was dropped to change it.
-	if err := copied.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, func(done, total int64) { progress("verify", done, total) }); err != nil {
-		return tmp, err
-	}
-	progress("check", 0, size)
-	if err := copied.checkFile(ctx, schema); err != nil {
-		return tmp, fmt.Errorf("check the copy of %s: %w", from, err)
-	}
-	progress("check", size, size)
 	return tmp, nil
 }
 
 // checkFile lets SQLite check every page and index of the file, and then makes the checks of Check.
 func (s *Store) checkFile(ctx context.Context, schema string) error {
-	var found string
-	err := s.read(ctx, func(r *conn) error {
-		return sentinel(r.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
-	})
-	switch {
-	case err != nil:
+	if err := s.read(ctx, func(r *conn) error { return r.checkPages(ctx) }); err != nil {
 		return err
-	case found != "ok":
-		return fmt.Errorf("%w: %s", ErrCorrupt, found)
 	}
 	return s.Check(ctx, schema)
+}
+
+// checkPages lets SQLite check every page and index; ErrCorrupt.
+func (c *conn) checkPages(ctx context.Context) error {
+	var found string
+	err := sentinel(c.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
+	if err == nil && found != "ok" {
+		err = fmt.Errorf("%w: %s", ErrCorrupt, found)
+	}
+	return err
 }

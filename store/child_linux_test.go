@@ -57,7 +57,7 @@ func begin(path string) (*store.Store, *store.Company, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := store.Open(ctx, path, string(text), store.Options{})
+	s, err := store.Open(ctx, path, string(text), store.Options{Master: master()})
 	if err != nil {
 		return nil, nil, err
 	}

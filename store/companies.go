@@ -41,7 +41,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 			c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
 			return err
 		}
-		if err := insertFirstKey(w, c.Chain, private, c.RegisteredAt); err != nil {
+		if err := s.insertFirstKey(w, c.Chain, private, c.RegisteredAt); err != nil {
 			return err
 		}
 		if _, err := w.exec(`INSERT INTO head (company, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?, 0, ?, x'', '', ?, x'')`,
@@ -52,7 +52,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 		if c.LogID, c.Origin, err = insertLog(w, c.Chain, s.logHost); err != nil {
 			return err
 		}
-		return insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
+		return s.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
 	})
 	if isDuplicate(err) {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
@@ -60,7 +60,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
-	c.Issuer = cred.NewIssuer(s.domain, c.ID, private, &s.verified)
+	c.Issuer = cred.NewIssuer(s.settings.Domain, c.ID, private, &s.verified)
 	return c, key, nil
 }
 

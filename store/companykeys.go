@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"database/sql"
@@ -113,16 +112,17 @@ func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, cu
 	var oldest time.Time // of the ends that matter
 	enough := errors.New("older keys have no valid tokens")
 	err = r.each(func(rows *sql.Rows) error {
+		var generation int64
 		var public, seed []byte
 		var created string
 		var ended, compromised sql.NullString
-		if err := rows.Scan(&public, &seed, &created, &ended, &compromised); err != nil {
+		if err := rows.Scan(&generation, &public, &seed, &created, &ended, &compromised); err != nil {
 			return err
 		}
 		if current == nil {
 			began, err := parseTime(created)
 			if err == nil {
-				current, err = privateKey(seed, public)
+				current, err = s.secrets.privateKey(number, generation, seed, public)
 			}
 			// What had ended a day before this key began has no valid token in this key's time.
 			oldest = began.Add(-cred.MaxPassportTTL)
@@ -140,24 +140,14 @@ func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, cu
 			former = append(former, cred.Former{Key: public, Ended: end})
 		}
 		return nil
-	}, `SELECT public_key, seed, created_at, ended_at, compromised_at FROM company_key WHERE company = ? ORDER BY generation DESC`, number)
+	}, `SELECT generation, public_key, seed, created_at, ended_at, compromised_at FROM company_key WHERE company = ? ORDER BY generation DESC`, number)
 	if err == nil && current == nil {
 		err = fmt.Errorf("%w: it has no key", ErrCorrupt)
 	}
 	if err != nil && !errors.Is(err, enough) {
 		return nil, nil, fmt.Errorf("keys of company %q: %w", id, err)
 	}
-	return cred.NewIssuer(s.domain, id, current, &s.verified, former...), current, nil
-}
-
-// privateKey returns the private key that belongs to a stored public one. A seed that does not would sign what never verifies.
-func privateKey(seed, public []byte) (ed25519.PrivateKey, error) {
-	if len(seed) == ed25519.SeedSize {
-		if key := ed25519.NewKeyFromSeed(seed); bytes.Equal(key.Public().(ed25519.PublicKey), public) {
-			return key, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: the seed of a company's key does not fit its public key", ErrCorrupt)
+	return cred.NewIssuer(s.settings.Domain, id, current, &s.verified, former...), current, nil
 }
 
 func publicOf(seed []byte) ed25519.PublicKey {
@@ -173,9 +163,9 @@ func parseTime(text string) (time.Time, error) {
 }
 
 // insertFirstKey gives a new company its first key.
-func insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
+func (s *Store) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
 	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at) VALUES (?, 0, ?, ?, 0, ?)`,
-		company, []byte(private.Public().(ed25519.PublicKey)), private.Seed(), createdAt)
+		company, []byte(private.Public().(ed25519.PublicKey)), s.secrets.keepSeed(company, 0, private), createdAt)
 	return err
 }
 

@@ -11,11 +11,12 @@ import (
 	"runtime"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/seal"
 )
 
 // create makes a new database at path, where there is no file or an empty one. It is built whole beside path and then put in place, so
 // that a crash at any moment leaves either no database or a whole one.
-func create(ctx context.Context, path, schema string, d cred.Domain) error {
+func create(ctx context.Context, path, schema string, d cred.Domain, master *seal.Master) error {
 	d.TrustDomain = cmp.Or(d.TrustDomain, "attestd.local")
 	d.Service = cmp.Or(d.Service, "service")
 	if err := d.Check(); err != nil {
@@ -29,7 +30,7 @@ func create(ctx context.Context, path, schema string, d cred.Domain) error {
 		return err
 	}
 	defer tmp.discard()
-	if err = build(ctx, tmp.path, schema, d); err == nil {
+	if err = build(ctx, tmp.path, schema, d, master); err == nil {
 		err = placeNew(tmp.path, path)
 	}
 	if err != nil {
@@ -38,7 +39,7 @@ func create(ctx context.Context, path, schema string, d cred.Domain) error {
 	return nil
 }
 
-func build(ctx context.Context, path, schema string, d cred.Domain) error {
+func build(ctx context.Context, path, schema string, d cred.Domain, master *seal.Master) error {
 	db, err := connect(path, modeCreate)
 	if err != nil {
 		return err
@@ -55,6 +56,13 @@ func build(ctx context.Context, path, schema string, d cred.Domain) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES ('service_name', ?), ('trust_domain', ?)",
 		d.Service, d.TrustDomain); err != nil {
 		return sentinel(err)
+	}
+	if master != nil {
+		for name, value := range newSealing(*master, newLookupKey()) {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES (?, ?)", name, value); err != nil {
+				return sentinel(err)
+			}
+		}
 	}
 	if err := tx.Commit(); err != nil {
 		return sentinel(err)

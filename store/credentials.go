@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"attestd/chain"
-	"attestd/crypto/keys"
 )
 
 // Credential is an API key or an OAuth client without its secret.
@@ -34,14 +33,13 @@ const (
 // fingerprint in madeBy only those that this credential made.
 func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
 	scan := func(rows *sql.Rows) (c Credential, err error) {
-		var hash []byte
 		var client, made, used sql.NullString
 		var expires sql.NullInt64
-		err = rows.Scan(&c.rank, &c.id, &hash, &client, &c.Label, &c.CreatedAt, &made, &used, &c.Role, &expires)
+		err = rows.Scan(&c.rank, &c.id, &c.Fingerprint, &client, &c.Label, &c.CreatedAt, &made, &used, &c.Role, &expires)
 		if end := expiry(expires); !end.IsZero() {
 			c.ExpiresAt = chain.FormatTime(end)
 		}
-		c.Kind, c.Fingerprint = KindAPIKey, fingerprintOf(hash)
+		c.Kind = KindAPIKey
 		id := credentialID{key: c.id}
 		if c.rank == 1 {
 			c.Kind, id = KindOAuthClient, credentialID{client: c.id}
@@ -50,16 +48,8 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 		return c, err
 	}
 	return list(ctx, s, "credentials", scan, `SELECT * FROM (
-		SELECT 0 AS rank, id, hash, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
-		UNION ALL SELECT 1, id, secret_hash, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1)
+		SELECT 0 AS rank, id, fingerprint, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
+		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1)
 		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,
 		func(last Credential) []any { return []any{by.Company.Chain, last.rank, last.id, madeBy} })
-}
-
-// fingerprintOf is keys.Fingerprint for a stored hash; "" for one of a wrong length, which only a changed file can hold.
-func fingerprintOf(stored []byte) string {
-	if len(stored) != 32 {
-		return ""
-	}
-	return keys.Fingerprint([32]byte(stored))
 }

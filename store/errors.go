@@ -32,6 +32,8 @@ var (
 	ErrNewer   = errors.New("written by a newer attestd") // likewise
 	ErrCorrupt = errors.New("database is corrupt")        // likewise
 	ErrRefused = errors.New("refused")                    // what it says is to be mended or accepted first
+
+	ErrMasterKey = errors.New("master key") // missing, not the one of the file, or given for a file whose keys are in clear
 )
 
 // resultCode is the extended result code of SQLite behind err (https://www.sqlite.org/rescode.html), 0 when there is none.

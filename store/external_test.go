@@ -117,11 +117,11 @@ func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	db := other(t, path, "DELETE FROM api_key WHERE key = '"+first.Key+"'")
+	db := other(t, path, "DELETE FROM api_key WHERE fingerprint = '"+keys.Fingerprint(keys.HashSecret(first.Key))+"'")
 	if _, err := s.Authenticate(ctx, keys.HashSecret(first.Key), now.Add(time.Second)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a second: %v", err)
 	}
-	_, err := db.Exec("DELETE FROM api_key WHERE key = '" + second.Key + "'")
+	_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(second.Key)) + "'")
 	must(t, err)
 	s.grow(t)
 	if _, err := s.Authenticate(ctx, keys.HashSecret(second.Key), now); !errors.Is(err, store.ErrNotFound) {

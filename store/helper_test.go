@@ -6,16 +6,19 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"attestd/chain"
+	"attestd/crypto/seal"
 	"attestd/store"
 	"attestd/tlog"
 )
@@ -56,12 +59,32 @@ func open(t testing.TB, path string) *store.Store {
 
 func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	t.Helper()
-	s, err := store.Open(ctx, path, schema(t), store.Options{})
+	s, err := store.Open(ctx, path, schema(t), store.Options{Master: master()})
+	if errors.Is(err, store.ErrMasterKey) { // a file that was made before there were master keys
+		s, err = store.Open(ctx, path, schema(t), store.Options{})
+	}
 	must(t, err)
 	go s.Run(ctx, o)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
+
+// master is the key under which new databases of these tests are sealed: they pass with one and without, and ATTESTD_MASTER_KEY_FILE names one.
+var master = sync.OnceValue(func() *seal.Master {
+	path := os.Getenv("ATTESTD_MASTER_KEY_FILE")
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	key, err := seal.ParseMaster(text)
+	if err != nil {
+		panic(err)
+	}
+	return &key
+})
 
 // fresh opens a new database and says where it is.
 func fresh(t testing.TB) (*store.Store, string) {

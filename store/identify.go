@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -28,40 +29,40 @@ const (
 
 // identify says what the file at path is, without changing it: ErrNotFound when there is none or it is empty, ErrRefused when
 // it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign file is read, not opened: to open a database in WAL mode is to lay files beside it.
-func identify(ctx context.Context, path string) (cred.Domain, error) {
+func identify(ctx context.Context, path string) (settings, error) {
 	header, err := readHeader(path)
 	if err != nil {
-		return cred.Domain{}, err
+		return settings{}, err
 	}
 	switch {
 	case len(header) == 0:
-		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrNotFound)
+		return settings{}, fmt.Errorf("%s: %w", path, ErrNotFound)
 	case !bytes.HasPrefix(header, []byte(magic)):
-		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrForeign)
+		return settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
 	case len(header) < headerSize:
-		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrCorrupt)
+		return settings{}, fmt.Errorf("%s: %w", path, ErrCorrupt)
 	case binary.BigEndian.Uint32(header[applicationsAt:]) != applicationID:
-		return cred.Domain{}, fmt.Errorf("%s: %w", path, ErrForeign)
+		return settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
 	}
 	if err := checkVersion(path, int64(binary.BigEndian.Uint32(header[userVersionAt:]))); err != nil {
-		return cred.Domain{}, err
+		return settings{}, err
 	}
 	mode, err := lookMode(path)
 	if err != nil {
-		return cred.Domain{}, err
+		return settings{}, err
 	}
 	db, err := connect(path, mode)
 	if err != nil {
-		return cred.Domain{}, err
+		return settings{}, err
 	}
 	defer db.Close()
 	c, err := dial(ctx, db)
 	if err != nil {
-		return cred.Domain{}, fmt.Errorf("%s: %w", path, readError(path, err))
+		return settings{}, fmt.Errorf("%s: %w", path, readError(path, err))
 	}
 	defer c.close()
-	d, err := readSettings(c, path)
-	return d, readError(path, err)
+	found, err := readSettings(c, path)
+	return found, readError(path, err)
 }
 
 func readHeader(path string) ([]byte, error) {
@@ -98,18 +99,30 @@ func checkVersion(path string, v int64) error {
 	return nil
 }
 
+// settings are what the table setting says.
+type settings struct {
+	cred.Domain
+	sealing sealing
+}
+
 // readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header does. It reads a little of every table,
 // which finds files cut short or overwritten; finding all damage takes a full check.
-func readSettings(c *conn, path string) (cred.Domain, error) {
-	var d cred.Domain
+func readSettings(c *conn, path string) (found settings, err error) {
 	var version int64
-	err := c.one([]any{&version}, "PRAGMA user_version")
-	if err == nil {
+	if err = c.one([]any{&version}, "PRAGMA user_version"); err == nil {
 		if err := checkVersion(path, version); err != nil {
-			return d, err
+			return found, err
 		}
-		err = c.one([]any{&d.Service, &d.TrustDomain}, `SELECT
-			(SELECT value FROM setting WHERE name = 'service_name'), (SELECT value FROM setting WHERE name = 'trust_domain')`)
+		values := map[string]string{}
+		err = c.each(func(rows *sql.Rows) error {
+			var name, value string
+			err := rows.Scan(&name, &value)
+			values[name] = value
+			return err
+		}, "SELECT name, value FROM setting")
+		if err == nil {
+			found, err = parseSettings(values)
+		}
 	}
 	for _, table := range tables {
 		if err == nil {
@@ -122,9 +135,28 @@ func readSettings(c *conn, path string) (cred.Domain, error) {
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err != nil {
-		return d, fmt.Errorf("%s: %w", path, err)
+		return found, fmt.Errorf("%s: %w", path, err)
 	}
-	return d, nil
+	return found, nil
+}
+
+func parseSettings(values map[string]string) (s settings, err error) {
+	s.Service, s.TrustDomain = values["service_name"], values["trust_domain"]
+	if s.Service == "" || s.TrustDomain == "" {
+		return s, fmt.Errorf("%w: no service name, or no trust domain", ErrCorrupt)
+	}
+	s.sealing.keyID = values["master_key_id"]
+	_, s.sealing.scrub = values["scrub"]
+	for name, into := range map[string]*[]byte{"seal_salt": &s.sealing.salt, "lookup_key": &s.sealing.lookup} {
+		text, is := values[name]
+		if *into, err = hex.DecodeString(text); err != nil || is && text == "" || !is && s.sealing.keyID != "" {
+			return s, fmt.Errorf("%w: the setting %s is not what it was", ErrCorrupt, name)
+		}
+		if !is {
+			*into = nil
+		}
+	}
+	return s, nil
 }
 
 // tables are those of the oldest schema, which every later one has as well.

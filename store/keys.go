@@ -22,7 +22,7 @@ type APIKey struct {
 
 // newKey makes a key with the prefix of the service; the neutral name "service" gives the specification's own, svc_.
 func (s *Store) newKey(label *string, now time.Time) APIKey {
-	prefix := s.domain.Service
+	prefix := s.settings.Domain.Service
 	if prefix == "service" {
 		prefix = "svc"
 	}
@@ -30,10 +30,12 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 }
 
 // insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a company's first.
-func insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) error {
+func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) error {
 	hash := keys.HashSecret(k.Key)
-	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at) VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?)`,
-		company, hash[:], k.Key, k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt())
+	index := s.secrets.index(hash)
+	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
+		VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
+		company, index, s.secrets.keepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), keys.Fingerprint(hash))
 	return err
 }
 
@@ -44,7 +46,7 @@ func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, g Grant
 		if err := checkCount(w, most, `SELECT count(*) FROM api_key WHERE company = ?`, by.Company.Chain); err != nil {
 			return err
 		}
-		return insertKey(w, by.Company.Chain, key, g, by.Credential)
+		return s.insertKey(w, by.Company.Chain, key, g, by.Credential)
 	})
 	if err != nil {
 		return APIKey{}, fmt.Errorf("create API key: %w", err)
@@ -67,10 +69,13 @@ func checkCount(w *conn, most int, query string, company int64) error {
 // Keys yields the keys of the caller's company in the order of their creation.
 func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 	scan := func(rows *sql.Rows) (k APIKey, err error) {
-		err = rows.Scan(&k.id, &k.Key, &k.Label, &k.CreatedAt)
+		var index []byte
+		if err = rows.Scan(&k.id, &index, &k.Key, &k.Label, &k.CreatedAt); err == nil {
+			k.Key, err = s.secrets.openAPIKey(by.Company.Chain, index, k.Key)
+		}
 		return k, err
 	}
-	return list(ctx, s, "API keys", scan, `SELECT id, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
+	return list(ctx, s, "API keys", scan, `SELECT id, hash, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
@@ -81,7 +86,7 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks the file.
 	defer s.credentials.forget(hash)
 	err := s.write(ctx, func(w *conn) error {
-		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, hash[:])
+		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.secrets.index(hash))
 		if err != nil {
 			return err
 		}
@@ -103,13 +108,19 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	return nil
 }
 
-// FirstKey returns the oldest API key of a company; ErrNotFound when the company is unknown or has none.
+// FirstKey returns the oldest API key of a company; ErrNotFound when the company is unknown or has none. Keys that
+// are sealed need Unseal before; ErrMasterKey.
 func (s *Store) FirstKey(ctx context.Context, companyID string) (APIKey, error) {
 	var k APIKey
+	var company int64
+	var index []byte
 	err := s.read(ctx, func(r *conn) error {
-		return r.one([]any{&k.Key, &k.Label, &k.CreatedAt}, `SELECT key, label, created_at FROM api_key
+		return r.one([]any{&company, &index, &k.Key, &k.Label, &k.CreatedAt}, `SELECT company, hash, key, label, created_at FROM api_key
 			WHERE company = (SELECT id FROM company WHERE company_id = ?) ORDER BY id LIMIT 1`, companyID)
 	})
+	if err == nil {
+		k.Key, err = s.secrets.openAPIKey(company, index, k.Key)
+	}
 	if err != nil {
 		return APIKey{}, fmt.Errorf("first API key of %q: %w", companyID, err)
 	}

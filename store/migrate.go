@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 4
+	schemaVersion = 5
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -98,7 +98,17 @@ DROP TRIGGER checkpoint_only_grows;
 CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size < OLD.size OR NEW.log_id <> OLD.log_id
   BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
 PRAGMA user_version = 4;`},
+
+	4: {sql: `
+ALTER TABLE api_key ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
+ALTER TABLE oauth_client ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
+UPDATE api_key SET fingerprint = lower(hex(substr(hash, 1, 8)));
+UPDATE oauth_client SET fingerprint = lower(hex(substr(secret_hash, 1, 8)));
+PRAGMA user_version = 5;`},
 }
+
+// fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.
+const fingerprintSchema = 5
 
 // migration is one step.
 type migration struct {

@@ -23,6 +23,9 @@ var older = map[string]time.Time{ // when it was in use: its access tokens and p
 	"2": time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),
 }
 
+// current is the schema of this program.
+const current = "5"
+
 // fixture is what schema-N.json says of the companies of schema-N.db.
 type fixture map[string]struct {
 	Keys                          []string
@@ -80,7 +83,7 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 	for version, before := range older {
 		path, companies := written(t, version)
 		s := open(t, path)
-		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema "+version+" to 4") {
+		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema "+version+" to "+current) {
 			t.Errorf("schema %s: notices: %q", version, n)
 		}
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -186,7 +189,7 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
 	_, empty := fresh(t)
-	current := shape(t, empty)
+	newest := shape(t, empty)
 	for version := range older {
 		path, _ := written(t, version)
 		content := got(os.ReadFile(path))(t)
@@ -202,14 +205,14 @@ func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 			if found["version"] == version {
 				compareShapes(t, "absent", found, old)
 			} else {
-				compareShapes(t, "whole", found, current)
+				compareShapes(t, "whole", found, newest)
 			}
 			s := open(t, cut)
 			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 			must(t, s.Close())
-			compareShapes(t, "after the next start", shape(t, cut), current)
+			compareShapes(t, "after the next start", shape(t, cut), newest)
 		}
-		if outcomes[version] == 0 || outcomes["4"] == 0 || len(outcomes) != 2 {
+		if outcomes[version] == 0 || outcomes[current] == 0 || len(outcomes) != 2 {
 			t.Errorf("files by version: %v", outcomes)
 		}
 	}

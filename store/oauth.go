@@ -32,8 +32,9 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most 
 		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
 			return err
 		}
-		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at) VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?)`,
-			by.Company.Chain, client.ID, hash[:], client.CreatedAt, by.Credential, g.Role, g.expiresAt())
+		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint)
+			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
+			by.Company.Chain, client.ID, s.secrets.index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash))
 		return err
 	})
 	if err != nil {
@@ -55,13 +56,12 @@ func (s *Store) OAuthClients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 // DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and returns the fingerprint that they acted
 // under, beside an error too where it is known; ErrNotFound.
 func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
-	var hash []byte
 	// Whatever the outcome: the next use of the client, and of any token, asks the file.
 	defer s.credentials.forget()
 	defer s.clients.forget(clientID)
 	err = s.write(ctx, func(w *conn) error {
 		// Its tokens go with it, for they refer to it; and so do those of the company of which an older version has not written down whose they are.
-		if err := w.one([]any{&hash}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING secret_hash`, by.Company.Chain, clientID); err != nil {
+		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
 			return err
 		}
 		_, err := w.exec(`DELETE FROM oauth_token WHERE company = ? AND client IS NULL`, by.Company.Chain)
@@ -70,7 +70,7 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 	if err != nil {
 		err = fmt.Errorf("delete OAuth client: %w", err)
 	}
-	return fingerprintOf(hash), err
+	return fingerprint, err
 }
 
 // oauthSecret is what a client's secret is compared with.
@@ -109,8 +109,7 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
-	given := keys.HashSecret(secret)
-	if subtle.ConstantTimeCompare(client.hash, given[:]) != 1 || client.grant.expired(now) {
+	if subtle.ConstantTimeCompare(client.hash, s.secrets.index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
 		return "", time.Time{}, ErrBadClient
 	}
 	ends = now.Add(lifetime)
@@ -118,7 +117,7 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 		ends = client.grant.Expires
 	}
 	token = keys.NewSecret("oauth")
-	hash := keys.HashSecret(token)
+	index := s.secrets.index(keys.HashSecret(token))
 	err = s.write(ctx, func(w *conn) error {
 		if now.Sub(s.purged) >= purgeEvery { // the writer runs one change at a time
 			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {
@@ -128,7 +127,7 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 		}
 		// The client may have been deleted since its secret was looked up.
 		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client) SELECT ?, company, ?, id FROM oauth_client WHERE id = ?`,
-			hash[:], ends.UnixMilli(), client.id)
+			index, ends.UnixMilli(), client.id)
 		if err == nil && n == 0 {
 			err = ErrBadClient
 		}

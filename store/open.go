@@ -19,6 +19,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/seal"
 )
 
 // maxCached bounds each cache, in entries.
@@ -29,16 +30,17 @@ const readers = 8
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
-	path    string
-	domain  cred.Domain
-	schema  int64       // of the file; an older one is only read
-	logHost string      // of the origins of new logs
-	lock    *serverLock // nil in a read-only store, as are writer and log
-	writer  *writer
-	log     *chain.Log
-	db      *sql.DB
-	idle    chan *conn // the readers that are free
-	closed  bool
+	path     string
+	settings settings
+	secrets  secrets
+	schema   int64       // of the file; an older one is only read
+	logHost  string      // of the origins of new logs
+	lock     *serverLock // nil in a read-only store, as are writer and log
+	writer   *writer
+	log      *chain.Log
+	db       *sql.DB
+	idle     chan *conn // the readers that are free
+	closed   bool
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -70,13 +72,14 @@ var prepareDriver = sync.OnceFunc(func() {
 // Options say how a database is opened for serving.
 type Options struct {
 	cred.Domain                                       // fixed at creation; an empty field means "what the file says, or the default for a new one"
+	Master      *seal.Master                          // under which the private keys and API keys of the file are sealed, or are to be in a new one; nil for in clear
 	LogHost     string                                // of the origins of the logs of companies that register; "" for the trust domain
 	Progress    func(stage string, done, total int64) // of an upgrade, in records; may be nil
 }
 
 // Open opens the database at path for serving, as its only server: it takes the lock beside the file, creates the file (0600) with
 // schema when there is none, and upgrades one of an older schema, which Notices then says. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
-// ErrRefused.
+// ErrRefused, and ErrMasterKey before anything is touched.
 func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
 	prepareDriver()
 	if path, err = absolute(path); err != nil {
@@ -88,7 +91,12 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 		return nil, err
 	}
 	// Once before the lock, so that no lock file is laid beside what is not ours, and once when nobody else can act on the answer.
-	if _, err := identify(ctx, path); err != nil && !errors.Is(err, ErrNotFound) {
+	if found, err := identify(ctx, path); err == nil {
+		_, err = found.sealing.unseal(path, o.Master)
+		if err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
 	l, err := lock(path)
@@ -105,23 +113,29 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if warning != "" {
 		s.notices = append(s.notices, warning)
 	}
-	s.domain, err = identify(ctx, path)
+	s.settings, err = identify(ctx, path)
 	if errors.Is(err, ErrNotFound) {
-		if err := create(ctx, path, schema, o.Domain); err != nil {
+		if err := create(ctx, path, schema, o.Domain, o.Master); err != nil {
 			return nil, err
 		}
-		s.domain, err = identify(ctx, path)
+		s.settings, err = identify(ctx, path)
+	}
+	if err == nil {
+		err = s.Unseal(o.Master)
 	}
 	if err != nil {
 		return nil, err
 	}
+	if s.settings.sealing.scrub {
+		s.notices = append(s.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
+	}
 	d := o.Domain
-	if d.Service != "" && d.Service != s.domain.Service || d.TrustDomain != "" && d.TrustDomain != s.domain.TrustDomain {
+	if d.Service != "" && d.Service != s.Domain().Service || d.TrustDomain != "" && d.TrustDomain != s.Domain().TrustDomain {
 		return nil, fmt.Errorf("%w: %s belongs to service %q in trust domain %q, for good; asked for %q in %q",
-			ErrRefused, path, s.domain.Service, s.domain.TrustDomain, d.Service, d.TrustDomain)
+			ErrRefused, path, s.Domain().Service, s.Domain().TrustDomain, d.Service, d.TrustDomain)
 	}
 
-	o.LogHost = cmp.Or(o.LogHost, s.domain.TrustDomain)
+	o.LogHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
 	s.logHost = o.LogHost
 	if err := s.lock.lockFile(path); err != nil {
 		return nil, err
@@ -130,7 +144,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err != nil {
 		return nil, err
 	}
-	if s.writer, err = newWriter(ctx, db, path, &s.uses, s.forget); err != nil {
+	if s.writer, err = newWriter(ctx, db, path, s.secrets, &s.uses, s.forget); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -149,6 +163,16 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 // UpToDate says whether the database is of the schema of this program, and not of an older one.
 func (s *Store) UpToDate() bool { return s.schema == schemaVersion }
 
+// Unseal makes the keys of a file that is read readable; ErrMasterKey unless master is the key that they are sealed with, and nil where
+// they are in clear. Nothing but FirstKey and Company needs it: chains verify with public keys, which are in clear.
+func (s *Store) Unseal(master *seal.Master) (err error) {
+	s.secrets, err = s.settings.sealing.unseal(s.path, master)
+	return err
+}
+
+// MasterKeyID names the master key under which the private keys and API keys of the file are sealed; "" where they stand in clear.
+func (s *Store) MasterKeyID() string { return s.settings.sealing.keyID }
+
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
 
@@ -161,9 +185,10 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 		return nil, err
 	}
 	s := newStore(path)
-	if s.domain, err = identify(ctx, path); err != nil {
+	if s.settings, err = identify(ctx, path); err != nil {
 		return nil, err
 	}
+	s.secrets.sealed = s.settings.sealing.keyID != ""
 	mode, err := readMode(path)
 	if err == nil {
 		err = s.openReaders(ctx, path, mode)
@@ -205,7 +230,7 @@ func (s *Store) openReaders(ctx context.Context, path, mode string) (err error) 
 }
 
 // Domain is the service name and trust domain fixed in the file.
-func (s *Store) Domain() cred.Domain { return s.domain }
+func (s *Store) Domain() cred.Domain { return s.settings.Domain }
 
 // read runs fn on a connection of the reader pool.
 func (s *Store) read(ctx context.Context, fn func(*conn) error) error {

@@ -107,7 +107,7 @@ func TestASecondServerIsRefused(t *testing.T) {
 		link = path // where links need a privilege
 	}
 	for _, p := range []string{path, link} {
-		if _, err := store.Open(ctx, p, schema(t), store.Options{}); !errors.Is(err, store.ErrInUse) {
+		if _, err := store.Open(ctx, p, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "attestd.db")
 			must(t, os.WriteFile(path, test.content, 0o640))
-			_, err := store.Open(ctx, path, schema(t), store.Options{})
+			_, err := store.Open(ctx, path, schema(t), store.Options{Master: master()})
 			if !errors.Is(err, test.want) {
 				t.Errorf("Open: %v", err)
 			}
@@ -185,7 +185,7 @@ func TestALostDatabasesLogIsNotTaken(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(path+"-wal", []byte("what is left"), 0o600))
-	if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "-wal") {
+	if _, err := store.Open(ctx, path, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "-wal") {
 		t.Error(err)
 	}
 }
@@ -205,6 +205,7 @@ func TestReadOnly(t *testing.T) {
 	if n := length(t, beside, c); n != 5 {
 		t.Errorf("beside a writer: length %d", n)
 	}
+	must(t, beside.Unseal(master()))
 	if k, err := beside.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
 		t.Errorf("first key: %v, %v", k, err)
 	}
@@ -262,7 +263,7 @@ func TestOpenAfterAKill(t *testing.T) {
 	other(t, path, "PRAGMA user_version = 999")
 	newer := asKilled(t, path)
 	before = got(os.ReadFile(newer))(t)
-	if _, err := store.Open(ctx, newer, schema(t), store.Options{}); !errors.Is(err, store.ErrNewer) {
+	if _, err := store.Open(ctx, newer, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("newer: %v", err)
 	}
 	if !bytes.Equal(got(os.ReadFile(newer))(t), before) {

@@ -60,6 +60,7 @@ func TestReadOnlyMedia(t *testing.T) {
 			continue
 		}
 		must(t, s.VerifyAll(ctx, company, 1, nil, nil))
+		must(t, s.Unseal(master()))
 		got(s.FirstKey(ctx, company))(t)
 		must(t, s.Close())
 		out := target(t)

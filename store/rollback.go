@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"attestd/crypto/cred"
 )
 
 // Rollback is what a restore takes back: a line for each loss, deletion that comes undone, and history that is another. There are at most
@@ -33,9 +31,9 @@ func (r *Rollback) add(format string, args ...any) {
 // findRollback compares the database at path with the backup that is to replace it. What cannot be read might hold anything, and so is a
 // rollback too.
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
-	domain, err := identify(ctx, path)
+	target, err := identify(ctx, path)
 	if err == nil {
-		err = readError(path, r.compare(ctx, path, backup, domain))
+		err = readError(path, r.compare(ctx, path, backup, target))
 	}
 	switch {
 	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):
@@ -51,14 +49,21 @@ func findRollback(ctx context.Context, path, backup string) (r Rollback, err err
 }
 
 // compare fills r. The backup is the main database of one connection, and the one at path is its "target".
-func (r *Rollback) compare(ctx context.Context, path, backup string, domain cred.Domain) error {
+func (r *Rollback) compare(ctx context.Context, path, backup string, target settings) error {
 	replacement, err := identify(ctx, backup)
 	if err != nil {
 		return err
 	}
-	if replacement != domain {
+	if replacement.Domain != target.Domain {
 		r.add("another service: %q in trust domain %q, the backup is of %q in %q",
-			domain.Service, domain.TrustDomain, replacement.Service, replacement.TrustDomain)
+			target.Service, target.TrustDomain, replacement.Service, replacement.TrustDomain)
+	}
+	switch now, then := target.sealing.keyID, replacement.sealing.keyID; {
+	case now == then:
+	case then == "":
+		r.add("keys sealed since, in clear again")
+	default:
+		r.add("keys sealed with another master key: %s", then)
 	}
 	mode, err := lookMode(path)
 	if err != nil {
@@ -125,6 +130,14 @@ func firstKey(database, alias string, schema int64) string {
 	return "(SELECT public_key FROM " + database + ".company_key WHERE company = " + alias + ".id AND generation = 0)"
 }
 
+// keyFingerprint is the SQL for the fingerprint of an API key.
+func keyFingerprint(schema int64) string {
+	if schema < fingerprintSchema {
+		return "lower(hex(substr(hash, 1, 8)))"
+	}
+	return "fingerprint"
+}
+
 func comparedCompanies(c *conn, of schemas) (all []compared, err error) {
 	err = c.each(func(rows *sql.Rows) error {
 		var p compared
@@ -171,15 +184,16 @@ type rollbackList struct{ what, query string }
 
 // rollbackLists leaves out what a file of an older schema cannot know.
 func rollbackLists(of schemas) []rollbackList {
+	inTarget, inBackup := keyFingerprint(of.target), keyFingerprint(of.backup)
 	lists := []rollbackList{
 		{"passports revoked since, valid again", `SELECT t.jti FROM target.passport t JOIN main.passport b ON b.jti = t.jti AND b.company = ?2
 			WHERE t.company = ?1 AND t.revoked_at IS NOT NULL AND b.revoked_at IS NULL`},
-		{"API keys deleted since, accepted again", `SELECT lower(hex(substr(hash, 1, 8))) FROM main.api_key
-			WHERE company = ?2 AND hash NOT IN (SELECT hash FROM target.api_key WHERE company = ?1)`},
+		{"API keys deleted since, accepted again", `SELECT ` + inBackup + ` FROM main.api_key
+			WHERE company = ?2 AND ` + inBackup + ` NOT IN (SELECT ` + inTarget + ` FROM target.api_key WHERE company = ?1)`},
 		{"OAuth clients deleted since, accepted again", `SELECT client_id FROM main.oauth_client
 			WHERE company = ?2 AND client_id NOT IN (SELECT client_id FROM target.oauth_client WHERE company = ?1)`},
-		{"API keys made since, gone", `SELECT lower(hex(substr(hash, 1, 8))) FROM target.api_key
-			WHERE company = ?1 AND hash NOT IN (SELECT hash FROM main.api_key WHERE company = ?2)`},
+		{"API keys made since, gone", `SELECT ` + inTarget + ` FROM target.api_key
+			WHERE company = ?1 AND ` + inTarget + ` NOT IN (SELECT ` + inBackup + ` FROM main.api_key WHERE company = ?2)`},
 		{"OAuth clients made since, gone", `SELECT client_id FROM target.oauth_client
 			WHERE company = ?1 AND client_id NOT IN (SELECT client_id FROM main.oauth_client WHERE company = ?2)`},
 		{"agents registered since, gone", `SELECT agent_id FROM target.agent t

@@ -22,7 +22,7 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	}
 	defer s.forgetKeys() // whatever the outcome
 	err = s.write(ctx, func(w *conn) error {
-		old, next, err = rotate(w, by, private, compromised)
+		old, next, err = s.rotate(w, by, private, compromised)
 		s.writer.rekeyed = append(s.writer.rekeyed, by.Company.Chain)
 		return err
 	})
@@ -33,7 +33,7 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 }
 
 // rotate ends the key that signs and puts another in its place. The seed of a key that has ended signs nothing more, and goes.
-func rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (old, next keyring.Key, err error) {
+func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (old, next keyring.Key, err error) {
 	company := by.Company.Chain
 	var seed []byte
 	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.From, &old.CreatedAt, &next.From}, `
@@ -44,7 +44,7 @@ func rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (o
 	if old.Generation+1 >= MaxCompanyKeys {
 		return old, next, fmt.Errorf("%w: the bound is %d", ErrTooMany, MaxCompanyKeys)
 	}
-	signer, err := privateKey(seed, old.Public)
+	signer, err := s.secrets.privateKey(company, old.Generation, seed, old.Public)
 	if err != nil {
 		return old, next, err
 	}
@@ -71,7 +71,7 @@ func rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (o
 		}
 	}
 	_, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at, statement, old_signature, new_signature)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, company, next.Generation, []byte(next.Public), private.Seed(), next.From, next.CreatedAt,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, company, next.Generation, []byte(next.Public), s.secrets.keepSeed(company, next.Generation, private), next.From, next.CreatedAt,
 		next.Rotation.Statement, next.Rotation.OldSignature, next.Rotation.NewSignature)
 	return old, next, err
 }

@@ -21,8 +21,9 @@ type transaction struct {
 // Head implements chain.Transaction.
 func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
 	var root, frontier, logRoot, logFrontier, seed, public []byte
-	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &seed, &public},
-		`SELECT length, root, frontier, timestamp, log_root, log_frontier, seed, public_key
+	var generation int64
+	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &generation, &seed, &public},
+		`SELECT length, root, frontier, timestamp, log_root, log_frontier, generation, seed, public_key
 		FROM head JOIN company_key ON company_key.company = head.company AND ended_at IS NULL WHERE head.company = ?`, number)
 	if errors.Is(err, ErrCorrupt) {
 		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
@@ -31,7 +32,7 @@ func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey,
 		err = chain.ErrMissing
 	}
 	if err == nil {
-		key, err = privateKey(seed, public)
+		key, err = tx.w.secrets.privateKey(number, generation, seed, public)
 	}
 	if err != nil {
 		return chain.Head{}, nil, err

@@ -71,10 +71,11 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // writer is the chain.Storage of a Store: the one connection that writes. The goroutine of Run owns it from its start to its end.
 type writer struct {
-	db     *sql.DB
-	uses   *uses
-	forget func() // called when someone else has written the file, before anything more is written
-	logger *slog.Logger
+	db      *sql.DB
+	uses    *uses
+	secrets secrets
+	forget  func() // called when someone else has written the file, before anything more is written
+	logger  *slog.Logger
 
 	conn    *conn // nil after it was hung up
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
@@ -84,8 +85,8 @@ type writer struct {
 	clock   clock
 }
 
-func newWriter(ctx context.Context, db *sql.DB, path string, u *uses, forget func()) (*writer, error) {
-	w := &writer{db: db, uses: u, forget: forget, logger: slog.New(slog.DiscardHandler)}
+func newWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, forget func()) (*writer, error) {
+	w := &writer{db: db, secrets: x, uses: u, forget: forget, logger: slog.New(slog.DiscardHandler)}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err

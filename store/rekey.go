@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"attestd/crypto/seal"
+)
+
+// RekeyOptions say under which master key the secrets of a file are, and under which they are to be; nil is none, in clear.
+type RekeyOptions struct {
+	Old, New *seal.Master
+	Progress func(stage string, done, total int64) // "seal" in secrets, "copy" in bytes; may be nil
+}
+
+// Rekey seals the private keys and API keys of the database at path, seals them under another master key, or puts them back in clear,
+// and turns the hashes of credentials into HMACs where they are none yet. No server has it open meanwhile: ErrInUse.
+//
+// It works in two steps, each of which is whole or absent, and goes on where it was interrupted: one transaction changes all secrets and
+// settings, and then a copy without free pages, in which old secrets could stand, takes the place of the file. Old is not asked for where
+// the first step is done. What older backups, snapshots and blocks of the disk hold is out of its reach.
+func Rekey(ctx context.Context, path, schema string, o RekeyOptions) error {
+	prepareDriver()
+	path, err := absolute(path)
+	if err != nil {
+		return err
+	}
+	found, err := identify(ctx, path)
+	if err != nil {
+		return err
+	}
+	if found.sealing.keyID != keyID(o.New) {
+		if err := changeSecrets(ctx, path, schema, o); err != nil {
+			return err
+		}
+	} else if !found.sealing.scrub {
+		return nil
+	}
+	if err := scrub(ctx, path, o.Progress); err != nil {
+		return fmt.Errorf("the keys are changed, but free pages of the file may hold the old ones; run it once more: %w", err)
+	}
+	return nil
+}
+
+func keyID(master *seal.Master) string {
+	if master == nil {
+		return ""
+	}
+	return master.ID()
+}
+
+// changeSecrets is the first step.
+func changeSecrets(ctx context.Context, path, schema string, o RekeyOptions) (err error) {
+	s, err := Open(ctx, path, schema, Options{Master: o.Old})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	go s.Run(ctx, RunOptions{AcceptClock: true}) // until s is closed; no time is written
+	err = s.write(ctx, func(w *conn) error { return s.reseal(w, o) })
+	if err != nil {
+		return fmt.Errorf("change the master key: %w", err)
+	}
+	return nil
+}
+
+// newLookupKey makes the key of the HMAC by which credentials are found.
+func newLookupKey() []byte {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never returns an error: without randomness the process ends
+	return key
+}
+
+// newSealing are the settings of a file whose secrets are sealed under master. The lookup key outlives every master key: what is kept as
+// an HMAC only cannot be computed anew.
+func newSealing(master seal.Master, lookup []byte) map[string]string {
+	salt := seal.NewSalt()
+	return map[string]string{
+		"master_key_id": master.ID(),
+		"seal_salt":     hex.EncodeToString(salt),
+		"lookup_key":    hex.EncodeToString(master.Key(salt).Seal(lookup, lookupPlace)),
+	}
+}
+
+// reseal puts every secret of the file under the new master key, with the settings that say so.
+func (s *Store) reseal(w *conn, o RekeyOptions) error {
+	next := secrets{lookup: s.secrets.lookup}
+	if next.lookup == nil {
+		next.lookup = newLookupKey()
+	}
+	values := map[string]string{"lookup_key": hex.EncodeToString(next.lookup)}
+	if o.New != nil {
+		values = newSealing(*o.New, next.lookup)
+		salt, err := hex.DecodeString(values["seal_salt"])
+		if err != nil {
+			return err
+		}
+		next.sealed, next.key = true, o.New.Key(salt)
+	}
+	values["scrub"] = "due"
+	if _, err := w.exec(`DELETE FROM setting WHERE name IN ('master_key_id', 'seal_salt', 'lookup_key', 'scrub')`); err != nil {
+		return err
+	}
+	for name, value := range values {
+		if _, err := w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, name, value); err != nil {
+			return err
+		}
+	}
+	r := resealing{conn: w, old: s.secrets, next: next, progress: o.Progress}
+	return r.run()
+}
+
+// scrub is the second step: what VACUUM writes holds live rows alone.
+func scrub(ctx context.Context, path string, progress func(stage string, done, total int64)) error {
+	l, err := checkTarget(ctx, path, true)
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	tmp, err := compactCopy(ctx, path, path, progress)
+	if err != nil {
+		return err
+	}
+	defer tmp.discard()
+	if err := endScrub(ctx, tmp.path); err != nil {
+		return err
+	}
+	if err := retire(ctx, path); err != nil {
+		return err
+	}
+	return replace(tmp.path, path)
+}
+
+// endScrub checks the copy at path, and takes out of it that free pages may hold old secrets.
+func endScrub(ctx context.Context, path string) error {
+	db, err := connect(path, modeCreate)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := dial(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.checkPages(ctx); err != nil {
+		return err
+	}
+	_, err = c.exec(`DELETE FROM setting WHERE name = 'scrub'`)
+	return err
+}

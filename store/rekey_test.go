@@ -1,0 +1,268 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/crypto/seal"
+	"attestd/store"
+)
+
+// sealed is a database under a master key with every kind of secret in it, and what was ever one.
+type sealed struct {
+	path                  string
+	keys                  []string // API keys that are accepted
+	client, secret, token string
+	traces                map[string][]byte // every secret that was ever in it
+}
+
+func openSealed(t testing.TB, path string, m *seal.Master) *store.Store {
+	t.Helper()
+	s, err := store.Open(ctx, path, schema(t), store.Options{Master: m})
+	must(t, err)
+	go s.Run(ctx, store.RunOptions{Now: func() time.Time { return now }})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// withSecrets makes a database under m, and closes it.
+func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
+	t.Helper()
+	f.path = filepath.Join(t.TempDir(), "attestd.db")
+	s := openSealed(t, f.path, m)
+	c, first := company(t, s, "acme")
+	attest(t, s, c, 3)
+	second, gone := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t), got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+	must(t, s.DeleteKey(ctx, by(c, now), gone.Key))
+	f.keys = []string{first.Key, second.Key}
+	client, secret, err := s.CreateOAuthClient(ctx, by(c, now), full, 1000)
+	must(t, err)
+	f.client, f.secret = client.ID, secret
+	f.token, _, err = s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
+	must(t, err)
+	f.traces = map[string][]byte{"a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:])}
+	seeds := func(which string) {
+		var seed []byte
+		db := other(t, f.path)
+		must(t, db.QueryRow("SELECT seed FROM company_key WHERE company = 1 AND seed IS NOT NULL").Scan(&seed))
+		must(t, db.Close())
+		if m == nil {
+			f.traces[which] = seed
+		}
+	}
+	seeds("a former private key")
+	_, _, err = s.RotateKey(ctx, by(c, now), false)
+	must(t, err)
+	seeds("a private key")
+	company(t, s, "globex")
+	attest(t, s, got(s.Company(ctx, "acme"))(t), 3)
+	must(t, s.Close())
+	return f
+}
+
+// check holds that all that was good before is so now, under the master key m.
+func (f sealed) check(t testing.TB, m *seal.Master) {
+	t.Helper()
+	s := openSealed(t, f.path, m)
+	defer s.Close()
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	c := got(s.Company(ctx, "acme"))(t)
+	attest(t, s, c, 1)
+	for _, secret := range append(f.keys, f.token) {
+		if who, err := s.Authenticate(ctx, keys.HashSecret(secret), now); err != nil || who.Company.ID != "acme" {
+			t.Errorf("credential %.6s…: %v, %v", secret, who, err)
+		}
+	}
+	var listed []string
+	for _, k := range all(t, s.Keys(ctx, by(c, now))) {
+		listed = append(listed, k.Key)
+	}
+	if strings.Join(listed, " ") != strings.Join(f.keys, " ") || got(s.FirstKey(ctx, "acme"))(t).Key != f.keys[0] {
+		t.Errorf("%d keys are listed, or others than were made", len(listed))
+	}
+	for i, credential := range all(t, s.Credentials(ctx, by(c, now), "")) {
+		if secret := append(f.keys, f.secret)[i]; credential.Fingerprint != keys.Fingerprint(keys.HashSecret(secret)) {
+			t.Errorf("credential %d has the fingerprint %s", i, credential.Fingerprint)
+		}
+	}
+	_, _, err := s.IssueOAuthToken(ctx, f.client, f.secret, time.Hour, now)
+	must(t, err)
+}
+
+// spellings are the forms in which a secret may be found in a file.
+func spellings(secret []byte) (forms [][]byte) {
+	forms = append(forms, secret, []byte(hex.EncodeToString(secret)), []byte(strings.ToUpper(hex.EncodeToString(secret))))
+	for shift := range 3 { // base64 of it at each place of a longer text
+		padded := append(make([]byte, shift), secret...)
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := e.EncodeToString(padded)
+			forms = append(forms, []byte(text[4:len(text)-4]))
+		}
+	}
+	return forms
+}
+
+// found lists the secrets that stand in the files of the folder of f.
+func (f sealed) found(t testing.TB) (found []string) {
+	t.Helper()
+	folder := filepath.Dir(f.path)
+	for _, file := range got(os.ReadDir(folder))(t) {
+		content := got(os.ReadFile(filepath.Join(folder, file.Name())))(t)
+		for what, secret := range f.traces {
+			if slices.ContainsFunc(spellings(secret), func(form []byte) bool { return bytes.Contains(content, form) }) {
+				found = append(found, what+" in "+file.Name())
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func rekey(t testing.TB, path string, old, next *seal.Master) error {
+	t.Helper()
+	return store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: old, New: next})
+}
+
+// content is every file of the folder of a database.
+func content(t testing.TB, path string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, file := range got(os.ReadDir(filepath.Dir(path)))(t) {
+		all[file.Name()] = string(got(os.ReadFile(filepath.Join(filepath.Dir(path), file.Name())))(t))
+	}
+	return all
+}
+
+// Keys are sealed, sealed under another master key, put back in clear and sealed again; each time everything is as good as before, and what
+// was in clear is gone, from free pages too.
+func TestRekey(t *testing.T) {
+	t.Parallel()
+	a, b := seal.NewMaster(), seal.NewMaster()
+	f := withSecrets(t, nil)
+	if found := f.found(t); len(found) < 2 {
+		t.Fatalf("in clear, the file holds only: %v", found)
+	}
+	for i, step := range []struct{ old, next *seal.Master }{{nil, &a}, {&a, &b}, {&b, &a}, {&a, nil}, {nil, &b}, {nil, &b}} {
+		must(t, rekey(t, f.path, step.old, step.next)) // the last is done already, and asks for nothing
+		if found := f.found(t); step.next != nil && len(found) > 0 {
+			t.Errorf("step %d: %v", i, found)
+		}
+		f.check(t, step.next)
+		if found := f.found(t); step.next != nil && len(found) > 0 {
+			t.Errorf("step %d, after use: %v", i, found)
+		}
+	}
+	_, empty := fresh(t)
+	compareShapes(t, "after a rekey", shape(t, f.path), shape(t, empty))
+}
+
+// A database that is sealed from its first start never holds a secret in clear, and nor does its backup, which is made without the master key.
+func TestSealedFromTheStart(t *testing.T) {
+	t.Parallel()
+	m := seal.NewMaster()
+	f := withSecrets(t, &m)
+	must(t, store.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
+	if found := f.found(t); len(found) > 0 {
+		t.Error(found)
+	}
+	f.check(t, &m)
+	f.path = filepath.Join(filepath.Dir(f.path), "backup.db")
+	f.check(t, &m)
+}
+
+// A master key that is missing, another one, or one for keys in clear: nothing is opened, and nothing is touched.
+func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
+	t.Parallel()
+	a, b := seal.NewMaster(), seal.NewMaster()
+	clear, closed := withSecrets(t, nil), withSecrets(t, &a)
+	for _, test := range []struct {
+		path string
+		m    *seal.Master
+	}{{clear.path, &a}, {closed.path, nil}, {closed.path, &b}} {
+		before := content(t, test.path)
+		if _, err := store.Open(ctx, test.path, schema(t), store.Options{Master: test.m}); !errors.Is(err, store.ErrMasterKey) {
+			t.Errorf("open: %v", err)
+		}
+		other := seal.NewMaster()
+		if err := rekey(t, test.path, test.m, &other); !errors.Is(err, store.ErrMasterKey) {
+			t.Errorf("rekey: %v", err)
+		}
+		if !maps.Equal(content(t, test.path), before) {
+			t.Errorf("a file has changed")
+		}
+		s := got(store.OpenReadOnly(ctx, test.path))(t)
+		if err := s.Unseal(test.m); !errors.Is(err, store.ErrMasterKey) {
+			t.Errorf("unseal: %v", err)
+		}
+		must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // which takes no private key
+		must(t, s.Close())
+	}
+	s := got(store.OpenReadOnly(ctx, closed.path))(t)
+	defer s.Close()
+	if _, err := s.FirstKey(ctx, "acme"); !errors.Is(err, store.ErrMasterKey) {
+		t.Errorf("a key without the master key: %v", err)
+	}
+}
+
+// A sealed secret is good at its own place alone: a stranger who writes the file gives no company the key of another.
+func TestASealedSecretThatWasMoved(t *testing.T) {
+	t.Parallel()
+	m := seal.NewMaster()
+	f := withSecrets(t, &m)
+	must(t, other(t, f.path, "DROP TRIGGER company_key_only_ends",
+		"UPDATE company_key SET (public_key, seed) = (SELECT public_key, seed FROM company_key WHERE company = 2) WHERE company = 1 AND ended_at IS NULL",
+		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id) WHERE company = 2").Close())
+	s := openSealed(t, f.path, &m)
+	if c, err := s.Company(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("acme has the private key of globex: %v, %v", c, err)
+	}
+	globex := got(s.Company(ctx, "globex"))(t)
+	for k, err := range s.Keys(ctx, by(globex, now)) {
+		if !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("globex lists a key of acme: %.6s…, %v", k.Key, err)
+		}
+	}
+	if k, err := s.FirstKey(ctx, "globex"); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("globex recovers a key of acme: %.6s…, %v", k.Key, err)
+	}
+}
+
+// Where the keys are changed and the file could not be copied, it serves with a warning, and the next run comes to the end.
+func TestARekeyThatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	a := seal.NewMaster()
+	f := withSecrets(t, nil)
+	stop, cancel := context.WithCancel(ctx)
+	err := store.Rekey(stop, f.path, schema(t), store.RekeyOptions{New: &a, Progress: func(stage string, done, total int64) {
+		if stage == "copy" {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "run it once more") {
+		t.Errorf("interrupted: %v", err)
+	}
+	if len(f.found(t)) == 0 {
+		t.Error("free pages hold nothing: this test shows nothing")
+	}
+	s := openSealed(t, f.path, &a)
+	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "rekey") {
+		t.Errorf("notices %q", n)
+	}
+	must(t, s.Close())
+	must(t, rekey(t, f.path, &a, &a))
+	if found := f.found(t); len(found) > 0 {
+		t.Error(found)
+	}
+	f.check(t, &a)
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"database/sql"
+
+	"attestd/crypto/keys"
+)
+
+// resealing changes how all secrets of a file are kept, within one transaction of its conn.
+type resealing struct {
+	*conn
+	old, next   secrets
+	progress    func(stage string, done, total int64)
+	done, total int64
+}
+
+func (r *resealing) run() error {
+	if err := r.one([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM api_key)`); err != nil {
+		return err
+	}
+	if err := r.privateKeys(); err != nil {
+		return err
+	}
+	if err := r.apiKeys(); err != nil {
+		return err
+	}
+	if r.old.lookup != nil { // what is an HMAC stays one
+		return nil
+	}
+	if err := r.clientSecrets(); err != nil {
+		return err
+	}
+	return r.tokens()
+}
+
+func (r *resealing) advance() {
+	if r.done++; r.progress != nil && (r.done%1024 == 0 || r.done == r.total) {
+		r.progress("seal", r.done, r.total)
+	}
+}
+
+// change reads all rows of a query before it changes the first, for an index would else show some of them a second time.
+func change[T any](r *resealing, scan func(*sql.Rows) (T, error), query string, each func(T) error) error {
+	var found []T
+	err := r.each(func(rows *sql.Rows) error {
+		row, err := scan(rows)
+		found = append(found, row)
+		return err
+	}, query)
+	for i := 0; err == nil && i < len(found); i++ {
+		err = each(found[i])
+	}
+	return err
+}
+
+func (r *resealing) privateKeys() error {
+	type row struct {
+		company, generation int64
+		seed, public        []byte
+	}
+	return change(r, func(rows *sql.Rows) (k row, err error) {
+		err = rows.Scan(&k.company, &k.generation, &k.seed, &k.public)
+		return k, err
+	}, `SELECT company, generation, seed, public_key FROM company_key WHERE seed IS NOT NULL`, func(k row) error {
+		private, err := r.old.privateKey(k.company, k.generation, k.seed, k.public)
+		if err != nil {
+			return err
+		}
+		defer r.advance()
+		_, err = r.exec(`UPDATE company_key SET seed = ? WHERE company = ? AND generation = ?`,
+			r.next.keepSeed(k.company, k.generation, private), k.company, k.generation)
+		return err
+	})
+}
+
+func (r *resealing) apiKeys() error {
+	type row struct {
+		id, company int64
+		index       []byte
+		stored      string
+	}
+	return change(r, func(rows *sql.Rows) (k row, err error) {
+		err = rows.Scan(&k.id, &k.company, &k.index, &k.stored)
+		return k, err
+	}, `SELECT id, company, hash, key FROM api_key`, func(k row) error {
+		key, err := r.old.openAPIKey(k.company, k.index, k.stored)
+		if err != nil {
+			return err
+		}
+		defer r.advance()
+		index := r.next.index(keys.HashSecret(key))
+		_, err = r.exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.keepAPIKey(k.company, index, key), k.id)
+		return err
+	})
+}
+
+// clientSecrets and tokens turn a SHA-256 into the HMAC of it.
+func (r *resealing) clientSecrets() error {
+	type row struct {
+		id   int64
+		hash [32]byte
+	}
+	return change(r, func(rows *sql.Rows) (o row, err error) {
+		o.hash, err = scanHash(rows, &o.id)
+		return o, err
+	}, `SELECT id, secret_hash FROM oauth_client`, func(o row) error {
+		_, err := r.exec(`UPDATE oauth_client SET secret_hash = ? WHERE id = ?`, r.next.index(o.hash), o.id)
+		return err
+	})
+}
+
+func (r *resealing) tokens() error {
+	return change(r, func(rows *sql.Rows) ([32]byte, error) { return scanHash(rows) }, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
+		_, err := r.exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.index(hash), hash[:])
+		return err
+	})
+}
+
+// scanHash reads a row whose last column is a SHA-256.
+func scanHash(rows *sql.Rows, before ...any) (hash [32]byte, err error) {
+	var stored []byte
+	if err = rows.Scan(append(before, &stored)...); err == nil && len(stored) != len(hash) {
+		err = ErrCorrupt
+	}
+	copy(hash[:], stored)
+	return hash, err
+}
