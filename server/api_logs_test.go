@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -238,5 +240,43 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 	acme.service = again
 	if now := acme.checkpoint(t, log); now.Size < kept.Size || acme.actions(t).Origin != log.Origin {
 		t.Errorf("after a restart: %+v, before %+v", now, kept)
+	}
+}
+
+// A file that takes no more keeps nothing from those who ask for what was published: a checkpoint stays true when its key has ended. What
+// a stolen key may have signed is given to nobody, neither alone nor in a proof.
+func TestCheckpointsWithoutADisk(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open cannot be moved")
+	}
+	for _, compromised := range []bool{false, true} {
+		s := start(t)
+		acme := s.company(t, "acme")
+		acme.attestMany(t, 2)
+		log := acme.actions(t)
+		path := "GET /v1/log/" + log.LogID
+		published := acme.do(t, path+"/checkpoint", "").status(200).raw
+		leaf := acme.leaves(t)[0]
+		acme.do(t, rotateKeys, fmt.Sprintf(`{"compromised":%v}`, compromised)).status(200)
+		acme.attestMany(t, 1)
+		must(t, os.Rename(s.path, s.path+".moved"))
+
+		acme.do(t, path+"/proof/2", "").status(503) // the published one does not cover it
+		checkpoint, proof := acme.do(t, path+"/checkpoint", ""), acme.do(t, path+"/proof/0", "")
+		if compromised {
+			checkpoint.gets(503, `{"error":"…","code":"FILE_CHANGED","requestId":"…"}`)
+			proof.gets(503, `{"error":"…","code":"FILE_CHANGED","requestId":"…"}`)
+		} else {
+			equal(t, "checkpoint", string(checkpoint.status(200).raw), string(published))
+			read, err := tlog.ParseProof(proof.status(200).raw)
+			must(t, err)
+			vkey, err := tlog.ParseVKey(acme.actions(t).VKeys[1])
+			must(t, err)
+			if _, err := read.Check(leaf, vkey); err != nil {
+				t.Errorf("the proof under the former key: %v", err)
+			}
+		}
+		must(t, os.Rename(s.path+".moved", s.path))
 	}
 }

@@ -59,7 +59,8 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64
 		return nil, err
 	}
 	if err := p.store.KeepCheckpoint(ctx, c.LogID, head.Length, string(note)); err != nil {
-		if kept != "" && index < size { // a disk that takes no more is no reason to hide what was published
+		// A disk that takes no more is no reason to hide what was published: it stays true when its key has ended, unless that was stolen.
+		if trusted, _ := vkeys(ctx, p.store, c); kept != "" && index < size && signedBy(kept, trusted...) {
 			return []byte(kept), nil
 		}
 		return nil, err
@@ -68,10 +69,12 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64
 	return note, nil
 }
 
-// signedBy says whether a checkpoint that was kept is signed with a key, and not with one before it.
-func signedBy(kept string, key tlog.VKey) bool {
+// signedBy says whether a checkpoint that was kept is signed with one of some keys.
+func signedBy(kept string, keys ...tlog.VKey) bool {
 	_, signed, err := tlog.ParseSignedCheckpoint([]byte(kept))
-	return err == nil && slices.ContainsFunc(signed.UnverifiedSigs, func(s note.Signature) bool { return s.Name == key.Name && s.Hash == key.ID() })
+	return err == nil && slices.ContainsFunc(signed.UnverifiedSigs, func(s note.Signature) bool {
+		return slices.ContainsFunc(keys, func(k tlog.VKey) bool { return s.Name == k.Name && s.Hash == k.ID() })
+	})
 }
 
 func (p *checkpoints) recent(number int64, now time.Time) bool {

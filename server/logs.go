@@ -33,20 +33,30 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (logsBod
 	if err != nil {
 		return logsBody{}, err
 	}
-	_, ring, err := s.Store.KeyRing(ctx, by.Company.Chain)
+	trusted, err := vkeys(ctx, s.Store, by.Company)
 	if err != nil {
 		return logsBody{}, err
 	}
-	var vkeys []string // the one that signs first
-	for _, k := range slices.Backward(ring) {
-		if k.CompromisedAt == "" {
-			vkeys = append(vkeys, by.Company.VKey(k.Public).String())
-		}
+	spelt := make([]string, len(trusted))
+	for i, k := range trusted {
+		spelt[i] = k.String()
 	}
 	return logsBody{[]logBody{{
-		"actions", by.Company.LogID, by.Company.Origin, vkeys,
+		"actions", by.Company.LogID, by.Company.Origin, spelt,
 		head.Length, head.Root.String(), hex.EncodeToString(head.LogRoot[:]),
 	}}}, nil
+}
+
+// vkeys are the keys whose checkpoints of a company's log are to be trusted: the one that signs first, then those before it that were not
+// declared compromised.
+func vkeys(ctx context.Context, s *store.Store, c *store.Company) (trusted []tlog.VKey, err error) {
+	_, ring, err := s.KeyRing(ctx, c.Chain)
+	for _, k := range slices.Backward(ring) {
+		if k.CompromisedAt == "" {
+			trusted = append(trusted, c.VKey(k.Public))
+		}
+	}
+	return trusted, err
 }
 
 // file is an answer that is no JSON.
