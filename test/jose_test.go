@@ -1,0 +1,34 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The package jose, which is none of ours, verifies the tokens of old and new keys with its remote JWK set: over three rotations each until
+// it expires, where a client that holds the old set finds the new key by itself, and none of before a key was declared compromised.
+func TestJoseFollowsRotations(t *testing.T) {
+	t.Parallel()
+	node := tool(t, "node")
+	if _, err := os.Stat("testdata/node_modules/jose"); err != nil {
+		missing(t, "there is no jose: npm ci --prefix test/testdata")
+	}
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	acme := s.register(t, "acme")
+
+	cmd := exec.CommandContext(t.Context(), node, "testdata/jose.mjs", s.URL, acme.key)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("jose does not follow: %v", err)
+	}
+	var done struct{ Verified, Expired, Found, Refused, Compromised int }
+	must(t, json.Unmarshal(out, &done))
+	t.Logf("%+v", done)
+	if done.Verified < 4+3*(8+12+16) || done.Expired != done.Verified || done.Found != 6 || done.Compromised != 4*16 || done.Refused < 3*done.Verified {
+		t.Error("too little was checked")
+	}
+}
