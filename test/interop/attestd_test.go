@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,14 +149,18 @@ func (c *company) look(t *testing.T) {
 	must(t, json.Unmarshal(list.Logs[0], &c.log))
 }
 
-// rotate gives the company another key, which signs the log from then on.
-func (c *company) rotate(t *testing.T) {
+// rotate gives the company another key, which signs the log from then on; those before it are listed still, unless they were compromised.
+func (c *company) rotate(t *testing.T, compromised bool) {
 	t.Helper()
 	var rotated struct{ Index int64 }
-	c.ask(t, "POST", "/v1/companies/rotate-keys", `{}`, &rotated)
-	former := c.log.VKeys[0]
+	c.ask(t, "POST", "/v1/companies/rotate-keys", fmt.Sprintf(`{"compromised":%v}`, compromised), &rotated)
+	former := c.log.VKeys
+	if compromised {
+		former = nil
+	}
+	c.log.VKeys = nil
 	c.look(t)
-	if rotated.Index != c.log.Size || len(c.log.VKeys) != 2 || c.log.VKeys[0] == former || c.log.VKeys[1] != former {
+	if rotated.Index != c.log.Size || !slices.Equal(c.log.VKeys[1:], former) || slices.Contains(former, c.log.VKeys[0]) {
 		t.Fatalf("rotated at %d of %d: %q after %q", rotated.Index, c.log.Size, c.log.VKeys, former)
 	}
 }
@@ -205,18 +210,22 @@ func (c *company) grow(t *testing.T, size int64) {
 	}
 }
 
-// verifier is the log's key as torchwood and note know it.
-func (c *company) verifier(t *testing.T) note.Verifier {
+// signed trusts what any of the log's keys has signed.
+func (c *company) signed(t *testing.T) torchwood.Policy {
 	t.Helper()
-	v, err := note.NewVerifier(c.log.VKeys[0])
-	must(t, err)
-	return v
+	var keys []torchwood.Policy
+	for _, vkey := range c.log.VKeys {
+		v, err := note.NewVerifier(vkey)
+		must(t, err)
+		keys = append(keys, torchwood.SingleVerifierPolicy(v))
+	}
+	return torchwood.ThresholdPolicy(1, keys...)
 }
 
 // policy trusts the log and all of the witnesses.
 func (c *company) policy(t *testing.T, witnesses ...note.Verifier) torchwood.Policy {
 	t.Helper()
-	all := []torchwood.Policy{torchwood.OriginPolicy(c.log.Origin), torchwood.SingleVerifierPolicy(c.verifier(t))}
+	all := []torchwood.Policy{torchwood.OriginPolicy(c.log.Origin), c.signed(t)}
 	for _, w := range witnesses {
 		all = append(all, torchwood.SingleVerifierPolicy(w))
 	}

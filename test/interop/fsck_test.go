@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// fsck runs Tessera's check of a whole log and returns what it found wrong. It ends with 0 whatever it finds.
-func (c *company) fsck(t *testing.T, at string) string {
+// fsck runs Tessera's check of a whole log with one of its vkeys and returns what it found wrong. It ends with 0 whatever it finds.
+func (c *company) fsck(t *testing.T, at, key string) string {
 	t.Helper()
 	vkey := filepath.Join(t.TempDir(), "log.vkey")
-	must(t, os.WriteFile(vkey, []byte(c.log.VKeys[0]), 0o600))
+	must(t, os.WriteFile(vkey, []byte(key), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	// One worker that has found a fault ends, and fsck 1.0.4 would wait for ever for it to take the next tile: so there are more.
@@ -39,7 +39,7 @@ func (c *company) fsck(t *testing.T, at string) string {
 }
 
 // Tessera's fsck reads all of a log over HTTP and agrees with it, at sizes around the borders of tiles, and before and after the company's
-// key has changed.
+// key has changed: with the vkey of the key that signs, and with no former one.
 func TestFsckAgrees(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -49,11 +49,16 @@ func TestFsckAgrees(t *testing.T) {
 		}
 		c.grow(t, size)
 		if size == 256 {
-			c.rotate(t)
+			c.rotate(t, false)
 		}
 		c.checkpoint(t)
-		if fault := c.fsck(t, c.url()+"/"); fault != "" {
+		if fault := c.fsck(t, c.url()+"/", c.log.VKeys[0]); fault != "" {
 			t.Errorf("size %d: %s", size, fault)
+		}
+		for _, former := range c.log.VKeys[1:] {
+			if fault := c.fsck(t, c.url()+"/", former); !strings.Contains(fault, "no verifiable signatures") {
+				t.Errorf("size %d, with the vkey of a key that has ended: %q", size, fault)
+			}
 		}
 	}
 }
@@ -82,7 +87,7 @@ func TestFsckFindsOneFlippedByte(t *testing.T) {
 			return nil
 		}
 		between := httptest.NewServer(proxy)
-		fault := c.fsck(t, between.URL+"/")
+		fault := c.fsck(t, between.URL+"/", c.log.VKeys[0])
 		between.Close() // after this, nobody writes seen
 		if !seen || fault == "" {
 			t.Errorf("a flipped byte in %s is not found (asked for it: %v)", path, seen)

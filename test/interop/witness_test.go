@@ -65,9 +65,7 @@ func TestWitnessCosigns(t *testing.T) {
 		checkpoint := c.checkpoint(t)
 		proof := tlog.TreeProof{}
 		if old > 0 {
-			var err error
-			proof, err = tlog.ProveTree(size, old, torchwood.TileHashReaderWithContext(t.Context(), c.tree(t, c.policy(t)), c.tiles(t)))
-			must(t, err)
+			proof = c.consistency(t, old, size)
 			bad := append(tlog.TreeProof{}, proof...)
 			bad[0][0] ^= 1
 			if status, body := w.add(t, old, bad, checkpoint); status != http.StatusUnprocessableEntity {
@@ -91,8 +89,8 @@ func TestWitnessCosigns(t *testing.T) {
 
 // witness is a running litewitness that knows one log.
 type witness struct {
-	address  string
-	verifier note.Verifier
+	address, db string
+	verifier    note.Verifier
 }
 
 // newWitness starts litewitness with a key in an SSH agent, as it wants it.
@@ -129,9 +127,10 @@ func newWitness(t *testing.T, c *company) witness {
 	key, err := ssh.NewPublicKey(public)
 	must(t, err)
 	const name = "witness.example/interop"
-	db := filepath.Join(dir, "witness.db")
-	run(t, "msg=listening", "litewitness", "-ssh-agent", socket, "-name", name, "-db", db, "-listen", w.address, "-key", ssh.FingerprintSHA256(key))
-	teach(t, db, c.log.Origin, c.log.VKeys[0])
+	w.db = filepath.Join(dir, "witness.db")
+	run(t, "msg=listening", "litewitness", "-ssh-agent", socket, "-name", name, "-db", w.db, "-listen", w.address, "-key", ssh.FingerprintSHA256(key))
+	w.addLog(t, c.log.Origin)
+	w.addKey(t, c.log.Origin, c.log.VKeys[0])
 	signer, err := torchwood.NewCosignatureSigner(name, private)
 	must(t, err)
 	w.verifier = signer.Verifier()
@@ -147,16 +146,30 @@ func newWitness(t *testing.T, c *company) witness {
 	}
 }
 
-// teach makes a witness know a log, as witnessctl does.
-func teach(t *testing.T, file, origin, vkey string) {
+// operate changes what a witness knows of logs, as witnessctl does; that command itself is not built here, for a module that it needs.
+func (w witness) operate(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	db, err := sqlite.OpenConn(file, sqlite.OpenReadWrite|sqlite.OpenWAL)
+	db, err := sqlite.OpenConn(w.db, sqlite.OpenReadWrite|sqlite.OpenWAL)
 	must(t, err)
+	must(t, sqlitex.Execute(db, statement, &sqlitex.ExecOptions{Args: args}))
+	must(t, db.Close())
+}
+
+func (w witness) addLog(t *testing.T, origin string) {
+	t.Helper()
 	empty, err := tlog.TreeHash(0, nil)
 	must(t, err)
-	must(t, sqlitex.Execute(db, "INSERT INTO log (origin, tree_size, tree_hash) VALUES (?, 0, ?)", &sqlitex.ExecOptions{Args: []any{origin, empty.String()}}))
-	must(t, sqlitex.Execute(db, "INSERT INTO key (origin, key) VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{origin, vkey}}))
-	must(t, db.Close())
+	w.operate(t, "INSERT INTO log (origin, tree_size, tree_hash) VALUES (?, 0, ?)", origin, empty.String())
+}
+
+func (w witness) addKey(t *testing.T, origin, vkey string) {
+	t.Helper()
+	w.operate(t, "INSERT INTO key (origin, key) VALUES (?, ?)", origin, vkey)
+}
+
+func (w witness) deleteKey(t *testing.T, origin, vkey string) {
+	t.Helper()
+	w.operate(t, "DELETE FROM key WHERE origin = ? AND key = ?", origin, vkey)
 }
 
 // add asks the witness for a cosignature (c2sp.org/tlog-witness).
@@ -183,6 +196,14 @@ func (c *company) tree(t *testing.T, policy torchwood.Policy) tlog.Tree {
 	checkpoint, _, err := torchwood.VerifyCheckpoint([]byte(c.checkpoint(t)), policy)
 	must(t, err)
 	return checkpoint.Tree
+}
+
+// consistency proves the log's growth by its tiles.
+func (c *company) consistency(t *testing.T, from, to int64) tlog.TreeProof {
+	t.Helper()
+	proof, err := tlog.ProveTree(to, from, torchwood.TileHashReaderWithContext(t.Context(), c.tree(t, c.policy(t)), c.tiles(t)))
+	must(t, err)
+	return proof
 }
 
 // tiles reads the log's tiles over HTTP with the company's key.
