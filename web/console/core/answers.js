@@ -41,6 +41,7 @@ export const passportPage = having({
   )),
 }, { next: string });
 
+export const keyRotated = having({ fingerprint: string, index: integer });
 export const keyCreated = having({ key: string });
 export const keyList = having({ keys: list(having({ key: string, label: nullable(string), createdAt: timestamp })) });
 export const clientCreated = having({ clientId: string, clientSecret: string });

@@ -1,4 +1,4 @@
-// Keys and OAuth clients: what opens the company's doors.
+// Keys and OAuth clients: what opens the company's doors. And the key with which it signs.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import * as answers from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
@@ -8,16 +8,19 @@ import { sha256hex } from '../lib/sha256.js';
 import { Badge, CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Grant, grants, useGrant } from '../parts/grant.js';
+import { RotateKey } from './rotate_key.js';
 
-/** The keys of the company, each with what it was made for. */
-async function readKeys() {
-  const [{ keys }, given] = await Promise.all([call(answers.keyList, 'GET', '/v1/keys'), grants()]);
-  return Promise.all(keys.map(async (k) => ({ ...k, grant: given.get((await sha256hex(k.key)).slice(0, 16)) })));
-}
-
-async function readClients() {
-  const [{ clients }, given] = await Promise.all([call(answers.clientList, 'GET', '/v1/oauth/clients'), grants()]);
-  return clients.map((c) => ({ ...c, grant: given.get(c.clientId) }));
+/** The keys and the clients of the company, each with what it was made for. */
+async function readAll() {
+  const [{ keys }, { clients }, given] = await Promise.all([
+    call(answers.keyList, 'GET', '/v1/keys'),
+    call(answers.clientList, 'GET', '/v1/oauth/clients'),
+    grants(),
+  ]);
+  return {
+    keys: await Promise.all(keys.map(async (k) => ({ ...k, grant: given.get((await sha256hex(k.key)).slice(0, 16)) }))),
+    clients: clients.map((c) => ({ ...c, grant: given.get(c.clientId) })),
+  };
 }
 
 /** Whether a key opens every door for ever: a company always has one that does. */
@@ -43,19 +46,15 @@ function KeyRow({ entry, last, onDelete }) {
     </tr>`;
 }
 
-function APIKeys() {
-  const [keys, setKeys] = useState(null);
+function APIKeys({ keys, load }) {
   const [label, setLabel] = useState('');
   const [made, setMade] = useState('');
   const [deleting, setDeleting] = useState(null);
-  const [run, , error] = useTask();
-  const [runCreate, busy, createError] = useTask();
+  const [run, busy, error] = useTask();
   const [grantFields, grantMembers] = useGrant();
-  const load = () => run(async () => setKeys(await readKeys()));
-  useEffect(() => { load(); }, []);
   const create = (event) => {
     event.preventDefault();
-    runCreate(async () => {
+    run(async () => {
       setMade((await call(answers.keyCreated, 'POST', '/v1/keys', { body: { label: label.trim() || null, ...grantMembers() } })).key);
       setLabel('');
       await load();
@@ -71,7 +70,6 @@ function APIKeys() {
   return html`
     <section class="card" aria-label="API keys">
       <div class="card-head"><h2>API keys</h2></div>
-      <${Failure} error=${error} />
       ${keys && html`
         <table class="table">
           <thead><tr><th>Label</th><th>Key</th><th>Role</th><th>Created</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
@@ -83,7 +81,7 @@ function APIKeys() {
         ${grantFields}
         <button class="button primary" disabled=${busy}>Create key</button>
       </form>
-      <${Failure} error=${createError} />
+      <${Failure} error=${error} />
       ${made && html`<${Notice}>The new key:<//><${Value} value=${made} what="new key" />`}
       ${deleting && html`
         <${Confirm} title="Delete this key?" action="Delete key" act=${remove} onClose=${() => setDeleting(null)}>
@@ -93,17 +91,13 @@ function APIKeys() {
     </section>`;
 }
 
-function OAuthClients() {
-  const [clients, setClients] = useState(null);
+function OAuthClients({ clients, load }) {
   const [made, setMade] = useState(null);
-  const [run, , error] = useTask();
-  const [runCreate, busy, createError] = useTask();
+  const [run, busy, error] = useTask();
   const [grantFields, grantMembers] = useGrant();
-  const load = () => run(async () => setClients(await readClients()));
-  useEffect(() => { load(); }, []);
   const create = (event) => {
     event.preventDefault();
-    runCreate(async () => {
+    run(async () => {
       setMade(await call(answers.clientCreated, 'POST', '/v1/oauth/clients', { body: grantMembers() }));
       await load();
     });
@@ -116,7 +110,7 @@ function OAuthClients() {
         ${grantFields}
         <button class="button primary" disabled=${busy}>Create client</button>
       </form>
-      <${Failure} error=${error} /><${Failure} error=${createError} />
+      <${Failure} error=${error} />
       ${made && html`
         <${Notice}>The secret is shown only now.<//>
         <div class="stack tight"><h3>Client ID</h3><${Value} value=${made.clientId} what="client ID" /></div>
@@ -129,8 +123,14 @@ function OAuthClients() {
 }
 
 export function Keys() {
+  const [all, setAll] = useState(null); // null for who may not read them: they are an admin's
+  const [run, , error] = useTask();
+  const load = () => run(async () => setAll(await readAll()));
+  useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">
-      <${APIKeys} /><${OAuthClients} />
+      <${Failure} error=${error} />
+      <${APIKeys} keys=${all?.keys} load=${load} /><${OAuthClients} clients=${all?.clients} load=${load} />
+      ${all && html`<${RotateKey} />`}
     <//>`;
 }
