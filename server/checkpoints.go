@@ -37,10 +37,13 @@ func (p *checkpoints) newest(ctx context.Context, by store.Caller) ([]byte, erro
 // covering is newest, but signs again, however short ago it has, for a record that the last checkpoint does not cover: who was told of a
 // record may have its proof.
 func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64) ([]byte, error) {
-	c := by.Company
-	turn := &p.turns[c.Chain%int64(len(p.turns))]
+	turn := &p.turns[by.Company.Chain%int64(len(p.turns))]
 	turn.Lock()
 	defer turn.Unlock()
+	c, err := p.store.CompanyOfChain(ctx, by.Company.Chain) // its key may have ended since the caller was looked up
+	if err != nil {
+		return nil, err
+	}
 	// The head is read from what was committed, so that nothing is signed that may still be undone.
 	head, _, err := p.store.Tip(ctx, c.Chain)
 	if err != nil {

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/tlog"
+)
+
+// Whoever asked for a checkpoint before a key was declared compromised, and waited for its turn, is given one of the new key.
+func TestCheckpointAskedForBeforeARotation(t *testing.T) {
+	t.Parallel()
+	schema, err := os.ReadFile("../schema.sql")
+	fatal(t, err)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "attestd.db"), string(schema), store.Options{})
+	fatal(t, err)
+	go db.Run(t.Context(), store.RunOptions{})
+	defer db.Close()
+	company, _, err := db.CreateCompany(t.Context(), "acme", nil, time.Now())
+	fatal(t, err)
+	by := store.Caller{Company: company, At: time.Now()}
+	p := newCheckpoints(db)
+
+	_, next, err := db.RotateKey(t.Context(), by, true)
+	fatal(t, err)
+	given, err := p.newest(t.Context(), by)
+	fatal(t, err)
+	if _, _, err := tlog.OpenCheckpoint(given, company.VKey(next.Public)); err != nil {
+		t.Errorf("%v: %s", err, given)
+	}
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
