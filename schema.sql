@@ -1,4 +1,4 @@
--- The database of attestd, schema 5. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 6. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -23,28 +23,49 @@ CREATE TABLE company (
   metadata      TEXT
 ) STRICT;
 
--- The Ed25519 keys that sign a company's records and tokens, one after the other. A key signs the records from first_record on, up to that
--- of the next. seed is its private key (RFC 8032 §5.1.5), or that sealed, NULL once it has ended, for then it signs nothing more.
--- statement says that this key follows the one before it, which has signed that (old_signature) as this one has (new_signature); all three
--- are NULL for the first. Tokens of a key that has ended verify until they expire, and not at all when it was declared compromised.
+-- The Ed25519 keys that sign a company's records and tokens, one after the other; log_key says which records. seed is a key's private part
+-- (RFC 8032 §5.1.5), or that sealed, NULL once it has ended, for then it signs nothing more. Tokens of a key that has ended verify until they expire, and
+-- not at all when it was declared compromised.
 CREATE TABLE company_key (
   company        INTEGER NOT NULL REFERENCES company (id),
   generation     INTEGER NOT NULL,
   public_key     BLOB NOT NULL CHECK (length(public_key) = 32),
   seed           BLOB,
-  first_record   INTEGER NOT NULL,
   created_at     TEXT NOT NULL,
   ended_at       TEXT,
   compromised_at TEXT,
-  statement      TEXT,
-  old_signature  BLOB,
-  new_signature  BLOB,
   PRIMARY KEY (company, generation)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX company_key_current ON company_key (company) WHERE ended_at IS NULL;
 
--- The chains. Record number i of company c is the row with id = c << 40 | i:
---   SELECT id & 1099511627775 AS i, * FROM record WHERE id >> 40 = (SELECT id FROM company WHERE company_id = 'acme');
+-- The two logs of a company: what was done in its name (actions), and what was changed in the service itself (control). A log's records make
+-- a chain, whose number says both: that of the actions is the company's, that of control its negative. The names under which standard
+-- tools know a log are fixed when it is made, and tell nothing of the company.
+CREATE TABLE log (
+  chain   INTEGER PRIMARY KEY CHECK (chain = CASE name WHEN 'actions' THEN company ELSE -company END),
+  company INTEGER NOT NULL REFERENCES company (id),
+  name    TEXT NOT NULL CHECK (name IN ('actions', 'control')),
+  log_id  TEXT NOT NULL UNIQUE, -- 32 random hex digits
+  origin  TEXT NOT NULL UNIQUE, -- the first line of each checkpoint, and the name of the key that signs it
+  UNIQUE (company, name)
+) STRICT;
+
+-- Which records of a log a key of its company signs: those from first_record on, up to that of the next key. statement says that this key
+-- follows the one before it there, which has signed that (old_signature) as this one has (new_signature); all three are NULL for the
+-- key that was the company's when the log was made.
+CREATE TABLE log_key (
+  chain         INTEGER NOT NULL REFERENCES log (chain),
+  generation    INTEGER NOT NULL,
+  first_record  INTEGER NOT NULL,
+  statement     TEXT,
+  old_signature BLOB,
+  new_signature BLOB,
+  PRIMARY KEY (chain, generation)
+) STRICT, WITHOUT ROWID;
+
+-- The chains. Record number i of chain c is the row with id = (c << 40) + i:
+--   SELECT id & 1099511627775 AS i, * FROM record
+--   WHERE id >> 40 = (SELECT chain FROM log JOIN company ON company.id = log.company WHERE company_id = 'acme' AND name = 'actions');
 -- payload and delegation are the very bytes that the API returns. hash covers their canonical forms (RFC 8785):
 --   hash = SHA-256(i | "|" | timestamp | "|" | payload [ | "|" | delegation ])
 -- signature is Ed25519 over the 32 bytes of hash. The small columns stand first, so that reading hashes never walks a long payload.
@@ -61,19 +82,19 @@ CREATE TABLE record (
 -- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain. hash is of the specification's
 -- tree, log_hash of the tree of RFC 6962 that standard tools read.
 CREATE TABLE node (
-  company  INTEGER NOT NULL REFERENCES company (id),
+  chain    INTEGER NOT NULL REFERENCES log (chain),
   level    INTEGER NOT NULL CHECK (level IN (8, 16, 24, 32)),
   idx      INTEGER NOT NULL,
   hash     BLOB NOT NULL CHECK (length(hash) = 32),
   log_hash BLOB CHECK (length(log_hash) = 32),
-  PRIMARY KEY (company, level, idx)
+  PRIMARY KEY (chain, level, idx)
 ) STRICT, WITHOUT ROWID;
 
 -- The state of each chain after its last record, written in the transaction that wrote the record. Records cut off the end are
 -- found by it. frontier is the roots of the perfect subtrees that make up the tree, the largest first, 32 bytes each; log_root and
 -- log_frontier are the same of the log tree.
 CREATE TABLE head (
-  company      INTEGER PRIMARY KEY REFERENCES company (id),
+  chain        INTEGER PRIMARY KEY REFERENCES log (chain),
   length       INTEGER NOT NULL,
   root         BLOB NOT NULL CHECK (length(root) = 32),
   frontier     BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
@@ -81,15 +102,6 @@ CREATE TABLE head (
   log_root     BLOB CHECK (length(log_root) = 32),
   log_frontier BLOB CHECK (length(log_frontier) % 32 = 0)
 ) STRICT;
-
--- Under which names a company's chains are known to standard tools. Both are fixed when the company registers, and tell nothing of it.
-CREATE TABLE log (
-  company INTEGER NOT NULL REFERENCES company (id),
-  name    TEXT NOT NULL CHECK (name = 'actions'),
-  log_id  TEXT NOT NULL UNIQUE, -- 32 random hex digits
-  origin  TEXT NOT NULL UNIQUE, -- the first line of each checkpoint, and the name of the key that signs it
-  PRIMARY KEY (company, name)
-) STRICT, WITHOUT ROWID;
 
 -- The last checkpoint that was signed and published of each log, as it was.
 CREATE TABLE checkpoint (
@@ -192,7 +204,7 @@ CREATE TRIGGER record_no_replace BEFORE INSERT ON record WHEN EXISTS (SELECT 1 F
   BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER node_no_update BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
 CREATE TRIGGER node_no_delete BEFORE DELETE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
-CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.company <> OLD.company
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.chain <> OLD.chain
   BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 CREATE TRIGGER head_no_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
@@ -201,13 +213,14 @@ CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size <
   BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
 CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
 CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
-    (NEW.company, NEW.generation, NEW.public_key, NEW.first_record, NEW.created_at, NEW.statement, NEW.old_signature, NEW.new_signature)
-    IS NOT (OLD.company, OLD.generation, OLD.public_key, OLD.first_record, OLD.created_at, OLD.statement, OLD.old_signature, OLD.new_signature)
+    (NEW.company, NEW.generation, NEW.public_key, NEW.created_at) IS NOT (OLD.company, OLD.generation, OLD.public_key, OLD.created_at)
     OR OLD.ended_at IS NOT NULL AND NEW.ended_at IS NOT OLD.ended_at OR OLD.compromised_at IS NOT NULL AND NEW.compromised_at IS NOT OLD.compromised_at
   BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
 CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
+CREATE TRIGGER log_key_no_update BEFORE UPDATE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;
+CREATE TRIGGER log_key_no_delete BEFORE DELETE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;

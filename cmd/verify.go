@@ -24,7 +24,7 @@ func verifyCommand(schema string) *cobra.Command {
 		Use:   "verify",
 		Short: "Verify every chain of a database file, offline",
 		Long: `Recompute every hash, signature and Merkle root of a database file, beside a running server or without one.
-Prints a line for each chain. Exit status 4 when one does not verify; what companies, chain heads and records
+Prints a line for each chain: of each company its actions, and its control log. Exit status 4 when one does not verify; what companies, chain heads and records
 have and another of them lacks is a failure too, named by the chain's number where no company has it.
 Then checks that tables, indices and guarding triggers are those of this program, and that no row belongs to
 a company that is not there: exit status 8 when only this fails. SQLite's own check of every page would keep a
@@ -51,7 +51,7 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 				}
 				printVerdict(cmd.OutOrStdout(), v)
 				if warning != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", chainName(v), warning)
+					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", v.Title(), warning)
 				}
 			}, bar)
 			if invalid := (*store.VerifyError)(nil); err != nil && !errors.As(err, &invalid) {
@@ -64,7 +64,7 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 		},
 	}
 	databaseFlag(cmd, &db)
-	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chain to verify")
+	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chains to verify")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
@@ -77,20 +77,12 @@ func futureTime(v store.ChainVerdict, now time.Time) string {
 	return fmt.Sprintf("the time of the last record, %s, is in the future", v.Timestamp)
 }
 
-// chainName names a chain by its company where it has one.
-func chainName(v store.ChainVerdict) string {
-	if v.Company == "" {
-		return fmt.Sprintf("chain %d", v.Chain)
-	}
-	return v.Company
-}
-
 func printVerdict(out io.Writer, v store.ChainVerdict) {
 	if v.Valid {
-		fmt.Fprintf(out, "%s: valid, %d records, root %s\n", chainName(v), v.Length, v.Root)
+		fmt.Fprintf(out, "%s: valid, %d records, root %s\n", v.Title(), v.Length, v.Root)
 		return
 	}
-	fmt.Fprintf(out, "%s: FAILS at index %d: %s\n", chainName(v), v.FailedAt, v.Reason)
+	fmt.Fprintf(out, "%s: FAILS at index %d: %s\n", v.Title(), v.FailedAt, v.Reason)
 }
 
 func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
@@ -99,6 +91,9 @@ func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
 		line["companyId"] = v.Company
 	} else {
 		line["chain"] = v.Chain
+	}
+	if v.Log != store.Actions {
+		line["log"] = v.Log
 	}
 	if v.Valid {
 		line["records"], line["merkleRoot"] = v.Length, v.Root.String()

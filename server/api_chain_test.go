@@ -130,7 +130,7 @@ func TestTampering(t *testing.T) {
 		{"the last record is cut off", `DELETE FROM record WHERE id = 1 << 40 | 5`, 5},
 		{"half the chain is cut off", `DELETE FROM record WHERE id >= 1 << 40 | 3`, 3},
 		{"all of it is cut off", `DELETE FROM record`, 0},
-		{"the head is taken away", `DROP TRIGGER head_no_delete; DELETE FROM head WHERE company = 1`, 0},
+		{"the head is taken away", `DROP TRIGGER head_no_delete; DELETE FROM head WHERE chain = 1`, 0},
 		{"a record is taken out of the middle", `DELETE FROM record WHERE id = 1 << 40 | 2`, 2},
 		{"the record is valid JSON no more", `UPDATE record SET payload = '{' WHERE id = 1 << 40 | 3`, 3},
 		{"another company's record is put in", `UPDATE record SET (hash, signature, timestamp, payload) = (SELECT hash, signature, timestamp, payload FROM record WHERE id = 2 << 40) WHERE id = 1 << 40`, 0},

@@ -113,7 +113,9 @@ func TestPublicKeys(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 2)
+	acme.grow(t, "control", 5)
 	acme.do(t, rotateKeys, "").status(200)
+	acme.grow(t, "control", 1)
 	acme.do(t, rotateKeys, `{"compromised":true}`).status(200)
 	acme.attestMany(t, 2)
 	const path = "GET /v1/ca/public-keys"
@@ -122,7 +124,9 @@ func TestPublicKeys(t *testing.T) {
 	r := s.anyone().do(t, path+"?companyId=acme", "").sets(hour).gets(200, `{"companyId":"acme","spiffeId":"`+orgID+`","origin":"<anything>","keys":[
 		{`+key+`,"fromIndex":0,"createdAt":"<time>","endedAt":"<time>","compromisedAt":"<time>"},
 		{`+key+`,"fromIndex":2,"createdAt":"<time>","endedAt":"<time>","compromisedAt":"<time>",`+proof+`},
-		{`+key+`,"fromIndex":2,"createdAt":"<time>",`+proof+`}]}`)
+		{`+key+`,"fromIndex":2,"createdAt":"<time>",`+proof+`}],
+		"logs":[{"log":"control","origin":"<anything>","keys":[
+			{"kid":"<anything>","fromIndex":0},{"kid":"<anything>","fromIndex":5,`+proof+`},{"kid":"<anything>","fromIndex":6,`+proof+`}]}]}`)
 	var ring []keyring.Key
 	for i, k := range r.at("keys").([]any) {
 		from, err := strconv.ParseInt(fmt.Sprint(k.(map[string]any)["fromIndex"]), 10, 64)
@@ -132,17 +136,20 @@ func TestPublicKeys(t *testing.T) {
 			next.EndedAt = r.str("keys", i, "endedAt")
 		}
 		if i > 0 {
-			var signatures [2][]byte
-			for j, name := range []string{"oldSignature", "newSignature"} {
-				signature, err := b64.DecodeString(r.str("keys", i, "rotation", name))
-				must(t, err)
-				signatures[j] = signature
-			}
-			next.Rotation = &keyring.Rotation{Statement: r.str("keys", i, "rotation", "statement"), OldSignature: signatures[0], NewSignature: signatures[1]}
+			next.Rotation = rotation(t, r, "keys", i)
 		}
 		ring = append(ring, next)
 	}
-	if flaws := keyring.Flaws(r.str("origin"), ring); strings.Join(flaws, "") != "" {
+	proven := keyring.Flaws(r.str("origin"), ring)
+	beside := slices.Clone(ring)
+	for i := range beside {
+		equal(t, "kid", r.str("logs", 0, "keys", i, "kid"), r.str("keys", i, "kid"))
+		if beside[i].From = []int64{0, 5, 6}[i]; i > 0 {
+			beside[i].Rotation = rotation(t, r, "logs", 0, "keys", i)
+		}
+	}
+	equal(t, "origin", r.str("logs", 0, "origin"), acme.logNamed(t, "control").Origin)
+	if flaws := append(keyring.FlawsBeside(r.str("logs", 0, "origin"), beside, ring, proven), proven...); strings.Join(flaws, "") != "" {
 		t.Errorf("%q", flaws)
 	}
 	table(t, []row{
@@ -154,6 +161,18 @@ func TestPublicKeys(t *testing.T) {
 		{does: "a writer", as: acme.create(t, "writer", ""), call: rotateKeys, status: 403, gets: `{"error":"…","code":"FORBIDDEN_ROLE"}`},
 	})
 	equal(t, "keys after what was refused", len(s.anyone().do(t, path+"?companyId=acme", "").at("keys").([]any)), 3)
+}
+
+// rotation reads the proof that stands at a place of an answer.
+func rotation(t testing.TB, r *reply, place ...any) *keyring.Rotation {
+	t.Helper()
+	var signatures [2][]byte
+	for i, name := range []string{"oldSignature", "newSignature"} {
+		signature, err := b64.DecodeString(r.str(append(place, "rotation", name)...))
+		must(t, err)
+		signatures[i] = signature
+	}
+	return &keyring.Rotation{Statement: r.str(append(place, "rotation", "statement")...), OldSignature: signatures[0], NewSignature: signatures[1]}
 }
 
 // With "compromised" no token that was signed before passes any door from the answer on, however often it did: neither one of the old key nor
@@ -247,20 +266,33 @@ func equal[V comparable](t testing.TB, what string, got, want V) {
 	}
 }
 
-// keyOfRecords is the key of each record by the list that anyone can read.
-func (c caller) keyOfRecords(t testing.TB) func(index int) ed25519.PublicKey {
+// keyOfRecords is the key of each record of a log by the list that anyone can read.
+func (c caller) keyOfRecords(t testing.TB, log string) func(index int) ed25519.PublicKey {
 	t.Helper()
+	type ranged struct {
+		KID, PEM  string
+		FromIndex int
+	}
 	var list struct {
-		Keys []struct {
-			PEM       string
-			FromIndex int
+		Keys []ranged
+		Logs []struct {
+			Log  string
+			Keys []ranged
 		}
 	}
 	c.anyone().do(t, "GET /v1/ca/public-keys?companyId="+c.id, "").status(200).into(&list)
+	ranges, pem := list.Keys, map[string]string{}
+	for _, k := range list.Keys {
+		pem[k.KID] = k.PEM
+	}
+	if log != "actions" {
+		equal(t, "log", list.Logs[0].Log, log)
+		ranges = list.Logs[0].Keys
+	}
 	return func(index int) (key ed25519.PublicKey) {
-		for _, k := range list.Keys {
+		for _, k := range ranges {
 			if k.FromIndex <= index {
-				key = readPEM(t, k.PEM)
+				key = readPEM(t, pem[k.KID])
 			}
 		}
 		return key
@@ -271,14 +303,24 @@ func (c caller) keyOfRecords(t testing.TB) func(index int) ed25519.PublicKey {
 // where nothing was appended since. Tools that have all vkeys of the log open every checkpoint of it.
 func TestLogAcrossRotations(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	acme := s.company(t, "acme")
+	for log, other := range map[string]string{"actions": "control", "control": "actions"} {
+		t.Run(log, func(t *testing.T) {
+			t.Parallel()
+			acme := start(t).company(t, "acme")
+			acme.grow(t, other, 20) // so that a key begins elsewhere in the other log
+			testLogAcrossRotations(t, acme, log)
+			acme.checkLog(t, other)
+		})
+	}
+}
+
+func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 	var leaves []tlog.Hash
 	var kept []byte // the last checkpoint under each key
 	for _, compromised := range []bool{false, true, false} {
 		digest, from := tlog.KeyDigest(acme.publicKey(t)), len(leaves)
-		acme.attestMany(t, 150)
-		for _, r := range acme.checkChain(t)[from:] {
+		acme.grow(t, name, 150)
+		for _, r := range acme.checkLog(t, name)[from:] {
 			hash, err := hex.DecodeString(r.Hash)
 			must(t, err)
 			signature, err := b64.DecodeString(r.Signature)
@@ -286,19 +328,19 @@ func TestLogAcrossRotations(t *testing.T) {
 			leaf := tlog.NewLeaf([32]byte(hash), [ed25519.SignatureSize]byte(signature), digest)
 			leaves = append(leaves, leaf.Hash())
 		}
-		log := acme.actions(t)
+		log := acme.logNamed(t, name)
 		tree, _ := tlog.Frontier{}.Append(leaves...)
 		before := acme.checkpoint(t, log)
 		equal(t, "root", before.Root, tree.Root())
 		kept = acme.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).raw
 		acme.do(t, rotateKeys, fmt.Sprintf(`{"compromised":%v}`, compromised)).status(200)
-		after := acme.actions(t)
+		after := acme.logNamed(t, name)
 		if after.VKeys[0] == log.VKeys[0] || slices.Contains(after.VKeys, log.VKeys[0]) == compromised {
 			t.Errorf("compromised %v: vkeys %v after %v", compromised, after.VKeys, log.VKeys)
 		}
 		equal(t, "checkpoint under the next key", acme.checkpoint(t, after), before)
 	}
-	log := acme.actions(t)
+	log := acme.logNamed(t, name)
 	var vkeys []tlog.VKey
 	for _, text := range log.VKeys {
 		vkey, err := tlog.ParseVKey(text)
@@ -325,5 +367,5 @@ func TestLogAcrossRotations(t *testing.T) {
 			}
 		}
 	}
-	acme.do(t, "GET /v1/verify", "").status(200).gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
+	acme.do(t, "GET /v1/verify?log="+name, "").status(200).gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 }

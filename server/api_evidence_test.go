@@ -83,12 +83,15 @@ func merkleRoot(hashes []string) string {
 	}
 }
 
-// checkChain reads a company's whole chain and checks all that can be checked of it without the server.
-func (c caller) checkChain(t testing.TB) []record {
+// checkChain reads the whole chain of a company's actions and checks all that can be checked of it without the server.
+func (c caller) checkChain(t testing.TB) []record { return c.checkLog(t, "actions") }
+
+// checkLog is checkChain for the log named.
+func (c caller) checkLog(t testing.TB, log string) []record {
 	t.Helper()
 	var list struct{ Records []json.RawMessage }
-	c.do(t, "GET /v1/chain", "").status(200).into(&list)
-	key := c.keyOfRecords(t)
+	c.do(t, "GET /v1/chain?log="+log, "").status(200).into(&list)
+	key := c.keyOfRecords(t, log)
 	records, hashes := make([]record, len(list.Records)), make([]string, len(list.Records))
 	for i, raw := range list.Records {
 		r := recordIn(t, raw)
@@ -105,14 +108,14 @@ func (c caller) checkChain(t testing.TB) []record {
 		records[i], hashes[i] = r, r.Hash
 	}
 	root := merkleRoot(hashes)
-	c.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"`+root+`"}`)
+	c.do(t, "GET /v1/verify?log="+log, "").gets(200, `{"valid":true,"merkleRoot":"`+root+`"}`)
 	for i, r := range records {
 		var p struct {
 			Record json.RawMessage
 			Proof  []struct{ Sibling, Position string }
 			Root   string
 		}
-		c.do(t, fmt.Sprintf("GET /v1/proof/%d", i), "").status(200).into(&p)
+		c.do(t, fmt.Sprintf("GET /v1/proof/%d?log=%s", i, log), "").status(200).into(&p)
 		if string(p.Record) != string(list.Records[i]) {
 			t.Errorf("the proof of %d comes with the record %.300s, the chain has %.300s", i, p.Record, list.Records[i])
 		}

@@ -21,6 +21,8 @@ func TestIsolation(t *testing.T) {
 	second := acme.do(t, "POST /v1/keys", `{"label":"acme only"}`).status(201).str("key")
 	delegation, _ := acme.exchange(t, acmeSVID, acme.agent(t, "other"))
 	acme.attestMany(t, 3)
+	acme.grow(t, "control", 3)
+	control := acme.logNamed(t, "control").LogID
 
 	const empty = `{"valid":true,"merkleRoot":"` + emptyRoot + `"}`
 	for _, them := range []caller{globex, globex.with(globex.oauthToken(t))} {
@@ -51,6 +53,10 @@ func TestIsolation(t *testing.T) {
 			{does: "chain", as: them, call: "GET /v1/chain", status: 200, gets: `{"records":[]}`},
 			{does: "verify", as: them, call: "GET /v1/verify", status: 200, gets: empty},
 			{does: "proof", as: them, call: "GET /v1/proof/0", status: 404, gets: `{"error":"…"}`},
+			{does: "control log", as: them, call: "GET /v1/chain?log=control", status: 200, gets: `{"records":[]}`},
+			{does: "verify the control log", as: them, call: "GET /v1/verify?log=control", status: 200, gets: empty},
+			{does: "proof of the control log", as: them, call: "GET /v1/proof/0?log=control", status: 404, gets: `{"error":"…"}`},
+			{does: "checkpoint of the control log", as: them, call: "GET /v1/log/" + control + "/checkpoint", status: 404, gets: `{"error":"Log not found: ` + control + `"}`},
 			{does: "passports", as: them, call: "GET /v1/passports", status: 200, gets: `{"passports":[]}`},
 			{does: "revoked passports", as: them, call: "GET /v1/passports/revoked", status: 200, gets: `{"revoked":[]}`},
 			{does: "status of a passport", as: them, call: "GET /v1/ocsp/" + id, status: 200, gets: `{"jti":"` + id + `","companyId":"globex","status":"unknown","checkedAt":"<time>","caPublicKey":"<pem>","signature":"<signature>"}`},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,26 +17,44 @@ import (
 	"attestd/tlog"
 )
 
-// actions is what GET /v1/logs says of a company's log.
-type actions struct {
+// logged is what GET /v1/logs says of a log.
+type logged struct {
 	Log, LogID, Origin string
 	VKeys              []string
 	Size               int64
 	MerkleRoot, Root   string
 }
 
-func (c caller) actions(t testing.TB) actions {
+func (c caller) actions(t testing.TB) logged { return c.logNamed(t, "actions") }
+
+func (c caller) logNamed(t testing.TB, name string) logged {
 	t.Helper()
-	var body struct{ Logs []actions }
+	var body struct{ Logs []logged }
 	c.do(t, "GET /v1/logs", "").status(200).into(&body)
-	if len(body.Logs) != 1 || body.Logs[0].Log != "actions" {
+	if len(body.Logs) != 2 || body.Logs[0].Log != "actions" || body.Logs[1].Log != "control" {
 		t.Fatalf("logs: %+v", body)
 	}
-	return body.Logs[0]
+	return body.Logs[slices.IndexFunc(body.Logs, func(l logged) bool { return l.Log == name })]
+}
+
+// grow adds n records to a log: to the actions by the API, and to control as the store does beside a change.
+func (c caller) grow(t testing.TB, log string, n int) {
+	t.Helper()
+	if log == "actions" {
+		c.attestMany(t, n)
+		return
+	}
+	company, err := c.store.Company(t.Context(), c.id)
+	must(t, err)
+	for i := range n {
+		payload := fmt.Appendf(nil, `{"actionType":"control","agentId":"service","companyId":%q,"payload":{"n":%d}}`, c.id, i)
+		_, err := c.store.Append(t.Context(), chain.Draft{Chain: company.Control.Chain, Payload: payload, Canonical: payload})
+		must(t, err)
+	}
 }
 
 // checkpoint fetches the newest checkpoint and opens it with the log's own key.
-func (c caller) checkpoint(t testing.TB, log actions) tlog.Checkpoint {
+func (c caller) checkpoint(t testing.TB, log logged) tlog.Checkpoint {
 	t.Helper()
 	r := c.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).sets("Content-Type: text/plain; charset=utf-8", "Cache-Control: private, no-cache")
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
@@ -45,11 +64,11 @@ func (c caller) checkpoint(t testing.TB, log actions) tlog.Checkpoint {
 	return checkpoint
 }
 
-// leaves are the leaf hashes of a chain as an auditor computes them, from the records alone.
-func (c caller) leaves(t testing.TB) (leaves []tlog.Hash) {
+// leaves are the leaf hashes of a log as an auditor computes them, from the records alone.
+func (c caller) leaves(t testing.TB, log string) (leaves []tlog.Hash) {
 	t.Helper()
 	digest := tlog.KeyDigest(c.publicKey(t))
-	for _, r := range c.checkChain(t) {
+	for _, r := range c.checkLog(t, log) {
 		hash, err := hex.DecodeString(r.Hash)
 		must(t, err)
 		signature, err := b64.DecodeString(r.Signature)
@@ -60,20 +79,32 @@ func (c caller) leaves(t testing.TB) (leaves []tlog.Hash) {
 	return leaves
 }
 
-// The log is that of the records: what an auditor computes of them is what the checkpoint signs, the tiles hold and the proofs lead to.
+// Each log is that of its records: what an auditor, with a reader's key, computes of them is what the checkpoint signs, the tiles hold and the
+// proofs lead to. The other log has as many records, which are others.
 func TestLogIsThatOfTheRecords(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	acme := s.company(t, "acme")
-	log := acme.actions(t)
+	for log, other := range map[string]string{"actions": "control", "control": "actions"} {
+		t.Run(log, func(t *testing.T) {
+			t.Parallel()
+			acme := start(t).company(t, "acme")
+			acme.grow(t, other, 20)
+			testLog(t, acme, log)
+		})
+	}
+}
+
+func testLog(t *testing.T, acme caller, name string) {
+	admin := acme
+	acme = acme.create(t, "reader", "")
+	log := acme.logNamed(t, name)
 	if want := "attestd.local/v1/log/" + log.LogID; log.Origin != want || len(log.LogID) != 32 || strings.Contains(log.Origin, "acme") {
 		t.Errorf("origin %s, want %s", log.Origin, want)
 	}
 	if c := acme.checkpoint(t, log); c.Size != 0 || c.Root != tlog.EmptyRoot() || c.Origin != log.Origin {
 		t.Errorf("checkpoint of an empty log: %+v", c)
 	}
-	acme.attestMany(t, 300)
-	leaves := acme.leaves(t)
+	admin.grow(t, name, 300)
+	leaves := acme.leaves(t, name)
 	// The proof of the last record brings a checkpoint that covers it, however short ago another was signed.
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
 	must(t, err)
@@ -88,12 +119,12 @@ func TestLogIsThatOfTheRecords(t *testing.T) {
 			t.Errorf("the proof of %d holds for another record", i)
 		}
 	}
-	log, head := acme.actions(t), acme.checkpoint(t, log)
+	log, head := acme.logNamed(t, name), acme.checkpoint(t, log)
 	tree, _ := tlog.Frontier{}.Append(leaves...)
 	if root := tree.Root(); head.Size != 300 || head.Root != root || log.Root != hex.EncodeToString(root[:]) || log.Size != 300 {
 		t.Errorf("checkpoint %+v, log %+v, computed root %x", head, log, root)
 	}
-	if verified := acme.do(t, "GET /v1/verify", "").status(200).str("merkleRoot"); log.MerkleRoot != verified {
+	if verified := acme.do(t, "GET /v1/verify?log="+name, "").status(200).str("merkleRoot"); log.MerkleRoot != verified {
 		t.Errorf("merkleRoot %s, verify says %s", log.MerkleRoot, verified)
 	}
 
@@ -126,9 +157,25 @@ func TestLogsRefuse(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
-	acme.attestMany(t, 3)
-	globex.attestMany(t, 3)
-	own, theirs := acme.actions(t).LogID, globex.actions(t).LogID
+	for _, log := range []string{"actions", "control"} {
+		acme.grow(t, log, 3)
+		globex.grow(t, log, 3)
+		testLogRefuses(t, acme, acme.logNamed(t, log).LogID, globex.logNamed(t, log).LogID)
+	}
+	for _, call := range []string{"GET /v1/chain", "GET /v1/verify", "GET /v1/proof/0", "GET /v1/consistency?from=0&to=0"} {
+		query := call + "?"
+		if strings.Contains(call, "?") {
+			query = call + "&"
+		}
+		for _, log := range []string{"", "Control", "other", "control%20", acme.logNamed(t, "control").LogID} {
+			acme.do(t, query+"log="+log, "").gets(400, `{"error":"Invalid query parameter: log must be actions or control"}`)
+		}
+		s.anyone().do(t, query+"log=control", "").status(401)
+		equal(t, call, string(acme.do(t, query+"log=actions", "").status(200).raw), string(acme.do(t, call, "").status(200).raw))
+	}
+}
+
+func testLogRefuses(t *testing.T, acme caller, own, theirs string) {
 	for _, path := range []string{
 		"0/0", "0/000", "0/000.p/0", "0/000.p/4", "0/000.p/03", "0/000.p/256", "0/x000/000", "0/001.p/1", "1/000.p/1", "-1/000.p/1", "64/000", "entries/000", "entries/000.p/4", "data/000", "0", "x",
 	} {
@@ -137,7 +184,7 @@ func TestLogsRefuse(t *testing.T) {
 	for _, path := range []string{"/checkpoint", "/tile/0/000.p/1", "/tile/entries/000.p/1", "/proof/0"} {
 		acme.do(t, "GET /v1/log/"+theirs+path, "").gets(404, `{"error":"Log not found: `+theirs+`"}`)
 		acme.do(t, "GET /v1/log/acme"+path, "").gets(404, `{"error":"Log not found: acme"}`)
-		s.anyone().do(t, "GET /v1/log/"+own+path, "").status(401)
+		acme.anyone().do(t, "GET /v1/log/"+own+path, "").status(401)
 	}
 	acme.do(t, "GET /v1/log/"+own+"/proof/3", "").gets(404, `{"error":"Index out of bounds: …"}`)
 	acme.do(t, "GET /v1/log/"+own+"/proof/x", "").gets(400, `{"error":"…"}`)
@@ -146,11 +193,27 @@ func TestLogsRefuse(t *testing.T) {
 	}
 }
 
+// An attestation is a record of the actions, whatever log is asked for beside it.
+func TestAttestNeverWritesToControl(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	before := acme.logNamed(t, "control")
+	acme.do(t, "POST /v1/attest?log=control", `{"agentId":"bot","actionType":"x","payload":1,"log":"control"}`).status(201)
+	equal(t, "control log", fmt.Sprint(acme.logNamed(t, "control")), fmt.Sprint(before))
+	equal(t, "actions", acme.actions(t).Size, 1)
+}
+
 // Each pair of sizes is consistent: an auditor who kept an older root of the specified tree can show that it is the beginning of the newer.
 func TestConsistencyOfTheChain(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
-	acme.attestMany(t, 20)
+	for _, log := range []string{"actions", "control"} {
+		acme.grow(t, log, 20)
+		testConsistency(t, acme, log)
+	}
+}
+
+func testConsistency(t *testing.T, acme caller, log string) {
 	for from := range 21 {
 		for to := from; to <= 20; to++ {
 			var answer struct {
@@ -158,7 +221,7 @@ func TestConsistencyOfTheChain(t *testing.T) {
 				FromRoot, ToRoot string
 				Proof            []string
 			}
-			acme.do(t, fmt.Sprintf("GET /v1/consistency?from=%d&to=%d", from, to), "").status(200).into(&answer)
+			acme.do(t, fmt.Sprintf("GET /v1/consistency?from=%d&to=%d&log=%s", from, to, log), "").status(200).into(&answer)
 			c := chain.Consistency{From: answer.From, To: answer.To, FromRoot: parseHash(t, answer.FromRoot), ToRoot: parseHash(t, answer.ToRoot)}
 			for _, h := range answer.Proof {
 				c.Proof = append(c.Proof, parseHash(t, h))
@@ -167,7 +230,7 @@ func TestConsistencyOfTheChain(t *testing.T) {
 				t.Fatalf("from %d to %d: %+v does not hold", from, to, answer)
 			}
 			if to == 20 {
-				if root := acme.do(t, "GET /v1/verify", "").status(200).str("merkleRoot"); root != answer.ToRoot {
+				if root := acme.do(t, "GET /v1/verify?log="+log, "").status(200).str("merkleRoot"); root != answer.ToRoot {
 					t.Fatalf("toRoot %s, verify says %s", answer.ToRoot, root)
 				}
 			}
@@ -257,7 +320,7 @@ func TestCheckpointsWithoutADisk(t *testing.T) {
 		log := acme.actions(t)
 		path := "GET /v1/log/" + log.LogID
 		published := acme.do(t, path+"/checkpoint", "").status(200).raw
-		leaf := acme.leaves(t)[0]
+		leaf := acme.leaves(t, "actions")[0]
 		acme.do(t, rotateKeys, fmt.Sprintf(`{"compromised":%v}`, compromised)).status(200)
 		acme.attestMany(t, 1)
 		must(t, os.Rename(s.path, s.path+".moved"))

@@ -76,6 +76,30 @@ func TestStreamOfOneCompany(t *testing.T) {
 	}
 }
 
+// Control records are no events, for nobody, and say nothing about the chain that events are about: also not when one of them was changed.
+func TestStreamIsAboutActions(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	listeners := []*listener{s.anyone().listen(t), acme.listen(t)}
+	heard := func(index int) {
+		t.Helper()
+		for _, l := range listeners {
+			l.valid("acme", index)
+		}
+	}
+	acme.grow(t, "control", 5)
+	acme.attestMany(t, 1)
+	heard(0)
+	acme.grow(t, "control", 1)
+	s.file(t, "DROP TRIGGER record_no_update", "UPDATE record SET payload = replace(payload, '\"n\":3', '\"n\":4') WHERE id = (-1 << 40) + 3")
+	acme.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":false,"failedAtIndex":3,"error":"…"}`)
+	acme.grow(t, "control", 1)
+	acme.attestMany(t, 1)
+	heard(1)
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
+}
+
 // Who may listen, by the mode of the stream.
 func TestStreamRefused(t *testing.T) {
 	t.Parallel()

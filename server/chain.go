@@ -18,9 +18,10 @@ const (
 )
 
 type readChainRequest struct {
-	From   int64  `query:"from" must:"number 0..9223372036854775807" default:"0"`
-	Limit  int64  `query:"limit" must:"number 1..10000"` // 0 for all
-	Accept string `header:"Accept"`
+	From   int64         `query:"from" must:"number 0..9223372036854775807" default:"0"`
+	Limit  int64         `query:"limit" must:"number 1..10000"` // 0 for all
+	Accept string        `header:"Accept"`
+	Log    store.LogName `query:"log" must:"log"`
 }
 
 // records is an answer of the records [from, to) of a chain, as they stand on disk: verbatim bytes, nothing parsed, constant memory at any
@@ -32,11 +33,12 @@ type records struct {
 }
 
 func (s *Server) readChain(ctx context.Context, by store.Caller, r readChainRequest) (records, error) {
-	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
+	number := by.Company.Log(r.Log).Chain
+	head, _, err := s.Store.Tip(ctx, number)
 	if err != nil {
 		return records{}, err
 	}
-	answer := records{by.Company.Chain, r.From, head.Length, jsonArray}
+	answer := records{number, r.From, head.Length, jsonArray}
 	if r.Limit > 0 && r.From < answer.to && r.Limit < answer.to-r.From {
 		answer.to = r.From + r.Limit
 	}
@@ -101,19 +103,26 @@ func (a records) writeTo(c *call, status int) error {
 	return write()
 }
 
-// verifyChain recomputes the whole chain from disk.
-func (s *Server) verifyChain(_ context.Context, by store.Caller, _ none) (verdict, error) {
-	return verdict{by.Company}, nil
+type verifyRequest struct {
+	Log store.LogName `query:"log" must:"log"`
 }
 
-// verdict is an answer about the whole chain of a company. It is found out when it is written: who asks by HEAD gets none, and costs nothing.
-type verdict struct{ of *store.Company }
+// verifyChain recomputes the whole chain from disk.
+func (s *Server) verifyChain(_ context.Context, by store.Caller, r verifyRequest) (verdict, error) {
+	return verdict{by.Company, by.Company.Log(r.Log)}, nil
+}
+
+// verdict is an answer about the whole chain of a company's log. It is found out when it is written: who asks by HEAD gets none, and costs nothing.
+type verdict struct {
+	of  *store.Company
+	log store.Log
+}
 
 func (a verdict) writeTo(c *call, status int) error {
 	if c.Method == http.MethodHead {
 		return c.bytes(status, nil)
 	}
-	v, err := c.s.verifications.verify(c.Context(), a.of)
+	v, err := c.s.verifications.verify(c.Context(), a.of, a.log)
 	if err != nil {
 		return err
 	}
@@ -132,12 +141,13 @@ func (a verdict) writeTo(c *call, status int) error {
 }
 
 type proveRequest struct {
-	Index string `path:"index"`
+	Index string        `path:"index"`
+	Log   store.LogName `query:"log" must:"log"`
 }
 
 // prove answers with a record and its inclusion proof.
 func (s *Server) prove(ctx context.Context, by store.Caller, r proveRequest) (verbatim, error) {
-	number := by.Company.Chain
+	number := by.Company.Log(r.Log).Chain
 	index, ok := decimal(r.Index)
 	if !ok {
 		return nil, fail(http.StatusBadRequest, "index must be a non-negative integer")

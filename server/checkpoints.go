@@ -19,7 +19,7 @@ const checkpointEvery = time.Second
 // given out: what was published once is known for ever, whatever becomes of the process.
 type checkpoints struct {
 	store *store.Store
-	turns [64]sync.Mutex // by chain: one signs, the others take what it has signed
+	turns [64]sync.Mutex // by company: one signs, the others take what it has signed
 
 	mu     sync.Mutex
 	signed map[int64]time.Time // when each chain's was signed last; those of more than checkpointEvery ago are dropped
@@ -30,13 +30,13 @@ func newCheckpoints(s *store.Store) *checkpoints {
 }
 
 // newest returns the checkpoint of the tree as it is, or one that was signed less than checkpointEvery ago.
-func (p *checkpoints) newest(ctx context.Context, by store.Caller) ([]byte, error) {
-	return p.covering(ctx, by, -1)
+func (p *checkpoints) newest(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
+	return p.covering(ctx, by, l, -1)
 }
 
 // covering is newest, but signs again, however short ago it has, for a record that the last checkpoint does not cover: who was told of a
 // record may have its proof.
-func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64) ([]byte, error) {
+func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log, index int64) ([]byte, error) {
 	turn := &p.turns[by.Company.Chain%int64(len(p.turns))]
 	turn.Lock()
 	defer turn.Unlock()
@@ -45,30 +45,30 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, index int64
 		return nil, err
 	}
 	// The head is read from what was committed, so that nothing is signed that may still be undone.
-	head, _, err := p.store.Tip(ctx, c.Chain)
+	head, _, err := p.store.Tip(ctx, l.Chain)
 	if err != nil {
 		return nil, err
 	}
-	size, kept, err := p.store.Checkpoint(ctx, c.LogID)
+	size, kept, err := p.store.Checkpoint(ctx, l.ID)
 	if err != nil {
 		return nil, err
 	}
 	covered := index < size || index >= head.Length // a record that there is not yet is no reason
-	if kept != "" && (size == head.Length || covered && p.recent(c.Chain, by.At)) && signedBy(kept, c.VKey(c.Issuer.Public.Key)) {
+	if kept != "" && (size == head.Length || covered && p.recent(l.Chain, by.At)) && signedBy(kept, l.VKey(c.Issuer.Public.Key)) {
 		return []byte(kept), nil
 	}
-	note, err := c.SignCheckpoint(tlog.Tree{Size: head.Length, Root: head.LogRoot})
+	note, err := c.SignCheckpoint(l, tlog.Tree{Size: head.Length, Root: head.LogRoot})
 	if err != nil {
 		return nil, err
 	}
-	if err := p.store.KeepCheckpoint(ctx, c.LogID, head.Length, string(note)); err != nil {
+	if err := p.store.KeepCheckpoint(ctx, l.ID, head.Length, string(note)); err != nil {
 		// A disk that takes no more is no reason to hide what was published: it stays true when its key has ended, unless that was stolen.
-		if trusted, _ := vkeys(ctx, p.store, c); kept != "" && index < size && signedBy(kept, trusted...) {
+		if trusted, _ := vkeys(ctx, p.store, l); kept != "" && index < size && signedBy(kept, trusted...) {
 			return []byte(kept), nil
 		}
 		return nil, err
 	}
-	p.note(c.Chain, by.At)
+	p.note(l.Chain, by.At)
 	return note, nil
 }
 

@@ -26,9 +26,9 @@ func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 
 	_, next, err := db.RotateKey(t.Context(), by, true)
 	fatal(t, err)
-	given, err := p.newest(t.Context(), by)
+	given, err := p.newest(t.Context(), by, company.Actions)
 	fatal(t, err)
-	if _, _, err := tlog.OpenCheckpoint(given, company.VKey(next.Public)); err != nil {
+	if _, _, err := tlog.OpenCheckpoint(given, company.Actions.VKey(next.Public)); err != nil {
 		t.Errorf("%v: %s", err, given)
 	}
 }

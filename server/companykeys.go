@@ -48,6 +48,7 @@ type companyKeys struct {
 	SPIFFEID  string           `json:"spiffeId"`
 	Origin    string           `json:"origin"`
 	Keys      []companyKeyBody `json:"keys"`
+	Logs      []logKeysBody    `json:"logs"`
 }
 
 type companyKeyBody struct {
@@ -60,6 +61,19 @@ type companyKeyBody struct {
 	EndedAt       string        `json:"endedAt,omitempty"`
 	CompromisedAt string        `json:"compromisedAt,omitempty"`
 	Rotation      *rotationBody `json:"rotation,omitempty"`
+}
+
+// logKeysBody is which keys sign a log beside the actions, of which the keys themselves speak.
+type logKeysBody struct {
+	Log    store.LogName `json:"log"`
+	Origin string        `json:"origin"`
+	Keys   []logKeyBody  `json:"keys"`
+}
+
+type logKeyBody struct {
+	KID       string        `json:"kid"`
+	FromIndex int64         `json:"fromIndex"`
+	Rotation  *rotationBody `json:"rotation,omitempty"`
 }
 
 // rotationBody proves that a key follows the one before it. Both signatures are over the bytes of the statement.
@@ -81,13 +95,25 @@ func (s *Server) publicKeys(ctx context.Context, _ store.Caller, r companyQuery)
 	if err != nil {
 		return companyKeys{}, err
 	}
-	answer := companyKeys{company.ID, company.Issuer.CompanyID(), origin, make([]companyKeyBody, len(ring))}
+	control := logKeysBody{Log: store.Control}
+	var signing []keyring.Key
+	if control.Origin, signing, err = s.Store.KeyRing(ctx, company.Control.Chain); err != nil {
+		return companyKeys{}, err
+	}
+	answer := companyKeys{CompanyID: company.ID, SPIFFEID: company.Issuer.CompanyID(), Origin: origin, Keys: make([]companyKeyBody, len(ring))}
 	for i, k := range ring {
 		public := keys.Describe(k.Public)
 		answer.Keys[i] = companyKeyBody{
 			public.KID, public.JWK, public.PEM, public.Fingerprint, k.From, k.CreatedAt, k.EndedAt, k.CompromisedAt, newRotationBody(k.Rotation),
 		}
 	}
+	for _, k := range signing {
+		if k.Generation > ring[len(ring)-1].Generation {
+			break // rotated since the other keys were read
+		}
+		control.Keys = append(control.Keys, logKeyBody{keys.Describe(k.Public).KID, k.From, newRotationBody(k.Rotation)})
+	}
+	answer.Logs = []logKeysBody{control}
 	return answer, nil
 }
 

@@ -28,32 +28,34 @@ type logBody struct {
 }
 
 // listLogs is an addition to the specification.
-func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (logsBody, error) {
-	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
-	if err != nil {
-		return logsBody{}, err
+func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer logsBody, err error) {
+	for _, l := range by.Company.Logs() {
+		head, _, err := s.Store.Tip(ctx, l.Chain)
+		if err != nil {
+			return logsBody{}, err
+		}
+		trusted, err := vkeys(ctx, s.Store, l)
+		if err != nil {
+			return logsBody{}, err
+		}
+		spelt := make([]string, len(trusted))
+		for i, k := range trusted {
+			spelt[i] = k.String()
+		}
+		answer.Logs = append(answer.Logs, logBody{
+			string(l.Name), l.ID, l.Origin, spelt, head.Length, head.Root.String(), hex.EncodeToString(head.LogRoot[:]),
+		})
 	}
-	trusted, err := vkeys(ctx, s.Store, by.Company)
-	if err != nil {
-		return logsBody{}, err
-	}
-	spelt := make([]string, len(trusted))
-	for i, k := range trusted {
-		spelt[i] = k.String()
-	}
-	return logsBody{[]logBody{{
-		"actions", by.Company.LogID, by.Company.Origin, spelt,
-		head.Length, head.Root.String(), hex.EncodeToString(head.LogRoot[:]),
-	}}}, nil
+	return answer, nil
 }
 
-// vkeys are the keys whose checkpoints of a company's log are to be trusted: the one that signs first, then those before it that were not
+// vkeys are the keys whose checkpoints of a log are to be trusted: the one that signs first, then those before it that were not
 // declared compromised.
-func vkeys(ctx context.Context, s *store.Store, c *store.Company) (trusted []tlog.VKey, err error) {
-	_, ring, err := s.KeyRing(ctx, c.Chain)
+func vkeys(ctx context.Context, s *store.Store, l store.Log) (trusted []tlog.VKey, err error) {
+	_, ring, err := s.KeyRing(ctx, l.Chain)
 	for _, k := range slices.Backward(ring) {
 		if k.CompromisedAt == "" {
-			trusted = append(trusted, c.VKey(k.Public))
+			trusted = append(trusted, l.VKey(k.Public))
 		}
 	}
 	return trusted, err
@@ -82,19 +84,22 @@ type logRequest struct {
 	LogID string `path:"logId"`
 }
 
-func (r logRequest) check(by store.Caller) error {
-	if r.LogID != by.Company.LogID {
-		return fail(http.StatusNotFound, "Log not found: "+r.LogID)
+func (r logRequest) of(by store.Caller) (store.Log, error) {
+	for _, l := range by.Company.Logs() {
+		if l.ID == r.LogID {
+			return l, nil
+		}
 	}
-	return nil
+	return store.Log{}, fail(http.StatusNotFound, "Log not found: "+r.LogID)
 }
 
 // logCheckpoint answers with the newest checkpoint, signed for this answer or a moment ago.
 func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (file, error) {
-	if err := r.check(by); err != nil {
+	log, err := r.of(by)
+	if err != nil {
 		return file{}, err
 	}
-	note, err := s.checkpoints.newest(ctx, by)
+	note, err := s.checkpoints.newest(ctx, by, log)
 	return file{plainText, "private, no-cache", note}, err
 }
 
@@ -105,10 +110,11 @@ type tileRequest struct {
 
 // logTile answers with a tile of hashes or an entry bundle. What a tile holds never changes: a partial one is another tile.
 func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
-	if err := (logRequest{r.LogID}).check(by); err != nil {
+	log, err := logRequest{r.LogID}.of(by)
+	if err != nil {
 		return file{}, err
 	}
-	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
+	head, _, err := s.Store.Tip(ctx, log.Chain)
 	if err != nil {
 		return file{}, err
 	}
@@ -116,12 +122,12 @@ func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (f
 	if err != nil || !tile.Within(head.Length) {
 		return file{}, fail(http.StatusNotFound, "No such tile")
 	}
-	content, err := s.readTile(ctx, by.Company, tile, head.Length)
+	content, err := s.readTile(ctx, log, tile, head.Length)
 	return file{"application/octet-stream", "private, max-age=31536000, immutable", content}, err
 }
 
-func (s *Server) readTile(ctx context.Context, c *store.Company, t tlog.Tile, size int64) (content []byte, err error) {
-	tree := s.Store.LogTree(c)
+func (s *Server) readTile(ctx context.Context, l store.Log, t tlog.Tile, size int64) (content []byte, err error) {
+	tree := s.Store.LogTree(l)
 	if t.Level != tlog.Entries {
 		return tlog.ReadTile(ctx, tree, t, size)
 	}
@@ -141,14 +147,15 @@ type logProofRequest struct {
 
 // logProof answers with a tlog-proof: the record's leaf is in the tree of the checkpoint that the proof carries.
 func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
-	if err := (logRequest{r.LogID}).check(by); err != nil {
+	log, err := logRequest{r.LogID}.of(by)
+	if err != nil {
 		return file{}, err
 	}
 	index, ok := decimal(r.Index)
 	if !ok {
 		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
-	note, err := s.checkpoints.covering(ctx, by, index)
+	note, err := s.checkpoints.covering(ctx, by, log, index)
 	if err != nil {
 		return file{}, err
 	}
@@ -159,7 +166,7 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 	if index >= checkpoint.Size {
 		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+" records")
 	}
-	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(by.Company), checkpoint.Tree, index)
+	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(log), checkpoint.Tree, index)
 	if err != nil {
 		return file{}, err
 	}
@@ -167,8 +174,9 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 }
 
 type consistencyRequest struct {
-	From string `query:"from"`
-	To   string `query:"to"`
+	From string        `query:"from"`
+	To   string        `query:"to"`
+	Log  store.LogName `query:"log" must:"log"`
 }
 
 type consistencyBody struct {
@@ -181,7 +189,8 @@ type consistencyBody struct {
 
 // proveConsistency is an addition to the specification: that the specified tree of the first from records is a prefix of that of the first to.
 func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consistencyRequest) (consistencyBody, error) {
-	head, _, err := s.Store.Tip(ctx, by.Company.Chain)
+	number := by.Company.Log(r.Log).Chain
+	head, _, err := s.Store.Tip(ctx, number)
 	if err != nil {
 		return consistencyBody{}, err
 	}
@@ -191,7 +200,7 @@ func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consis
 		return consistencyBody{}, fail(http.StatusBadRequest,
 			"from and to must be whole numbers with from ≤ to ≤ the chain's length, which is "+strconv.FormatInt(head.Length, 10))
 	}
-	proof, err := chain.ProveConsistency(ctx, s.Store, by.Company.Chain, from, to, head)
+	proof, err := chain.ProveConsistency(ctx, s.Store, number, from, to, head)
 	if err != nil {
 		return consistencyBody{}, err
 	}

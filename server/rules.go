@@ -48,6 +48,7 @@ var rules = map[string]rule{
 	"scopes":      scopes,      // absent or an array of scopes
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
 	"role":        role,        // absent or a role that a credential can have
+	"log":         logName,     // absent or the name of one of a company's logs; the actions when it is absent
 	"time":        instant,     // absent or a time in the one form of the API; zero when it is absent
 	"number":      number,      // absent or a whole number between the two that follow
 }
@@ -210,6 +211,18 @@ func role(v value, into reflect.Value) error {
 		return invalid(v.name, "must be admin, writer or reader")
 	}
 	into.SetString(s)
+	return nil
+}
+
+func logName(v value, into reflect.Value) error {
+	name := store.LogName(v.text)
+	if !v.given {
+		name = store.Actions
+	}
+	if name != store.Actions && name != store.Control {
+		return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be actions or control")
+	}
+	into.SetString(string(name))
 	return nil
 }
 

@@ -61,8 +61,8 @@ func New(cfg Config) *Server {
 		}
 	}
 	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
-	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
-		return verifier.Verify(ctx, c.Chain, nil)
+	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
+		return verifier.Verify(ctx, l.Chain, nil)
 	})
 	s.checkpoints = newCheckpoints(cfg.Store)
 	s.monitor = chain.NewMonitor(cfg.Store, verifier)

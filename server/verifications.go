@@ -10,25 +10,25 @@ import (
 	"attestd/store"
 )
 
-// verifications lets requests share the verifications of chains. Of each company one is under way at a time, whatever number of requests
+// verifications lets requests share the verifications of chains. Of each log one is under way at a time, whatever number of requests
 // wait for it, so that no company gets more of the Verifier's turns by asking more often.
 //
 // An answer is never older than its question: a request takes part in a verification that has not begun to read, and where one is under way
-// in the next one. Whoever of those that wait gets the company's turn carries the next one out, for all of them; there is no goroutine
+// in the next one. Whoever of those that wait gets the log's turn carries the next one out, for all of them; there is no goroutine
 // for it. It ends early only when nobody waits for it any more.
 //
 //	A  turn: verify ──────────────→ answer A
 //	B      wait ··················  turn: verify ───→ answer B and C
 //	C             wait ·································· answered
 type verifications struct {
-	run      func(ctx context.Context, c *store.Company) (chain.Verdict, error)
+	run      func(ctx context.Context, l store.Log) (chain.Verdict, error)
 	requests *limit.Pool // that wait
 
-	mu        sync.Mutex
-	companies map[int64]*verifyQueue // by chain: those with requests that wait
+	mu   sync.Mutex
+	logs map[int64]*verifyQueue // by chain: those with requests that wait
 }
 
-// verifyQueue is the requests of one company; verifications.mu guards all but turn.
+// verifyQueue is the requests about one log; verifications.mu guards all but turn.
 type verifyQueue struct {
 	turn     chan struct{} // capacity 1: whoever has put its token in verifies
 	next     *verification // not begun yet; nil when nobody waits for one
@@ -48,17 +48,17 @@ type verification struct {
 
 var errVerifyPanicked = errors.New("verification panicked")
 
-func newVerifications(requests limit.Size, run func(context.Context, *store.Company) (chain.Verdict, error)) *verifications {
-	return &verifications{run: run, requests: limit.NewPool(requests), companies: make(map[int64]*verifyQueue)}
+func newVerifications(requests limit.Size, run func(context.Context, store.Log) (chain.Verdict, error)) *verifications {
+	return &verifications{run: run, requests: limit.NewPool(requests), logs: make(map[int64]*verifyQueue)}
 }
 
-// verify returns the verdict about a company's chain as it is after the call. 503 when too many wait already.
-func (v *verifications) verify(ctx context.Context, c *store.Company) (chain.Verdict, error) {
-	q, mine, err := v.enter(ctx, c.Chain)
+// verify returns the verdict about a log of a company as it is after the call. 503 when too many wait already.
+func (v *verifications) verify(ctx context.Context, c *store.Company, l store.Log) (chain.Verdict, error) {
+	q, mine, err := v.enter(ctx, c.Chain, l.Chain)
 	if err != nil {
 		return chain.Verdict{}, err
 	}
-	defer v.leave(c.Chain, q)
+	defer v.leave(c.Chain, l.Chain, q)
 	// The request that carries a verification out for others stays when its own client goes.
 	gone := context.AfterFunc(ctx, func() { v.giveUp(q, mine) })
 	defer gone()
@@ -75,7 +75,7 @@ func (v *verifications) verify(ctx context.Context, c *store.Company) (chain.Ver
 	case <-mine.done: // by the one who had the turn before
 	default:
 		v.begin(q, mine)
-		mine.carryOut(func(ctx context.Context) (chain.Verdict, error) { return v.run(ctx, c) })
+		mine.carryOut(func(ctx context.Context) (chain.Verdict, error) { return v.run(ctx, l) })
 	}
 	return mine.verdict, mine.err
 }
@@ -88,17 +88,17 @@ func (m *verification) carryOut(run func(context.Context) (chain.Verdict, error)
 	m.verdict, m.err = run(m.ctx)
 }
 
-// enter takes a request in, and gives it the company's next verification.
-func (v *verifications) enter(ctx context.Context, number int64) (*verifyQueue, *verification, error) {
+// enter takes a request in, and gives it the log's next verification.
+func (v *verifications) enter(ctx context.Context, company, number int64) (*verifyQueue, *verification, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	q := v.companies[number]
-	if err := v.requests.Take(1, limit.Holder{Company: number, Known: q == nil}); err != nil {
+	q := v.logs[number]
+	if err := v.requests.Take(1, limit.Holder{Company: company, Known: q == nil}); err != nil {
 		return nil, nil, unavailable("NOT_DONE", "too many verifications are waiting; try again later", err).with("Retry-After", "5")
 	}
 	if q == nil {
 		q = &verifyQueue{turn: make(chan struct{}, 1)}
-		v.companies[number] = q
+		v.logs[number] = q
 	}
 	if q.next == nil {
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -109,12 +109,12 @@ func (v *verifications) enter(ctx context.Context, number int64) (*verifyQueue, 
 	return q, q.next, nil
 }
 
-func (v *verifications) leave(number int64, q *verifyQueue) {
+func (v *verifications) leave(company, number int64, q *verifyQueue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.requests.Give(1, limit.Holder{Company: number})
+	v.requests.Give(1, limit.Holder{Company: company})
 	if q.requests--; q.requests == 0 {
-		delete(v.companies, number)
+		delete(v.logs, number)
 	}
 }
 

@@ -30,10 +30,10 @@ type slowVerifications struct {
 
 func newSlowVerifications() *slowVerifications {
 	s := &slowVerifications{start: time.Now(), begun: make(map[int64][]time.Duration)}
-	s.verifications = newVerifications(queueSize, func(ctx context.Context, c *store.Company) (chain.Verdict, error) {
+	s.verifications = newVerifications(queueSize, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		began := time.Since(s.start)
 		s.mu.Lock()
-		s.begun[c.Chain] = append(s.begun[c.Chain], began)
+		s.begun[l.Chain] = append(s.begun[l.Chain], began)
 		s.mu.Unlock()
 		select {
 		case <-time.After(time.Second):
@@ -60,10 +60,13 @@ func (s *slowVerifications) isEmpty() bool {
 	s.verifications.mu.Lock()
 	defer s.verifications.mu.Unlock()
 	held, _ := s.requests.Use()
-	return len(s.companies) == 0 && held == 0
+	return len(s.logs) == 0 && held == 0
 }
 
-func ofChain(n int64) *store.Company { return &store.Company{Chain: n} }
+// verify asks for the actions of a company.
+func (s *slowVerifications) verify(ctx context.Context, number int64) (chain.Verdict, error) {
+	return s.verifications.verify(ctx, &store.Company{Chain: number}, store.Log{Chain: number})
+}
 
 // Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is about a state older than its
 // request (row 19).
@@ -75,7 +78,7 @@ func TestVerificationsAreShared(t *testing.T) {
 		ask := func(number int64, within time.Duration) {
 			asked := time.Since(s.start)
 			all.Go(func() {
-				v, err := s.verify(t.Context(), ofChain(number))
+				v, err := s.verify(t.Context(), number)
 				if took := time.Since(s.start) - asked; err != nil || !v.Valid || v.Length < int64(asked) || took > within {
 					t.Errorf("asked at %v: %+v, %v after %v", asked, v, err, took)
 				}
@@ -105,11 +108,11 @@ func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 		var all sync.WaitGroup
 		leaving, leave := context.WithCancel(t.Context())
 		running, stop := context.WithCancel(t.Context())
-		all.Go(func() { s.verify(running, ofChain(1)) }) // so that the next two wait for one verification
+		all.Go(func() { s.verify(running, 1) }) // so that the next two wait for one verification
 		synctest.Wait()
 		for _, ctx := range []context.Context{leaving, t.Context()} {
 			all.Go(func() {
-				v, err := s.verify(ctx, ofChain(1))
+				v, err := s.verify(ctx, 1)
 				if ctx == t.Context() && (err != nil || v.Length != int64(time.Second)) {
 					t.Errorf("who stayed: %+v, %v", v, err)
 				}
@@ -126,13 +129,13 @@ func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 
 		alone, leave := context.WithCancel(t.Context())
 		all.Go(func() {
-			if _, err := s.verify(alone, ofChain(1)); !errors.Is(err, context.Canceled) {
+			if _, err := s.verify(alone, 1); !errors.Is(err, context.Canceled) {
 				t.Errorf("who left: %v", err)
 			}
 		})
 		time.Sleep(100 * time.Millisecond)
 		waiting, leaveToo := context.WithCancel(t.Context())
-		all.Go(func() { s.verify(waiting, ofChain(1)) })
+		all.Go(func() { s.verify(waiting, 1) })
 		synctest.Wait()
 		leaveToo()
 		leave()
@@ -140,7 +143,7 @@ func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 		if got := s.begins(1); len(got) != 3 || s.cancelled != 1 {
 			t.Errorf("verified at %v, %d cancelled", got, s.cancelled)
 		}
-		if v, err := s.verify(t.Context(), ofChain(1)); err != nil || !v.Valid || !s.isEmpty() {
+		if v, err := s.verify(t.Context(), 1); err != nil || !v.Valid || !s.isEmpty() {
 			t.Errorf("the next one: %+v, %v", v, err)
 		}
 	})
@@ -155,7 +158,7 @@ func TestVerificationsAreBounded(t *testing.T) {
 		var all sync.WaitGroup
 		fill := func(number int64, n int) {
 			for range n {
-				all.Go(func() { s.verify(ctx, ofChain(number)) })
+				all.Go(func() { s.verify(ctx, number) })
 			}
 			synctest.Wait()
 		}
@@ -163,7 +166,7 @@ func TestVerificationsAreBounded(t *testing.T) {
 			t.Helper()
 			already, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			_, err := s.verify(already, ofChain(number))
+			_, err := s.verify(already, number)
 			if !errors.Is(err, limit.ErrFull) {
 				return false
 			}
@@ -203,7 +206,7 @@ func TestVerificationPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		panics := true
-		v := newVerifications(queueSize, func(context.Context, *store.Company) (chain.Verdict, error) {
+		v := newVerifications(queueSize, func(context.Context, store.Log) (chain.Verdict, error) {
 			time.Sleep(time.Second)
 			if panics {
 				panics = false
@@ -218,12 +221,12 @@ func TestVerificationPanics(t *testing.T) {
 					t.Error("the panic is gone")
 				}
 			}()
-			v.verify(t.Context(), ofChain(1))
+			v.verify(t.Context(), &store.Company{Chain: 1}, store.Log{Chain: 1})
 		})
 		synctest.Wait()
 		for range 2 {
 			all.Go(func() {
-				if verdict, err := v.verify(t.Context(), ofChain(1)); err != nil || !verdict.Valid {
+				if verdict, err := v.verify(t.Context(), &store.Company{Chain: 1}, store.Log{Chain: 1}); err != nil || !verdict.Valid {
 					t.Errorf("%+v, %v", verdict, err)
 				}
 			})

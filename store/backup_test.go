@@ -205,11 +205,11 @@ func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 	must(t, err)
 	defer s.Close()
 	verdicts := map[string]bool{}
-	err = s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) { verdicts[v.Company] = v.Valid }, nil)
+	err = s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) { verdicts[v.Title()] = v.Valid }, nil)
 	if v := (*store.VerifyError)(nil); !errors.As(err, &v) || v.Company != "zoo" {
 		t.Error(err)
 	}
-	if len(verdicts) != 2 || !verdicts["acme"] || verdicts["zoo"] {
+	if len(verdicts) != 4 || !verdicts["acme"] || !verdicts["acme (control)"] || verdicts["zoo"] || !verdicts["zoo (control)"] {
 		t.Errorf("verdicts: %v", verdicts)
 	}
 	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))

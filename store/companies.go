@@ -10,23 +10,22 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
-	"attestd/tlog"
 )
 
 // Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget whose data it is.
 // It is shared, never changes, and holds nothing large: thousands are kept in memory. After a rotation of its key a company is another one.
 type Company struct {
-	Chain        int64 // number of its chain
+	Chain        int64 // its number, and that of the chain of its actions
 	ID           string
 	RegisteredAt string
-	LogID        string // of its chain as a log
-	Origin       string
+	Actions      Log
+	Control      Log
 	Issuer       *cred.Issuer // with the keys that it had when it was looked up
 
 	key ed25519.PrivateKey // the one that signs
 }
 
-// CreateCompany registers a company with a new key pair, an empty chain and its bootstrap API key, in one transaction. ErrExists.
+// CreateCompany registers a company with a new key pair, two empty logs and its bootstrap API key, in one transaction. ErrExists.
 func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -35,7 +34,6 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private}
 	label := "bootstrap"
 	key := s.newKey(&label, now)
-	empty := chain.EmptyHead()
 	err = s.write(ctx, func(w *conn) error {
 		if err := w.one([]any{&c.Chain}, `INSERT INTO company (company_id, registered_at, metadata) VALUES (?, ?, ?) RETURNING id`,
 			c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
@@ -44,12 +42,11 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 		if err := s.insertFirstKey(w, c.Chain, private, c.RegisteredAt); err != nil {
 			return err
 		}
-		if _, err := w.exec(`INSERT INTO head (company, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?, 0, ?, x'', '', ?, x'')`,
-			c.Chain, empty.Root[:], empty.LogRoot[:]); err != nil {
+		var err error
+		if c.Actions, err = insertLog(w, c.Chain, Actions, s.logHost); err != nil {
 			return err
 		}
-		var err error
-		if c.LogID, c.Origin, err = insertLog(w, c.Chain, s.logHost); err != nil {
+		if c.Control, err = insertLog(w, c.Chain, Control, s.logHost); err != nil {
 			return err
 		}
 		return s.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
@@ -76,7 +73,7 @@ func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
 	return c, nil
 }
 
-// CompanyOfChain finds the company that owns a chain; ErrNotFound.
+// CompanyOfChain finds the company by its number, which is that of the chain of its actions; ErrNotFound.
 func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, error) {
 	if c, ok := s.chains.get(number); ok {
 		return c, nil
@@ -105,8 +102,11 @@ func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Compan
 	byID, byChain := s.companies.now(), s.chains.now()
 	c := new(Company)
 	err := s.read(ctx, func(r *conn) (err error) {
-		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &c.LogID, &c.Origin}, `SELECT company.id, company_id, registered_at, log_id, origin
-			FROM company JOIN log ON log.company = company.id AND log.name = 'actions' WHERE `+where, arg); err == nil {
+		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID, &c.Control.Origin},
+			`SELECT company.id, company_id, registered_at, a.log_id, a.origin, c.log_id, c.origin FROM company
+			JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE `+where, arg); err == nil {
+			c.Actions.Name, c.Actions.Chain = Actions, Actions.number(c.Chain)
+			c.Control.Name, c.Control.Chain = Control, Control.number(c.Chain)
 			c.Issuer, c.key, err = s.findIssuer(r, c.Chain, c.ID)
 		}
 		return err
@@ -117,16 +117,6 @@ func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Compan
 	s.companies.put(byID, c.ID, c)
 	s.chains.put(byChain, c.Chain, c)
 	return c, nil
-}
-
-// VKey is a key of the company as a verifier of its checkpoints knows it.
-func (c *Company) VKey(public ed25519.PublicKey) tlog.VKey {
-	return tlog.VKey{Name: c.Origin, Type: tlog.TypeEd25519, Public: public}
-}
-
-// SignCheckpoint signs a checkpoint of the company's log.
-func (c *Company) SignCheckpoint(t tlog.Tree) ([]byte, error) {
-	return tlog.Checkpoint{Origin: c.Origin, Tree: t}.Sign(c.key)
 }
 
 // textOrNull is how optional JSON is stored; rawOrNil is how it is read.

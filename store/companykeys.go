@@ -22,23 +22,18 @@ const MaxCompanyKeys = 10_000
 // keysSchema is the first schema with the table company_key. Before it, a company had one key for good, and its seed in its own row.
 const keysSchema = 4
 
-// KeyRing returns the origin of a company's log ("" in a file of before its keys could change) and all keys that it has had, the oldest
-// first, as they stand in the file: what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
+// KeyRing returns the origin of a log ("" in a file of before its keys could change) and all keys that its company has had since the log
+// was made, the oldest first, as they stand in the file: what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
 func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
 	err = s.read(ctx, func(r *conn) error {
-		if s.schema < keysSchema { // unless a server has upgraded the file since it was opened
-			var now int64
-			if err := r.one([]any{&now}, "PRAGMA user_version"); err != nil {
-				return err
-			}
-			if now < keysSchema {
-				ring, err = oldKeyRing(r, number)
-				return err
-			}
+		if s.schema.Load() < keysSchema {
+			ring, err = oldKeyRing(r, number)
+			return err
 		}
-		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id AND name = 'actions' WHERE id = ?`, number)
+		company, name := logOf(number)
+		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id AND name = ? WHERE id = ?`, name, company)
 		if err == nil {
-			ring, err = readKeyRing(r, number)
+			ring, err = s.readKeyRing(r, number)
 		}
 		return err
 	})
@@ -48,7 +43,8 @@ func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring 
 	return origin, ring, nil
 }
 
-func readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
+func (s *Store) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
+	company, _ := logOf(number)
 	err = r.each(func(rows *sql.Rows) error {
 		k := keyring.Key{Rotation: new(keyring.Rotation)}
 		var ended, compromised, statement sql.NullString
@@ -61,7 +57,8 @@ func readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
 		ring = append(ring, k)
 		return err
 	}, `SELECT generation, public_key, first_record, created_at, ended_at, compromised_at, statement, old_signature, new_signature
-		FROM company_key WHERE company = ? ORDER BY generation`, number)
+		FROM `+s.since(twoLogs, "company_key JOIN log_key USING (generation)", ofOneLog("company_key"))+
+		` WHERE company = ? AND chain = ? ORDER BY generation`, company, number)
 	return ring, err
 }
 
@@ -78,7 +75,7 @@ func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 	return []keyring.Key{k}, nil
 }
 
-// KeySet implements chain.Reader.
+// KeySet implements chain.Reader. Which keys are the company's is proven in the log of its actions, where the first one begins.
 func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	origin, ring, err := s.KeyRing(ctx, number)
 	if errors.Is(err, ErrNotFound) || err == nil && len(ring) == 0 {
@@ -87,8 +84,16 @@ func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) 
 	if err != nil {
 		return nil, err
 	}
+	flaws := keyring.Flaws(origin, ring)
+	if company, name := logOf(number); name != Actions {
+		first, all, err := s.KeyRing(ctx, Actions.number(company)) // after the other, or a key might be missing
+		if err != nil {
+			return nil, err
+		}
+		flaws = keyring.FlawsBeside(origin, ring, all, keyring.Flaws(first, all))
+	}
 	set := make(chain.KeySet, len(ring))
-	for i, flaw := range keyring.Flaws(origin, ring) {
+	for i, flaw := range flaws {
 		set[i] = chain.KeyRange{From: ring[i].From, Key: ring[i].Public, Flaw: flaw}
 	}
 	return set, nil
@@ -96,13 +101,14 @@ func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) 
 
 // readKeys reads the keys of the records of [from, to) without their proofs.
 func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
+	company, _ := logOf(number)
 	err = c.each(func(rows *sql.Rows) error {
 		var r chain.KeyRange
 		err := rows.Scan(&r.From, &r.Key)
 		set = append(set, r)
 		return err
-	}, `SELECT first_record, public_key FROM company_key WHERE company = ?1 AND first_record < ?3
-		AND generation >= (SELECT coalesce(max(generation), 0) FROM company_key WHERE company = ?1 AND first_record <= ?2) ORDER BY generation`, number, from, to)
+	}, `SELECT first_record, public_key FROM log_key JOIN company_key USING (generation) WHERE chain = ?1 AND company = ?4 AND first_record < ?3
+		AND generation >= (SELECT coalesce(max(generation), 0) FROM log_key WHERE chain = ?1 AND first_record <= ?2) ORDER BY generation`, number, from, to, company)
 	return set, err
 }
 
@@ -164,7 +170,7 @@ func parseTime(text string) (time.Time, error) {
 
 // insertFirstKey gives a new company its first key.
 func (s *Store) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
-	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at) VALUES (?, 0, ?, ?, 0, ?)`,
+	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, 0, ?, ?, ?)`,
 		company, []byte(private.Public().(ed25519.PublicKey)), s.secrets.keepSeed(company, 0, private), createdAt)
 	return err
 }

@@ -2,101 +2,12 @@ package store
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 
 	"attestd/chain"
 	"attestd/tlog"
 )
-
-// maxOrigin is the length in bytes of the name of a signed note's key.
-const maxOrigin = 255
-
-// insertLog gives a company's chain its names among logs: an ID that tells nothing of the company, and an origin made of it.
-func insertLog(w *conn, company int64, host string) (id, origin string, err error) {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never returns an error
-	id = hex.EncodeToString(random[:])
-	if origin = host + "/v1/log/" + id; len(origin) > maxOrigin {
-		return "", "", fmt.Errorf("%w: the host of the public address makes the origin of a log longer than %d bytes", ErrRefused, maxOrigin)
-	}
-	_, err = w.exec(`INSERT INTO log (company, name, log_id, origin) VALUES (?, 'actions', ?, ?)`, company, id, origin)
-	return id, origin, err
-}
-
-// fillLogs computes the log trees of the chains of an older file. A chain that is damaged gets the tree of what stands there: the upgrade is
-// not the place to refuse it, and verification says what is wrong.
-func fillLogs(ctx context.Context, c *conn, o Options) error {
-	type company struct {
-		id   int64
-		seed []byte
-	}
-	var companies []company
-	var done, total int64
-	err := c.each(func(rows *sql.Rows) error {
-		var f company
-		err := rows.Scan(&f.id, &f.seed)
-		companies = append(companies, f)
-		return err
-	}, `SELECT id, seed FROM company`)
-	if err == nil {
-		err = c.one([]any{&total}, `SELECT coalesce(sum(length), 0) FROM head`)
-	}
-	if err != nil {
-		return err
-	}
-	for _, f := range companies {
-		if _, _, err := insertLog(c, f.id, o.LogHost); err != nil {
-			return err
-		}
-		if len(f.seed) != ed25519.SeedSize {
-			return fmt.Errorf("%w: the key of company %d has %d bytes", ErrCorrupt, f.id, len(f.seed))
-		}
-		keys := chain.KeySet{{Key: publicOf(f.seed)}}
-		err := fillLog(ctx, c, f.id, keys, func(n int64) {
-			if done += n; o.Progress != nil {
-				o.Progress("upgrade", done, total)
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fillStep is how many records are read at once: their leaves are what an upgrade holds in memory.
-const fillStep = 1 << 12
-
-func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, report func(n int64)) error {
-	var tree tlog.Frontier
-	for {
-		leaves, err := readLeaves(c, number, tree.Size, tree.Size+fillStep, keys)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if len(leaves) == 0 {
-			break
-		}
-		var nodes []tlog.Node
-		tree, nodes = tree.Append(leaves...)
-		for _, n := range nodes {
-			if _, err := c.exec(`UPDATE node SET log_hash = ? WHERE company = ? AND level = ? AND idx = ?`, n.Hash[:], number, n.Level, n.Index); err != nil {
-				return err
-			}
-		}
-		report(int64(len(leaves)))
-	}
-	root := tree.Root()
-	_, err := c.exec(`UPDATE head SET log_root = ?, log_frontier = ? WHERE company = ?`, root[:], joinHashes(tree.Roots), number)
-	return err
-}
 
 // readLeaves returns the leaf hashes of the records of [from, to), up to the first that is missing.
 func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tlog.Hash, err error) {
@@ -120,15 +31,15 @@ func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tl
 	return leaves, err
 }
 
-// LogReader reads the log tree of a company's chain. It implements tlog.Reader.
+// LogReader reads the log tree of a chain. It implements tlog.Reader.
 type LogReader struct {
 	store  *Store
 	number int64
 }
 
-// LogTree returns the reader of the log tree of the company's chain.
-func (s *Store) LogTree(c *Company) LogReader {
-	return LogReader{s, c.Chain}
+// LogTree returns the reader of the log tree of a company's log.
+func (s *Store) LogTree(l Log) LogReader {
+	return LogReader{s, l.Chain}
 }
 
 // Hashes implements tlog.Reader; what is missing wraps chain.ErrMissing.
@@ -148,7 +59,7 @@ func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashe
 			fill(h[:], stored)
 			hashes = append(hashes, h)
 			return err
-		}, `SELECT log_hash FROM node WHERE company = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`, l.number, level, from, to)
+		}, `SELECT log_hash FROM node WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`, l.number, level, from, to)
 	})
 	if err == nil && int64(len(hashes)) < to-from {
 		err = chain.ErrMissing

@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 5
+	schemaVersion = 6
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -105,6 +105,100 @@ ALTER TABLE oauth_client ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
 UPDATE api_key SET fingerprint = lower(hex(substr(hash, 1, 8)));
 UPDATE oauth_client SET fingerprint = lower(hex(substr(secret_hash, 1, 8)));
 PRAGMA user_version = 5;`},
+
+	// By way of temporary tables: ALTER TABLE would change, or trip over, what an operator has laid beside ours.
+	5: {sql: `
+CREATE TEMP TABLE old_checkpoint AS SELECT * FROM checkpoint;
+CREATE TEMP TABLE old_log AS SELECT * FROM log;
+CREATE TEMP TABLE old_node AS SELECT * FROM node;
+CREATE TEMP TABLE old_head AS SELECT * FROM head;
+CREATE TEMP TABLE old_company_key AS SELECT * FROM company_key;
+DROP TABLE checkpoint;
+DROP TABLE log;
+DROP TABLE node;
+DROP TABLE head;
+DROP TABLE company_key;
+CREATE TABLE company_key (
+  company        INTEGER NOT NULL REFERENCES company (id),
+  generation     INTEGER NOT NULL,
+  public_key     BLOB NOT NULL CHECK (length(public_key) = 32),
+  seed           BLOB,
+  created_at     TEXT NOT NULL,
+  ended_at       TEXT,
+  compromised_at TEXT,
+  PRIMARY KEY (company, generation)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX company_key_current ON company_key (company) WHERE ended_at IS NULL;
+CREATE TABLE log (
+  chain   INTEGER PRIMARY KEY CHECK (chain = CASE name WHEN 'actions' THEN company ELSE -company END),
+  company INTEGER NOT NULL REFERENCES company (id),
+  name    TEXT NOT NULL CHECK (name IN ('actions', 'control')),
+  log_id  TEXT NOT NULL UNIQUE,
+  origin  TEXT NOT NULL UNIQUE,
+  UNIQUE (company, name)
+) STRICT;
+CREATE TABLE log_key (
+  chain         INTEGER NOT NULL REFERENCES log (chain),
+  generation    INTEGER NOT NULL,
+  first_record  INTEGER NOT NULL,
+  statement     TEXT,
+  old_signature BLOB,
+  new_signature BLOB,
+  PRIMARY KEY (chain, generation)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE node (
+  chain    INTEGER NOT NULL REFERENCES log (chain),
+  level    INTEGER NOT NULL CHECK (level IN (8, 16, 24, 32)),
+  idx      INTEGER NOT NULL,
+  hash     BLOB NOT NULL CHECK (length(hash) = 32),
+  log_hash BLOB CHECK (length(log_hash) = 32),
+  PRIMARY KEY (chain, level, idx)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE head (
+  chain        INTEGER PRIMARY KEY REFERENCES log (chain),
+  length       INTEGER NOT NULL,
+  root         BLOB NOT NULL CHECK (length(root) = 32),
+  frontier     BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  timestamp    TEXT NOT NULL,
+  log_root     BLOB CHECK (length(log_root) = 32),
+  log_frontier BLOB CHECK (length(log_frontier) % 32 = 0)
+) STRICT;
+CREATE TABLE checkpoint (
+  log_id TEXT PRIMARY KEY REFERENCES log (log_id),
+  size   INTEGER NOT NULL,
+  note   TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO log (chain, company, name, log_id, origin) SELECT company, company, name, log_id, origin FROM old_log;
+INSERT INTO log_key (chain, generation, first_record, statement, old_signature, new_signature)
+  SELECT company, generation, first_record, statement, old_signature, new_signature FROM old_company_key;
+INSERT INTO company_key (company, generation, public_key, seed, created_at, ended_at, compromised_at)
+  SELECT company, generation, public_key, seed, created_at, ended_at, compromised_at FROM old_company_key;
+INSERT INTO node SELECT * FROM old_node;
+INSERT INTO head SELECT * FROM old_head;
+INSERT INTO checkpoint SELECT * FROM old_checkpoint;
+DROP TABLE old_checkpoint;
+DROP TABLE old_log;
+DROP TABLE old_node;
+DROP TABLE old_head;
+DROP TABLE old_company_key;
+PRAGMA user_version = 6;`, fill: fillControl, guard: `
+CREATE TRIGGER node_no_update BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
+CREATE TRIGGER node_no_delete BEFORE DELETE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.chain <> OLD.chain
+  BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TRIGGER head_no_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
+CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;
+CREATE TRIGGER checkpoint_only_grows BEFORE UPDATE ON checkpoint WHEN NEW.size < OLD.size OR NEW.log_id <> OLD.log_id
+  BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
+CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'a checkpoint only grows'); END;
+CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
+    (NEW.company, NEW.generation, NEW.public_key, NEW.created_at) IS NOT (OLD.company, OLD.generation, OLD.public_key, OLD.created_at)
+    OR OLD.ended_at IS NOT NULL AND NEW.ended_at IS NOT OLD.ended_at OR OLD.compromised_at IS NOT NULL AND NEW.compromised_at IS NOT OLD.compromised_at
+  BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
+CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
+CREATE TRIGGER log_key_no_update BEFORE UPDATE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;
+CREATE TRIGGER log_key_no_delete BEFORE DELETE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.

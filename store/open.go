@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -33,9 +34,9 @@ type Store struct {
 	path     string
 	settings settings
 	secrets  secrets
-	schema   int64       // of the file; an older one is only read
-	logHost  string      // of the origins of new logs
-	lock     *serverLock // nil in a read-only store, as are writer and log
+	schema   atomic.Int64 // of the file; an older one is only read
+	logHost  string       // of the origins of new logs
+	lock     *serverLock  // nil in a read-only store, as are writer and log
 	writer   *writer
 	log      *chain.Log
 	db       *sql.DB
@@ -153,7 +154,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.schema = schemaVersion
+	s.schema.Store(schemaVersion)
 	if from != schemaVersion {
 		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, schemaVersion))
 	}
@@ -161,7 +162,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 }
 
 // UpToDate says whether the database is of the schema of this program, and not of an older one.
-func (s *Store) UpToDate() bool { return s.schema == schemaVersion }
+func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 
 // Unseal makes the keys of a file that is read readable; ErrMasterKey unless master is the key that they are sealed with, and nil where
 // they are in clear. Nothing but FirstKey and Company needs it: chains verify with public keys, which are in clear.
@@ -194,7 +195,7 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 		err = s.openReaders(ctx, path, mode)
 	}
 	if err == nil {
-		err = s.read(ctx, func(r *conn) error { return r.one([]any{&s.schema}, "PRAGMA user_version") })
+		err = s.read(ctx, func(*conn) error { return nil }) // which finds out its schema
 	}
 	if err != nil {
 		s.Close()
@@ -237,7 +238,10 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	select {
 	case c := <-s.idle:
 		defer func() { s.idle <- c }()
-		err := fn(c)
+		err := s.lookSchema(c)
+		if err == nil {
+			err = fn(c)
+		}
 		if s.writer == nil { // a server has no time to read the whole file for an answer
 			err = readError(s.path, err)
 		}
@@ -245,6 +249,19 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// lookSchema notices that a server has upgraded a file that was opened for reading.
+func (s *Store) lookSchema(c *conn) error {
+	if s.schema.Load() == schemaVersion {
+		return nil
+	}
+	var now int64
+	err := c.one([]any{&now}, "PRAGMA user_version")
+	if err == nil {
+		s.schema.Store(now)
+	}
+	return err
 }
 
 // forget drops all that was remembered of the file, for someone else has written it.

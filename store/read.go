@@ -17,7 +17,7 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 	err = s.read(ctx, func(r *conn) error {
 		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &last}, `SELECT length, root, frontier, timestamp,
 			`+s.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`,
-			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM head WHERE company = ?`,
+			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM `+s.since(twoLogs, "head", ofOneLog("head"))+` WHERE chain = ?`,
 			recordID(number, 0), recordID(number, indexMask), number)
 	})
 	if errors.Is(err, ErrNotFound) {
@@ -27,7 +27,7 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 		return chain.Head{}, 0, fmt.Errorf("head of chain %d: %w", number, err)
 	}
 	fillHead(&h, root, frontier, logRoot, logFrontier)
-	if s.schema < logTrees {
+	if s.schema.Load() < logTrees {
 		h.Log.Size = chain.NoLog
 	}
 	if last.Valid {
@@ -84,7 +84,7 @@ func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to in
 		if level == 0 {
 			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
 		}
-		return c.each(row, `SELECT idx, hash FROM node WHERE company = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
+		return c.each(row, `SELECT idx, hash FROM `+s.since(twoLogs, "node", ofOneLog("node"))+` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
 			number, level, from, to)
 	})
 	if err == nil && int64(len(hashes)) < to-from {
@@ -101,7 +101,8 @@ func (s *Store) Node(ctx context.Context, number int64, level int, index int64) 
 	n := chain.Node{Level: level, Index: index}
 	var hash, logHash []byte
 	err := s.read(ctx, func(r *conn) error {
-		return r.one([]any{&hash, &logHash}, `SELECT hash, `+s.since(logTrees, "log_hash", "NULL")+` FROM node WHERE company = ? AND level = ? AND idx = ?`,
+		return r.one([]any{&hash, &logHash}, `SELECT hash, `+s.since(logTrees, "log_hash", "NULL")+` FROM `+s.since(twoLogs, "node", ofOneLog("node"))+
+			` WHERE chain = ? AND level = ? AND idx = ?`,
 			number, level, index)
 	})
 	if errors.Is(err, ErrNotFound) {
@@ -123,12 +124,18 @@ func fillHead(h *chain.Head, root, frontier, logRoot, logFrontier []byte) {
 	h.Log = tlog.Frontier{Size: h.Length, Roots: splitHashes[tlog.Hash](logFrontier)}
 }
 
-// logTrees is the schema that brought log trees.
-const logTrees = 3
+// The schemas that brought log trees, and a second log for each company.
+const (
+	logTrees = 3
+	twoLogs  = 6
+)
+
+// ofOneLog is a table of chains as it stands in a file of before twoLogs, where a company had the log of its actions alone.
+func ofOneLog(table string) string { return "(SELECT *, company AS chain FROM " + table + ")" }
 
 // since is a part of a statement that files of an earlier schema, which are only read, take in another form.
 func (s *Store) since(schema int64, now, before string) string {
-	if s.schema < schema {
+	if s.schema.Load() < schema {
 		return before
 	}
 	return now

@@ -17,7 +17,7 @@ func recordID(chain, index int64) int64 { return chain<<indexBits + index }
 // Extend implements chain.Transaction. A row that is there already, which only a changed file can hold, is ErrCorrupt.
 func (tx *transaction) Extend(e *chain.Extension) error {
 	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ?, log_root = ?, log_frontier = ?
-		WHERE company = ? AND length = ? AND root = ?`,
+		WHERE chain = ? AND length = ? AND root = ?`,
 		e.Head.Length, e.Head.Root[:], joinHashes(e.Head.Frontier), e.Head.Timestamp, e.Head.LogRoot[:], joinHashes(e.Head.Log.Roots), e.Chain, e.From.Length, e.From.Root[:])
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
-		if _, err := tx.exec(`INSERT INTO node (company, level, idx, hash, log_hash) VALUES (?, ?, ?, ?, ?)`,
+		if _, err := tx.exec(`INSERT INTO node (chain, level, idx, hash, log_hash) VALUES (?, ?, ?, ?, ?)`,
 			e.Chain, n.Level, n.Index, n.Hash[:], n.LogHash[:]); err != nil {
 			return beyondHead(fmt.Sprintf("node %d of level %d", n.Index, n.Level), err)
 		}

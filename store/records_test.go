@@ -123,7 +123,7 @@ func TestExtendRefuses(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 	// A head that a stranger has set back, with the records still there.
-	other(t, path, append(unguarded, fmt.Sprintf("UPDATE head SET length = 0, root = x'%s' WHERE company = %d", chain.EmptyHead().Root, a.Chain))...)
+	other(t, path, append(unguarded, fmt.Sprintf("UPDATE head SET length = 0, root = x'%s' WHERE chain = %d", chain.EmptyHead().Root, a.Chain))...)
 	if err := s.Extend(good); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("over records: %v", err)
 	}
@@ -151,7 +151,9 @@ func TestRecordsAreAppendOnlyForStrangersToo(t *testing.T) {
 		"DELETE FROM head",
 		"UPDATE company SET company_id = 'zoo'",
 		"UPDATE company_key SET public_key = zeroblob(32)",
-		"UPDATE company_key SET first_record = 1",
+		"UPDATE log_key SET first_record = 1",
+		"DELETE FROM log_key",
+		"UPDATE log SET name = 'control'",
 		"DELETE FROM company_key",
 		"DELETE FROM company",
 	} {

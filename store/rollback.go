@@ -95,11 +95,14 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.compareChain(c, p); err != nil {
+		if err := r.compareLog(c, p, Actions, versions); err != nil {
 			return err
 		}
 		if !p.sameKey { // nothing else is comparable
 			continue
+		}
+		if err := r.compareLog(c, p, Control, versions); err != nil {
+			return err
 		}
 		for _, l := range lists {
 			if err := r.compareList(c, p, l); err != nil {
@@ -112,11 +115,10 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 
 // compared is a company of the database that is to be replaced, and that of the same companyId in the backup, if there is one.
 type compared struct {
-	id                string
-	number            int64
-	backup            sql.NullInt64
-	length, oldLength int64
-	sameKey, sameRoot bool
+	id      string
+	number  int64
+	backup  sql.NullInt64
+	sameKey bool
 }
 
 // schemas are those of the two databases.
@@ -141,40 +143,52 @@ func keyFingerprint(schema int64) string {
 func comparedCompanies(c *conn, of schemas) (all []compared, err error) {
 	err = c.each(func(rows *sql.Rows) error {
 		var p compared
-		err := rows.Scan(&p.id, &p.number, &p.backup, &p.length, &p.oldLength, &p.sameKey, &p.sameRoot)
+		err := rows.Scan(&p.id, &p.number, &p.backup, &p.sameKey)
 		all = append(all, p)
 		return err
-	}, `SELECT t.company_id, t.id, b.id, coalesce(th.length, 0), coalesce(bh.length, 0), `+
-		firstKey("target", "t", of.target)+` IS `+firstKey("main", "b", of.backup)+`, th.root IS bh.root
-		FROM target.company t LEFT JOIN target.head th ON th.company = t.id
-		LEFT JOIN main.company b ON b.company_id = t.company_id LEFT JOIN main.head bh ON bh.company = b.id
-		ORDER BY t.company_id`)
+	}, `SELECT t.company_id, t.id, b.id, `+firstKey("target", "t", of.target)+` IS `+firstKey("main", "b", of.backup)+`
+		FROM target.company t LEFT JOIN main.company b ON b.company_id = t.company_id ORDER BY t.company_id`)
 	return all, err
 }
 
-// compareChain reads the hashes that both chains have, up to the first that differs.
-func (r *Rollback) compareChain(c *conn, p compared) error {
+// headChain is the column of a head that numbers its chain.
+func headChain(schema int64) string {
+	if schema < twoLogs {
+		return "company"
+	}
+	return "chain"
+}
+
+// compareLog reads the hashes that a log has in both, up to the first that differs. A log that one of the two does not know is empty there.
+func (r *Rollback) compareLog(c *conn, p compared, name LogName, of schemas) error {
+	number, backup, title := name.number(p.number), name.number(p.backup.Int64), name.titled(p.id)
+	var length, oldLength, at int64
+	var sameRoot bool
+	inBoth := name == Actions || min(of.target, of.backup) >= twoLogs
+	err := c.one([]any{&length, &oldLength, &sameRoot}, `SELECT coalesce(t.length, 0), coalesce(b.length, 0), t.root IS b.root FROM (SELECT 1)
+		LEFT JOIN target.head t ON t.`+headChain(of.target)+` = ? LEFT JOIN main.head b ON b.`+headChain(of.backup)+` = ?`, number, backup)
 	switch {
+	case err != nil:
+		return err
 	case !p.backup.Valid:
-		r.add("%s: %d records, and the backup has no such company", p.id, p.length)
+		r.add("%s: %d records, and the backup has no such company", title, length)
 		return nil
 	case !p.sameKey:
-		r.add("%s: another history: %d records, the backup has %d, signed with another key", p.id, p.length, p.oldLength)
+		r.add("%s: another history: %d records, the backup has %d, signed with another key", title, length, oldLength)
 		return nil
 	}
-	var at int64
-	err := c.one([]any{&at}, `SELECT b.id FROM main.record b JOIN target.record t ON t.id = b.id + ?
+	err = c.one([]any{&at}, `SELECT b.id FROM main.record b JOIN target.record t ON t.id = b.id + ?
 		WHERE b.id BETWEEN ? AND ? AND b.hash <> t.hash ORDER BY b.id LIMIT 1`,
-		recordID(p.number, 0)-recordID(p.backup.Int64, 0), recordID(p.backup.Int64, 0), recordID(p.backup.Int64, indexMask))
+		recordID(number, 0)-recordID(backup, 0), recordID(backup, 0), recordID(backup, indexMask))
 	switch {
 	case err == nil:
-		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", p.id, p.length, p.oldLength, at&indexMask)
+		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", title, length, oldLength, at&indexMask)
 	case !errors.Is(err, ErrNotFound):
 		return err
-	case p.length == p.oldLength && !p.sameRoot:
-		r.add("%s: another history: %d records in both, and another root", p.id, p.length)
-	case p.length > p.oldLength:
-		r.add("%s: %d records, the backup has %d", p.id, p.length, p.oldLength)
+	case length > oldLength:
+		r.add("%s: %d records, the backup has %d", title, length, oldLength)
+	case length == oldLength && !sameRoot && inBoth:
+		r.add("%s: another history: %d records in both, and another root", title, length)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"attestd/crypto/keyring"
 )
 
-// RotateKey gives the caller's company a new key, which signs its tokens, and its records from the next one on. The old key ends; its
+// RotateKey gives the caller's company a new key, which signs its tokens, and the records of both logs from the next one on. The old key ends; its
 // tokens verify until they expire. With compromised, no token signed until now verifies from the return of RotateKey on: the old key and
 // all whose tokens could still be valid are declared compromised. ErrTooMany.
 //
@@ -23,7 +23,9 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	defer s.forgetKeys() // whatever the outcome
 	err = s.write(ctx, func(w *conn) error {
 		old, next, err = s.rotate(w, by, private, compromised)
-		s.writer.rekeyed = append(s.writer.rekeyed, by.Company.Chain)
+		for _, l := range by.Company.Logs() {
+			s.writer.rekeyed = append(s.writer.rekeyed, l.Chain)
+		}
 		return err
 	})
 	if err != nil {
@@ -36,9 +38,8 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (old, next keyring.Key, err error) {
 	company := by.Company.Chain
 	var seed []byte
-	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.From, &old.CreatedAt, &next.From}, `
-		SELECT generation, public_key, seed, first_record, created_at, length
-		FROM company_key JOIN head ON head.company = company_key.company WHERE company_key.company = ? AND ended_at IS NULL`, company); err != nil {
+	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.CreatedAt},
+		`SELECT generation, public_key, seed, created_at FROM company_key WHERE company = ? AND ended_at IS NULL`, company); err != nil {
 		return old, next, err
 	}
 	if old.Generation+1 >= MaxCompanyKeys {
@@ -54,7 +55,6 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 	}
 	next.Generation, next.CreatedAt = old.Generation+1, old.EndedAt
 	next.Public = private.Public().(ed25519.PublicKey)
-	next.Rotation = keyring.Rotate(by.Company.Origin, next.From, signer, private)
 
 	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL WHERE company = ? AND generation = ?`,
 		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
@@ -70,10 +70,25 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 			return old, next, err
 		}
 	}
-	_, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, first_record, created_at, statement, old_signature, new_signature)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, company, next.Generation, []byte(next.Public), s.secrets.keepSeed(company, next.Generation, private), next.From, next.CreatedAt,
-		next.Rotation.Statement, next.Rotation.OldSignature, next.Rotation.NewSignature)
+	if _, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, ?, ?, ?, ?)`,
+		company, next.Generation, []byte(next.Public), s.secrets.keepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
+		return old, next, err
+	}
+	if _, _, err = rotateIn(w, by.Company.Control, next.Generation, signer, private); err == nil {
+		next.From, next.Rotation, err = rotateIn(w, by.Company.Actions, next.Generation, signer, private)
+	}
 	return old, next, err
+}
+
+// rotateIn says, and has both keys sign, from which record of a log on a key follows the one before it.
+func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (from int64, r *keyring.Rotation, err error) {
+	if err := w.one([]any{&from}, `SELECT length FROM head WHERE chain = ?`, l.Chain); err != nil {
+		return 0, nil, err
+	}
+	r = keyring.Rotate(l.Origin, from, old, next)
+	_, err = w.exec(`INSERT INTO log_key (chain, generation, first_record, statement, old_signature, new_signature) VALUES (?, ?, ?, ?, ?, ?)`,
+		l.Chain, generation, from, r.Statement, r.OldSignature, r.NewSignature)
+	return from, r, err
 }
 
 // forgetKeys drops what is remembered of companies, and then of those who ask in their name: a lookup of a caller that began before and

@@ -20,11 +20,12 @@ type transaction struct {
 
 // Head implements chain.Transaction.
 func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
+	company, _ := logOf(number)
 	var root, frontier, logRoot, logFrontier, seed, public []byte
 	var generation int64
 	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &generation, &seed, &public},
 		`SELECT length, root, frontier, timestamp, log_root, log_frontier, generation, seed, public_key
-		FROM head JOIN company_key ON company_key.company = head.company AND ended_at IS NULL WHERE head.company = ?`, number)
+		FROM head JOIN company_key ON company = ? AND ended_at IS NULL WHERE chain = ?`, company, number)
 	if errors.Is(err, ErrCorrupt) {
 		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
 	}
@@ -32,7 +33,7 @@ func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey,
 		err = chain.ErrMissing
 	}
 	if err == nil {
-		key, err = tx.w.secrets.privateKey(number, generation, seed, public)
+		key, err = tx.w.secrets.privateKey(company, generation, seed, public)
 	}
 	if err != nil {
 		return chain.Head{}, nil, err

@@ -11,26 +11,36 @@ import (
 // ChainVerdict is what verification says of one chain of a file.
 type ChainVerdict struct {
 	Chain   int64  // its number
-	Company string // companyId of the company that has this number; "" when there is none
+	Company string // companyId of the company that has this chain; "" when there is none
+	Log     LogName
 	chain.Verdict
+}
+
+// Title names the chain by its company where it has one, and by its log where that is not the one of the actions.
+func (v ChainVerdict) Title() string {
+	if v.Company == "" {
+		return v.Log.titled(fmt.Sprintf("chain %d", v.Chain))
+	}
+	return v.Log.titled(v.Company)
 }
 
 // VerifyError names the first record of a database that does not verify.
 type VerifyError struct {
 	Chain   int64
 	Company string // as in ChainVerdict
+	Log     LogName
 	Index   int64
 	Reason  string
 }
 
 func (e *VerifyError) Error() string {
 	if e.Company == "" {
-		return fmt.Sprintf("chain %d: %s", e.Chain, e.Reason)
+		return fmt.Sprintf("%s: %s", e.Log.titled(fmt.Sprintf("chain %d", e.Chain)), e.Reason)
 	}
-	return fmt.Sprintf("company %q, record %d: %s", e.Company, e.Index, e.Reason)
+	return fmt.Sprintf("%s, record %d: %s", e.Log.titled(fmt.Sprintf("company %q", e.Company)), e.Index, e.Reason)
 }
 
-// VerifyAll verifies the chain of the company named, or when company is "" those of all companies, in the order of their IDs, and then
+// VerifyAll verifies the logs of the company named, or when company is "" those of all companies, in the order of their IDs, and then
 // whatever else the file holds of chains. So it finds what companies, heads and records have and another of them lacks.
 //
 // each, if not nil, gets every verdict; progress, if not nil, the records done so far and their number at the start. A chain that
@@ -71,7 +81,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 			return err
 		}
 		for _, c := range page {
-			if err := a.verify(ctx, c); err != nil {
+			if err := a.verifyLogs(ctx, c); err != nil {
 				return err
 			}
 			after = c.Company
@@ -93,7 +103,22 @@ func (a *audit) verifyCompany(ctx context.Context, id string) error {
 	if len(found) == 0 {
 		return fmt.Errorf("company %q: %w", id, ErrNotFound)
 	}
-	return a.verify(ctx, found[0])
+	return a.verifyLogs(ctx, found[0])
+}
+
+func (a *audit) verifyLogs(ctx context.Context, c ChainVerdict) error {
+	logs := []LogName{Actions, Control}
+	if a.store.schema.Load() < twoLogs {
+		logs = logs[:1]
+	}
+	number := c.Chain
+	for _, c.Log = range logs {
+		c.Chain = c.Log.number(number)
+		if err := a.verify(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listCompanies returns the companies that a condition selects and orders, without a verdict.
@@ -119,7 +144,7 @@ func (a *audit) verify(ctx context.Context, c ChainVerdict) (err error) {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("verify company %q: %w", c.Company, err)
+		return fmt.Errorf("verify %s: %w", c.Title(), err)
 	}
 	a.add(c)
 	return nil
@@ -131,7 +156,7 @@ func (a *audit) add(v ChainVerdict) {
 		a.each(v)
 	}
 	if !v.Valid && a.first == nil {
-		a.first = &VerifyError{Chain: v.Chain, Company: v.Company, Index: v.FailedAt, Reason: v.Reason}
+		a.first = &VerifyError{Chain: v.Chain, Company: v.Company, Log: v.Log, Index: v.FailedAt, Reason: v.Reason}
 	}
 }
 
@@ -143,6 +168,7 @@ func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err e
 			var v ChainVerdict
 			var traces string
 			err := rows.Scan(&v.Chain, &traces)
+			_, v.Log = logOf(v.Chain)
 			v.Reason = "the company of this chain is missing; the file holds " + traces
 			found = append(found, v)
 			return err
@@ -152,12 +178,12 @@ func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err e
 				SELECT (SELECT id >> 40 FROM record WHERE id > (recorded.chain << 40 | 1099511627775) ORDER BY id LIMIT 1)
 				FROM recorded WHERE chain IS NOT NULL),
 			trace (chain, what) AS (
-				SELECT company, 'a head' FROM head
+				SELECT chain, 'a head' FROM `+s.since(twoLogs, "head", ofOneLog("head"))+`
 				UNION ALL SELECT chain, 'records' FROM recorded WHERE chain IS NOT NULL
-				UNION ALL SELECT DISTINCT company, 'subtree roots' FROM node
+				UNION ALL SELECT DISTINCT chain, 'subtree roots' FROM `+s.since(twoLogs, "node", ofOneLog("node"))+`
 				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id > 1)
 			SELECT chain, group_concat(what, ', ') FROM trace
-			WHERE NOT EXISTS (SELECT 1 FROM company WHERE id = chain) GROUP BY chain ORDER BY chain`)
+			WHERE NOT EXISTS (SELECT 1 FROM company WHERE id = abs(chain)) GROUP BY chain ORDER BY abs(chain), chain DESC`)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for chains without a company: %w", err)

@@ -30,6 +30,9 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 		noRecord  = "DROP TRIGGER record_no_delete"
 		noNode    = "DROP TRIGGER node_no_delete"
 	)
+	control := func(company int) string { // what is left of the other log
+		return fmt.Sprintf("\nchain %d \"\" at 0: the company of this chain is missing; the file holds a head", -company)
+	}
 	for name, test := range map[string]struct {
 		statements []string
 		want       string // the verdicts that are not valid
@@ -37,44 +40,47 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 	}{
 		"company gone": {
 			[]string{noCompany, "DELETE FROM company WHERE id = 2"},
-			`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records`, "acme",
+			`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records` + control(2), "acme acme (control)",
 		},
 		"company in the middle gone": {
 			[]string{noCompany, "DELETE FROM company WHERE id = 1"},
-			`chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots, a later company`, "zoo",
+			`chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots, a later company` + control(1), "zoo zoo (control)",
 		},
 		"all of a company gone": {
 			[]string{
-				noCompany, noHead, noRecord, noNode, "DELETE FROM company WHERE id = 1", "DELETE FROM head WHERE company = 1",
+				noCompany, noHead, noRecord, noNode, "DELETE FROM company WHERE id = 1", "DELETE FROM head WHERE chain = 1",
 				"DELETE FROM record WHERE id >> 40 = 1", "DELETE FROM node", "DELETE FROM api_key WHERE company = 1",
 			},
-			`chain 1 "" at 0: the company of this chain is missing; the file holds a later company`, "zoo",
+			`chain 1 "" at 0: the company of this chain is missing; the file holds a later company` + control(1), "zoo zoo (control)",
 		},
 		"company and head gone": {
-			[]string{noCompany, noHead, "DELETE FROM company WHERE id = 2", "DELETE FROM head WHERE company = 2"},
-			`chain 2 "" at 0: the company of this chain is missing; the file holds records`, "acme",
+			[]string{noCompany, noHead, "DELETE FROM company WHERE id = 2", "DELETE FROM head WHERE chain = 2"},
+			`chain 2 "" at 0: the company of this chain is missing; the file holds records` + control(2), "acme acme (control)",
 		},
 		"company and records gone": {
 			[]string{noCompany, noRecord, "DELETE FROM company WHERE id = 2", "DELETE FROM record WHERE id >> 40 = 2"},
-			`chain 2 "" at 0: the company of this chain is missing; the file holds a head`, "acme",
+			`chain 2 "" at 0: the company of this chain is missing; the file holds a head` + control(2), "acme acme (control)",
 		},
 		"all companies gone": {
 			[]string{noCompany, "DELETE FROM company"},
-			`chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots` + "\n" +
-				`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records`, "",
+			`chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots` + control(1) + "\n" +
+				`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records` + control(2), "",
 		},
-		"head gone":      {[]string{noHead, "DELETE FROM head WHERE company = 1"}, `chain 1 "acme" at 0: the stored head is missing`, "zoo"},
-		"all heads gone": {[]string{noHead, "DELETE FROM head"}, `chain 1 "acme" at 0: the stored head is missing` + "\n" + `chain 2 "zoo" at 0: the stored head is missing`, ""},
-		"records gone":   {[]string{noRecord, "DELETE FROM record WHERE id >> 40 = 1"}, `chain 1 "acme" at 0: record 0 is missing: the stored head covers 300 records`, "zoo"},
+		"head gone": {[]string{noHead, "DELETE FROM head WHERE chain = 1"}, `chain 1 "acme" at 0: the stored head is missing`, "acme (control) zoo zoo (control)"},
+		"all heads gone": {[]string{noHead, "DELETE FROM head"}, `chain 1 "acme" at 0: the stored head is missing` + "\n" +
+			`chain -1 "acme" at 0: the stored head is missing` + "\n" + `chain 2 "zoo" at 0: the stored head is missing` + "\n" + `chain -2 "zoo" at 0: the stored head is missing`, ""},
+		"records gone": {[]string{noRecord, "DELETE FROM record WHERE id >> 40 = 1"}, `chain 1 "acme" at 0: record 0 is missing: the stored head covers 300 records`, "acme (control) zoo zoo (control)"},
 		"records of nobody": {
 			[]string{
 				"INSERT INTO record SELECT id + (5 << 40), hash, signature, timestamp, payload, delegation FROM record WHERE id >> 40 = 2",
 				"INSERT INTO record SELECT -1, hash, signature, timestamp, payload, delegation FROM record WHERE id = 1 << 40",
+				"INSERT INTO record SELECT -5 << 40, hash, signature, timestamp, payload, delegation FROM record WHERE id = 1 << 40",
 				"INSERT INTO record SELECT 9223372036854775807, hash, signature, timestamp, payload, delegation FROM record WHERE id = 1 << 40",
 			},
-			`chain -1 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
+			`chain -1 "acme" at 0: record 0 stands beyond the stored head, which covers 0 records` + "\n" +
+				`chain -5 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
 				`chain 7 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
-				`chain 8388607 "" at 0: the company of this chain is missing; the file holds records`, "acme zoo",
+				`chain 8388607 "" at 0: the company of this chain is missing; the file holds records`, "acme zoo zoo (control)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +90,7 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 			var first *store.ChainVerdict
 			err := s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
 				if v.Valid {
-					valid += " " + v.Company
+					valid += " " + v.Title()
 					return
 				}
 				if first == nil {
@@ -130,7 +136,7 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 		"agent of nobody": {"INSERT INTO agent (company, agent_id, registered_at) VALUES (77, 'a', '')", "table agent refers to a company that is not there (rows: 1); table company_usage refers to a company that is not there (rows: 1)"},
 		"company gone": {
 			"DROP TRIGGER company_no_delete; DELETE FROM company WHERE id = 2",
-			"table api_key refers to a company that is not there (rows: 1); table company_key refers to a company that is not there (rows: 1); table head refers to a company that is not there (rows: 1); table log refers to a company that is not there (rows: 1); trigger company_no_delete is missing",
+			"table api_key refers to a company that is not there (rows: 1); table company_key refers to a company that is not there (rows: 1); table log refers to a company that is not there (rows: 2); trigger company_no_delete is missing",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

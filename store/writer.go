@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"attestd/chain"
@@ -13,7 +14,7 @@ import (
 
 // RunOptions are what a server brings to the writing of a Store.
 type RunOptions struct {
-	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; nil when nobody listens
+	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; gets nothing of control logs; nil when nobody listens
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
 	Log         *slog.Logger                                 // hears of a changed file, once; nil when nobody does
@@ -37,7 +38,19 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.AcceptClock {
 		s.writer.clock.advance(o.Now())
 	}
-	return s.log.Run(ctx, o.Now, o.Publish)
+	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) { o.Publish(withoutControl(batch), external) })
+}
+
+// withoutControl is what others than the company may hear of a batch.
+func withoutControl(batch []chain.Extension) []chain.Extension {
+	isControl := func(e chain.Extension) bool {
+		_, name := logOf(e.Chain)
+		return name == Control
+	}
+	if !slices.ContainsFunc(batch, isControl) {
+		return batch
+	}
+	return slices.DeleteFunc(slices.Clone(batch), isControl)
 }
 
 var errReadOnly = fmt.Errorf("%w: the database is open for reading only", ErrRefused)

@@ -1,7 +1,7 @@
 // Package keyring is the keys of a company as they follow one another, and the proof that each follows from the one before.
 //
-// A key signs the records of the company's log from an index on, up to that of the next key. Where one key follows another, both sign,
-// with Ed25519 (RFC 8032), this statement, in UTF-8 and each line ended by a line feed:
+// A key signs the records of each of the company's logs from an index on, up to that of the next key. Where one key follows another, both
+// sign for each log, with Ed25519 (RFC 8032), this statement, in UTF-8 and each line ended by a line feed:
 //
 //	attestd/key-rotation/v1
 //	<origin of the log>
@@ -15,6 +15,7 @@ package keyring
 import (
 	"crypto/ed25519"
 	"fmt"
+	"slices"
 
 	"attestd/crypto/keys"
 )
@@ -23,14 +24,14 @@ import (
 type Key struct {
 	Generation    int64 // 0 for the first
 	Public        ed25519.PublicKey
-	From          int64 // index of the first record that it signs
+	From          int64 // index of the first record that it signs in a log
 	CreatedAt     string
 	EndedAt       string // "" for the one that signs now
 	CompromisedAt string // "" unless it was declared compromised
 	Rotation      *Rotation
 }
 
-// Rotation proves that a key follows the one before; the first key of a company has none.
+// Rotation proves that a key follows the one before; the first key of a log has none.
 type Rotation struct {
 	Statement    string
 	OldSignature []byte
@@ -47,33 +48,55 @@ func statement(origin string, from int64, old, next ed25519.PublicKey) string {
 	return fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).KID, keys.Describe(next).KID)
 }
 
-// Flaws says of each key of a company, given in their order, why it is not proven to be the company's, or "". A key that follows one that
-// is not proven is not proven either. Only the first is taken as it stands.
+// Flaws says of each key of a company, given in their order as one of its logs has them from the first on, why it is not proven to be the
+// company's, or "". A key that follows one that is not proven is not proven either. Only the first is taken as it stands.
 func Flaws(origin string, ring []Key) []string {
+	return flaws(origin, ring, func(i int) string {
+		if i == 0 && ring[0].Generation != 0 {
+			return missing
+		}
+		return ""
+	})
+}
+
+// FlawsBeside is Flaws for a log that was made when its company may have had several keys: the first key of ring is the one that the
+// company had then. So no key is taken as it stands: all is every key of the company in another log, and of each key that log must prove
+// that it is the company's (proven is what Flaws says of all), as this one proves from which record on it signs here.
+func FlawsBeside(origin string, ring, all []Key, proven []string) []string {
+	return flaws(origin, ring, func(i int) string {
+		k := &ring[i]
+		n := slices.IndexFunc(all, func(other Key) bool { return other.Generation == k.Generation && other.Public.Equal(k.Public) })
+		if n < 0 {
+			return fmt.Sprintf("key %d is not among the company's", k.Generation)
+		}
+		return proven[n]
+	})
+}
+
+const missing = "the first key is missing"
+
+// flaws is what is common to logs; beside says what else is wrong with a key.
+func flaws(origin string, ring []Key, beside func(i int) string) []string {
 	flaws := make([]string, len(ring))
 	for i := range ring {
 		switch {
 		case len(ring[i].Public) != ed25519.PublicKeySize:
-			flaws[i] = fmt.Sprintf("key %d has %d bytes", i, len(ring[i].Public))
-		case i == 0:
-			flaws[i] = first(&ring[0])
-		case flaws[i-1] != "":
+			flaws[i] = fmt.Sprintf("key %d has %d bytes", ring[i].Generation, len(ring[i].Public))
+		case i > 0 && flaws[i-1] != "":
 			flaws[i] = flaws[i-1]
-		default:
+		case i > 0:
 			flaws[i] = follows(origin, &ring[i-1], &ring[i])
+		case ring[0].From != 0 || ring[0].Rotation != nil:
+			flaws[0] = missing
+		}
+		if flaws[i] == "" {
+			flaws[i] = beside(i)
 		}
 	}
 	if n := len(ring); n > 0 && flaws[n-1] == "" && ring[n-1].EndedAt != "" {
-		flaws[n-1] = fmt.Sprintf("key %d has ended, and no key follows it", n-1)
+		flaws[n-1] = fmt.Sprintf("key %d has ended, and no key follows it", ring[n-1].Generation)
 	}
 	return flaws
-}
-
-func first(k *Key) string {
-	if k.Generation != 0 || k.From != 0 || k.Rotation != nil {
-		return "the first key is missing"
-	}
-	return ""
 }
 
 // follows returns why next is not proven to follow old, or "".

@@ -1,0 +1,271 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/keyring"
+	"attestd/store"
+)
+
+// control appends n records to the control log of c.
+func control(t testing.TB, s *store.Store, c *store.Company, n int) {
+	t.Helper()
+	for range n {
+		d := draft(c)
+		d.Chain = c.Control.Chain
+		got(s.Append(ctx, d))(t)
+	}
+}
+
+// What one change does to both logs of a company is one commit, with what it does to rows: all of it or nothing.
+func TestOneChangeWritesBothLogs(t *testing.T) {
+	t.Parallel()
+	var published []int64
+	path := target(t)
+	s := openWith(t, path, store.RunOptions{Publish: func(batch []chain.Extension, _ bool) {
+		for _, e := range batch {
+			published = append(published, e.Chain)
+		}
+	}})
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	both := func(setting string) ([]chain.Record, error) {
+		drafts := []chain.Draft{draft(c), draft(c), draft(zoo), draft(c)}
+		drafts[0].Chain, drafts[3].Chain = c.Control.Chain, c.Control.Chain
+		return s.Change(setting, drafts...)
+	}
+	records := got(both("first"))(t)
+	for i, index := range []int64{0, 0, 0, 1} {
+		if records[i].Index != index {
+			t.Errorf("record %d has index %d, want %d", i, records[i].Index, index)
+		}
+	}
+	if _, err := both("first"); err == nil { // a constraint
+		t.Error("a change that fails went through")
+	}
+	for of, want := range map[int64]int64{c.Chain: 1, c.Control.Chain: 2, zoo.Chain: 1, zoo.Control.Chain: 0} {
+		h, next, err := s.Tip(ctx, of)
+		if must(t, err); h.Length != want || next != want {
+			t.Errorf("chain %d has %d records, and %d on disk; want %d", of, h.Length, next, want)
+		}
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+	if fmt.Sprint(published) != fmt.Sprint([]int64{c.Chain, zoo.Chain}) {
+		t.Errorf("published of chains %v", published)
+	}
+}
+
+// The number of a chain says company and log, and a record's row lies where it did.
+func TestRowsOfBothLogs(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	company(t, s, "zoo")
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 2)
+	control(t, s, c, 2)
+	var rows string
+	must(t, other(t, path).QueryRow(`SELECT group_concat(name || ' ' || (record.id >> 40) || ' ' || (record.id & 1099511627775), ', ' ORDER BY record.id)
+		FROM record JOIN log ON chain = record.id >> 40 WHERE company = 2`).Scan(&rows))
+	if rows != "control -2 0, control -2 1, actions 2 0, actions 2 1" {
+		t.Error(rows)
+	}
+}
+
+// One record of a control log that was changed is found, by its log and index, and a backup of it is refused; the other logs are valid.
+func TestVerifyFindsAChangedControlRecord(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 10)
+	control(t, s, c, 300) // with a stored subtree root
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+	must(t, other(t, path, "DROP TRIGGER record_no_update",
+		"UPDATE record SET payload = replace(payload, 'true', 'null') WHERE id = (-1 << 40) + 7", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	read, err := store.OpenReadOnly(ctx, path)
+	must(t, err)
+	defer read.Close()
+	said := map[string]bool{}
+	err = read.VerifyAll(ctx, "acme", 2, func(v store.ChainVerdict) { said[v.Title()] = v.Valid }, nil)
+	if wrong := (*store.VerifyError)(nil); !errors.As(err, &wrong) || wrong.Log != store.Control || wrong.Index != 7 ||
+		!strings.HasPrefix(err.Error(), `company "acme" (control), record 7: `) {
+		t.Errorf("%v", err)
+	}
+	if len(said) != 2 || !said["acme"] || said["acme (control)"] {
+		t.Errorf("%v", said)
+	}
+	if err := store.Backup(ctx, path, target(t), schema(t), nil); !errors.As(err, new(*store.VerifyError)) {
+		t.Errorf("a backup: %v", err)
+	}
+}
+
+// A key signs each log from an index of its own, which both keys have signed for that log. A key or range that is not as it was proven is found
+// at the first record of the log that it concerns.
+func TestRotationsInBothLogs(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	for i, n := range [][2]int{{4, 0}, {0, 3}, {2, 300}, {1, 0}} {
+		if i > 0 {
+			c = rotate(t, s, c, now.Add(time.Duration(i)*time.Hour), false)
+		}
+		attest(t, s, c, n[0])
+		control(t, s, c, n[1])
+	}
+	for log, want := range map[store.Log]string{c.Actions: "[0 4 4 6]", c.Control: "[0 0 3 303]"} {
+		origin, ring, err := s.KeyRing(ctx, log.Chain)
+		must(t, err)
+		var from []int64
+		for _, k := range ring {
+			from = append(from, k.From)
+		}
+		if flaws := keyring.Flaws(origin, ring); fmt.Sprint(from) != want || origin != log.Origin || strings.Join(flaws, "") != "" {
+			t.Errorf("%s of %s: keys from %v, %q", log.Name, origin, from, flaws)
+		}
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+	must(t, store.Backup(ctx, path, target(t), schema(t), nil))
+
+	const unguarded = "DROP TRIGGER log_key_no_update; DROP TRIGGER log_key_no_delete; DROP TRIGGER company_key_only_ends; DROP TRIGGER company_key_no_delete; "
+	const of = " WHERE chain = -1 AND generation = "
+	for statement, at := range map[string]int64{
+		"UPDATE log_key SET first_record = 4" + of + "2":                                                               3,
+		"UPDATE log_key SET first_record = 2" + of + "2":                                                               2,
+		"UPDATE log_key SET statement = NULL" + of + "2":                                                               3,
+		"UPDATE log_key SET statement = NULL, old_signature = NULL, new_signature = NULL, first_record = 0" + of + "2": 0,
+		"UPDATE log_key SET old_signature = new_signature" + of + "3":                                                  303,
+		"DELETE FROM log_key" + of + "0":                                                                               0,
+		"DELETE FROM log_key" + of + "1":                                                                               0,
+		"DELETE FROM log_key" + of + "2":                                                                               3,
+		"DELETE FROM log_key" + of + "3":                                                                               3, // the key before it has ended, and none follows
+		"DELETE FROM log_key WHERE chain = -1":                                                                         0,
+		"UPDATE log_key SET (statement, old_signature, new_signature) = (SELECT statement, old_signature, new_signature FROM log_key WHERE chain = 1 AND generation = 2)" + of + "2": 3,
+		"INSERT INTO log_key (chain, generation, first_record) VALUES (-1, 4, 303)":                                                                                                  -1, // of no key: it signs nothing
+	} {
+		changed := target(t)
+		must(t, os.WriteFile(changed, got(os.ReadFile(path))(t), 0o600))
+		must(t, other(t, changed, unguarded+statement).Close())
+		s, err := store.OpenReadOnly(ctx, changed)
+		must(t, err)
+		var invalid *store.VerifyError
+		err = s.VerifyAll(ctx, "", 2, nil, nil)
+		if at < 0 && err != nil || at >= 0 && (!errors.As(err, &invalid) || invalid.Index != at || invalid.Log != store.Control) {
+			t.Errorf("%s: %v, want a failure of the control log at %d", statement, err, at)
+		}
+		s.Close()
+	}
+}
+
+// What a restore takes back of a control log is said like what it takes back of the actions.
+func TestARestoreComparesControlLogs(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 3)
+	control(t, s, c, 4)
+	in := backUp(t, path)
+	control(t, s, c, 2)
+	must(t, s.Close())
+	ours := backUp(t, path)
+	checkRollback(t, in, path, "acme (control): 6 records, the backup has 4")
+
+	theirs := backUp(t, in)
+	s = open(t, theirs)
+	control(t, s, c, 2) // at another time, so with other hashes
+	must(t, s.Close())
+	checkRollback(t, theirs, ours, "acme (control): another history: 6 records, the backup has 6, and they differ from record 4 on")
+
+	old, companies := written(t, "4")
+	in = backUp(t, old)
+	s = open(t, old)
+	for id := range companies {
+		control(t, s, got(s.Company(ctx, id))(t), 1)
+	}
+	must(t, s.Close())
+	checkRollback(t, in, old, "acme (control): 1 records, the backup has 0", "zoo (control): 1 records, the backup has 0")
+}
+
+// An upgrade gives each company a control log, which the key of that time signs from its first record on, and changes nothing of the actions.
+// The keys that had ended by then sign nothing there; those that come later are proven there as elsewhere.
+func TestAnUpgradeMakesTheControlLog(t *testing.T) {
+	t.Parallel()
+	for version := range older {
+		path, companies := written(t, version)
+		must(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close()) // an operator's own, which the upgrade breaks
+		before, err := store.OpenReadOnly(ctx, path)
+		must(t, err)
+		s := open(t, path)
+		for id := range companies {
+			c := got(s.Company(ctx, id))(t)
+			if a, b := c.Actions, c.Control; a.ID == b.ID || a.Origin == b.Origin || b.Origin != "attestd.local/v1/log/"+b.ID || len(b.ID) != 32 {
+				t.Errorf("logs: %+v and %+v", a, b)
+			}
+			_, ring, err := s.KeyRing(ctx, c.Chain)
+			must(t, err)
+			for i := range 3 {
+				control(t, s, c, 2)
+				c = rotate(t, s, c, time.Now(), i == 1)
+			}
+			control(t, s, c, 1)
+			_, beside, err := s.KeyRing(ctx, c.Control.Chain)
+			must(t, err)
+			if n := int64(len(ring)) - 1; len(beside) != 4 || beside[0].Generation != n || beside[0].Rotation != nil || beside[1].From != 2 || beside[3].From != 6 {
+				t.Errorf("%s: keys of the control log: %+v", id, beside)
+			}
+		}
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must(t, before.VerifyAll(ctx, "", 2, nil, nil)) // opened for reading before the upgrade
+		must(t, before.Close())
+	}
+	// The names that the actions had are kept, and what was published of them.
+	for _, version := range []string{"4", "5"} {
+		path, _ := written(t, version)
+		names := func() (all string) {
+			must(t, other(t, path).QueryRow(`SELECT group_concat(log_id || origin || coalesce(note, '') || name, ' ' ORDER BY log_id)
+				FROM log LEFT JOIN checkpoint USING (log_id) WHERE name = 'actions'`).Scan(&all))
+			return all
+		}
+		was := names()
+		must(t, open(t, path).Close())
+		if is := names(); is != was || strings.Count(is, "actions") != 2 || strings.Count(is, "\u2014") != 2 {
+			t.Errorf("names and checkpoints of the actions:\n%s\nbefore:\n%s", is, was)
+		}
+	}
+}
+
+// What schema 4 knew of roles, ends and keys is known after an upgrade.
+func TestWhatSchema4AddedIsKept(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"4", "5"} {
+		path, companies := written(t, version)
+		s := open(t, path)
+		for id := range companies {
+			c := got(s.Company(ctx, id))(t)
+			var said []string
+			for _, l := range all(t, s.Credentials(ctx, by(c, now), "")) {
+				said = append(said, fmt.Sprint(l.Role, l.ExpiresAt))
+			}
+			if strings.Join(said, " ") != "admin admin reader2026-12-24T18:00:00.000Z writer admin" {
+				t.Errorf("%s: credentials %q", id, said)
+			}
+		}
+		acme := got(s.Company(ctx, "acme"))(t)
+		origin, ring, err := s.KeyRing(ctx, acme.Chain)
+		must(t, err)
+		if len(ring) != 3 || strings.Join(keyring.Flaws(origin, ring), "") != "" || ring[1].From != 258 || ring[2].From != 268 ||
+			ring[0].CompromisedAt == "" || ring[1].CompromisedAt == "" || ring[2].CompromisedAt != "" {
+			t.Errorf("keys: %+v", ring)
+		}
+		if err := s.CheckAgent(ctx, by(acme, now), "git-bot"); !errors.Is(err, store.ErrDisabled) {
+			t.Errorf("git-bot: %v", err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/tlog"
+)
+
+// fillLogs is the step from schema 2 to 3: it computes the log trees of the chains. A chain that is damaged gets the tree of what stands there: the upgrade is
+// not the place to refuse it, and verification says what is wrong.
+func fillLogs(ctx context.Context, c *conn, o Options) error {
+	type company struct {
+		id   int64
+		seed []byte
+	}
+	var companies []company
+	var done, total int64
+	err := c.each(func(rows *sql.Rows) error {
+		var f company
+		err := rows.Scan(&f.id, &f.seed)
+		companies = append(companies, f)
+		return err
+	}, `SELECT id, seed FROM company`)
+	if err == nil {
+		err = c.one([]any{&total}, `SELECT coalesce(sum(length), 0) FROM head`)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range companies {
+		id, origin, err := newLogNames(o.LogHost)
+		if err == nil {
+			_, err = c.exec(`INSERT INTO log (company, name, log_id, origin) VALUES (?, 'actions', ?, ?)`, f.id, id, origin)
+		}
+		if err != nil {
+			return err
+		}
+		if len(f.seed) != ed25519.SeedSize {
+			return fmt.Errorf("%w: the key of company %d has %d bytes", ErrCorrupt, f.id, len(f.seed))
+		}
+		keys := chain.KeySet{{Key: publicOf(f.seed)}}
+		err = fillLog(ctx, c, f.id, keys, func(n int64) {
+			if done += n; o.Progress != nil {
+				o.Progress("upgrade", done, total)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillStep is how many records are read at once: their leaves are what an upgrade holds in memory.
+const fillStep = 1 << 12
+
+func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, report func(n int64)) error {
+	var tree tlog.Frontier
+	for {
+		leaves, err := readLeaves(c, number, tree.Size, tree.Size+fillStep, keys)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if len(leaves) == 0 {
+			break
+		}
+		var nodes []tlog.Node
+		tree, nodes = tree.Append(leaves...)
+		for _, n := range nodes {
+			if _, err := c.exec(`UPDATE node SET log_hash = ? WHERE company = ? AND level = ? AND idx = ?`, n.Hash[:], number, n.Level, n.Index); err != nil {
+				return err
+			}
+		}
+		report(int64(len(leaves)))
+	}
+	root := tree.Root()
+	_, err := c.exec(`UPDATE head SET log_root = ?, log_frontier = ? WHERE company = ?`, root[:], joinHashes(tree.Roots), number)
+	return err
+}
+
+// fillControl is of the step from schema 5 to 6: it makes the control log of each company.
+func fillControl(ctx context.Context, c *conn, o Options) error {
+	var companies []int64
+	err := c.each(func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		companies = append(companies, id)
+		return err
+	}, `SELECT id FROM company`)
+	for _, id := range companies {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			_, err = insertLog(c, id, Control, o.LogHost)
+		}
+	}
+	return err
+}
