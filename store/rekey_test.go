@@ -243,6 +243,17 @@ func TestARekeyThatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	a := seal.NewMaster()
 	f := withSecrets(t, nil)
+	s := openSealed(t, f.path, nil)
+	c := got(s.Company(ctx, "acme"))(t)
+	var many []store.APIKey
+	for range 100 { // which leave pages behind
+		many = append(many, got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t))
+	}
+	for _, k := range many {
+		must(t, s.DeleteKey(ctx, by(c, now), k.Key))
+	}
+	must(t, s.Close())
+	f.traces["one of many deleted keys"] = []byte(many[60].Key[4:])
 	stop, cancel := context.WithCancel(ctx)
 	err := store.Rekey(stop, f.path, schema(t), store.RekeyOptions{New: &a, Progress: func(stage string, done, total int64) {
 		if stage == "copy" {
@@ -255,7 +266,7 @@ func TestARekeyThatWasInterrupted(t *testing.T) {
 	if len(f.found(t)) == 0 {
 		t.Error("free pages hold nothing: this test shows nothing")
 	}
-	s := openSealed(t, f.path, &a)
+	s = openSealed(t, f.path, &a)
 	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "rekey") {
 		t.Errorf("notices %q", n)
 	}
