@@ -53,7 +53,7 @@ func TestCommandLine(t *testing.T) {
 			}
 			env.Setenv("FIXTURES", fixtures)
 			env.Setenv("ATTESTD_MASTER_KEY_FILE", os.Getenv("ATTESTD_MASTER_KEY_FILE")) // the scripts hold with keys that are sealed, too
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // with -race, every process would else take a second to end
+			env.Setenv("GORACE", "atexit_sleep_ms=0")                                   // with -race, every process would else take a second to end
 			return nil
 		},
 		Cmds:                scriptCommands,
