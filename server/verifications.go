@@ -10,11 +10,11 @@ import (
 	"attestd/store"
 )
 
-// verifications lets requests share the verifications of chains. Of each log one is under way at a time, whatever number of requests
+// verifications lets requests share the verifications of chains. Of each company one is under way at a time, whatever number of requests
 // wait for it, so that no company gets more of the Verifier's turns by asking more often.
 //
 // An answer is never older than its question: a request takes part in a verification that has not begun to read, and where one is under way
-// in the next one. Whoever of those that wait gets the log's turn carries the next one out, for all of them; there is no goroutine
+// in the next one. Whoever of those that wait gets the company's turn carries the next one out, for all of them; there is no goroutine
 // for it. It ends early only when nobody waits for it any more.
 //
 //	A  turn: verify ──────────────→ answer A
@@ -24,19 +24,20 @@ type verifications struct {
 	run      func(ctx context.Context, l store.Log) (chain.Verdict, error)
 	requests *limit.Pool // that wait
 
-	mu   sync.Mutex
-	logs map[int64]*verifyQueue // by chain: those with requests that wait
+	mu        sync.Mutex
+	companies map[int64]*verifyQueue // by number: those with requests that wait
 }
 
-// verifyQueue is the requests about one log; verifications.mu guards all but turn.
+// verifyQueue is the requests of one company; verifications.mu guards all but turn.
 type verifyQueue struct {
-	turn     chan struct{} // capacity 1: whoever has put its token in verifies
-	next     *verification // not begun yet; nil when nobody waits for one
+	turn     chan struct{}                   // capacity 1: whoever has put its token in verifies
+	next     map[store.LogName]*verification // not begun yet, with those that wait for it
 	requests int
 }
 
-// verification is one run over a chain and those who wait for it.
+// verification is one run over a log and those who wait for it.
 type verification struct {
+	log     store.Log
 	waiting int // guarded by verifications.mu
 	ctx     context.Context
 	cancel  context.CancelFunc // called when nobody waits any more
@@ -49,16 +50,16 @@ type verification struct {
 var errVerifyPanicked = errors.New("verification panicked")
 
 func newVerifications(requests limit.Size, run func(context.Context, store.Log) (chain.Verdict, error)) *verifications {
-	return &verifications{run: run, requests: limit.NewPool(requests), logs: make(map[int64]*verifyQueue)}
+	return &verifications{run: run, requests: limit.NewPool(requests), companies: make(map[int64]*verifyQueue)}
 }
 
 // verify returns the verdict about a log of a company as it is after the call. 503 when too many wait already.
 func (v *verifications) verify(ctx context.Context, c *store.Company, l store.Log) (chain.Verdict, error) {
-	q, mine, err := v.enter(ctx, c.Chain, l.Chain)
+	q, mine, err := v.enter(ctx, c.Chain, l)
 	if err != nil {
 		return chain.Verdict{}, err
 	}
-	defer v.leave(c.Chain, l.Chain, q)
+	defer v.leave(c.Chain, q)
 	// The request that carries a verification out for others stays when its own client goes.
 	gone := context.AfterFunc(ctx, func() { v.giveUp(q, mine) })
 	defer gone()
@@ -88,33 +89,35 @@ func (m *verification) carryOut(run func(context.Context) (chain.Verdict, error)
 	m.verdict, m.err = run(m.ctx)
 }
 
-// enter takes a request in, and gives it the log's next verification.
-func (v *verifications) enter(ctx context.Context, company, number int64) (*verifyQueue, *verification, error) {
+// enter takes a request in, and gives it the next verification of the log.
+func (v *verifications) enter(ctx context.Context, number int64, l store.Log) (*verifyQueue, *verification, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	q := v.logs[number]
-	if err := v.requests.Take(1, limit.Holder{Company: company, Known: q == nil}); err != nil {
+	q := v.companies[number]
+	if err := v.requests.Take(1, limit.Holder{Company: number, Known: q == nil}); err != nil {
 		return nil, nil, unavailable("NOT_DONE", "too many verifications are waiting; try again later", err).with("Retry-After", "5")
 	}
 	if q == nil {
-		q = &verifyQueue{turn: make(chan struct{}, 1)}
-		v.logs[number] = q
+		q = &verifyQueue{turn: make(chan struct{}, 1), next: make(map[store.LogName]*verification)}
+		v.companies[number] = q
 	}
-	if q.next == nil {
+	next := q.next[l.Name]
+	if next == nil {
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		q.next = &verification{ctx: run, cancel: cancel, done: make(chan struct{})}
+		next = &verification{log: l, ctx: run, cancel: cancel, done: make(chan struct{})}
+		q.next[l.Name] = next
 	}
-	q.next.waiting++
+	next.waiting++
 	q.requests++
-	return q, q.next, nil
+	return q, next, nil
 }
 
-func (v *verifications) leave(company, number int64, q *verifyQueue) {
+func (v *verifications) leave(number int64, q *verifyQueue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.requests.Give(1, limit.Holder{Company: company})
+	v.requests.Give(1, limit.Holder{Company: number})
 	if q.requests--; q.requests == 0 {
-		delete(v.logs, number)
+		delete(v.companies, number)
 	}
 }
 
@@ -122,9 +125,7 @@ func (v *verifications) leave(company, number int64, q *verifyQueue) {
 func (v *verifications) begin(q *verifyQueue, m *verification) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if q.next == m {
-		q.next = nil
-	}
+	q.drop(m)
 }
 
 // giveUp takes away one who waited.
@@ -135,7 +136,12 @@ func (v *verifications) giveUp(q *verifyQueue, m *verification) {
 		return
 	}
 	m.cancel()
-	if q.next == m {
-		q.next = nil
+	q.drop(m)
+}
+
+// drop closes a verification to newcomers, if it is not yet.
+func (q *verifyQueue) drop(m *verification) {
+	if q.next[m.log.Name] == m {
+		delete(q.next, m.log.Name)
 	}
 }

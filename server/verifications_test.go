@@ -60,12 +60,12 @@ func (s *slowVerifications) isEmpty() bool {
 	s.verifications.mu.Lock()
 	defer s.verifications.mu.Unlock()
 	held, _ := s.requests.Use()
-	return len(s.logs) == 0 && held == 0
+	return len(s.companies) == 0 && held == 0
 }
 
 // verify asks for the actions of a company.
 func (s *slowVerifications) verify(ctx context.Context, number int64) (chain.Verdict, error) {
-	return s.verifications.verify(ctx, &store.Company{Chain: number}, store.Log{Chain: number})
+	return s.verifications.verify(ctx, &store.Company{Chain: number}, store.Log{Name: store.Actions, Chain: number})
 }
 
 // Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is about a state older than its
@@ -96,6 +96,35 @@ func TestVerificationsAreShared(t *testing.T) {
 		}
 		if !s.isEmpty() {
 			t.Error("something is remembered of requests that are answered")
+		}
+	})
+}
+
+// The logs of a company take turns: what is asked of one is never answered by the other, and asking for both brings no company more turns.
+func TestVerificationsOfBothLogs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowVerifications()
+		var all sync.WaitGroup
+		for range 20 {
+			for _, l := range []store.Log{{Name: store.Actions, Chain: 1}, {Name: store.Control, Chain: -1}} {
+				all.Go(func() {
+					if v, err := s.verifications.verify(t.Context(), &store.Company{Chain: 1}, l); err != nil || !v.Valid {
+						t.Errorf("%+v, %v", v, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		begun := append(s.begins(1), s.begins(-1)...)
+		slices.Sort(begun)
+		for i, at := range begun {
+			if at != time.Duration(i)*time.Second {
+				t.Errorf("verified at %v", begun)
+			}
+		}
+		if len(begun) < 2 || len(begun) > 4 || len(s.begins(-1)) == 0 || !s.isEmpty() {
+			t.Errorf("verified at %v", begun)
 		}
 	})
 }
