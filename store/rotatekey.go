@@ -12,7 +12,7 @@ import (
 
 // RotateKey gives the caller's company a new key, which signs its tokens, and the records of both logs from the next one on. The old key ends; its
 // tokens verify until they expire. With compromised, no token signed until now verifies from the return of RotateKey on: the old key and
-// all whose tokens could still be valid are declared compromised. ErrTooMany.
+// all whose tokens could still be valid are declared compromised. Of next it returns the range in the actions, of old none. ErrTooMany.
 //
 // It is one transaction. Whoever comes after it is answered with the new key: nothing that was remembered of the company outlives it.
 func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
