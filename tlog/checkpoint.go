@@ -73,20 +73,32 @@ func ParseSignedCheckpoint(signed []byte) (Checkpoint, *note.Note, error) {
 }
 
 // OpenCheckpoint reads a signed checkpoint that one of keys must have signed, Ed25519 keys all, in the name of the checkpoint's origin.
-// Signatures of other keys are ignored, and are in the note as unverified. Errors wrap ErrMalformed or ErrSignature, but for
-// a key of another type.
+// A signature that says it is of one of them and does not verify is refused, whatever stands beside it. Signatures of other keys are
+// ignored, and are in the note as unverified. Errors wrap ErrMalformed or ErrSignature, but for a key of another type.
 func OpenCheckpoint(signed []byte, keys ...VKey) (Checkpoint, *note.Note, error) {
-	c, _, err := ParseSignedCheckpoint(signed)
+	if i := slices.IndexFunc(keys, func(k VKey) bool { return k.Type != TypeEd25519 || len(k.Public) != ed25519.PublicKeySize }); i >= 0 {
+		return Checkpoint{}, nil, fmt.Errorf("tlog: key %d of %q is no Ed25519 key of a log", i, keys[i].Name)
+	}
+	c, n, err := ParseSignedCheckpoint(signed)
 	if err != nil {
 		return Checkpoint{}, nil, err
 	}
-	known, err := verifiers(keys)
-	if err != nil {
-		return Checkpoint{}, nil, err
+	byOrigin := false
+	var others []note.Signature
+	for _, s := range n.UnverifiedSigs {
+		switch {
+		case !slices.ContainsFunc(keys, func(k VKey) bool { return k.claimedBy(s) }):
+			others = append(others, s)
+		case slices.ContainsFunc(keys, func(k VKey) bool { return k.claimedBy(s) && k.verifies(n.Text, s) }):
+			n.Sigs = append(n.Sigs, s)
+			byOrigin = byOrigin || s.Name == c.Origin
+		default:
+			return Checkpoint{}, nil, fmt.Errorf("%w: signature of %q under the checkpoint of %q", ErrSignature, s.Name, c.Origin)
+		}
 	}
-	n, err := note.Open(signed, known)
-	if err != nil || !slices.ContainsFunc(n.Sigs, func(s note.Signature) bool { return s.Name == c.Origin }) {
+	if !byOrigin {
 		return Checkpoint{}, nil, fmt.Errorf("%w: checkpoint of %q", ErrSignature, c.Origin)
 	}
+	n.UnverifiedSigs = others
 	return c, n, nil
 }

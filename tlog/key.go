@@ -86,14 +86,21 @@ func (s signer) Name() string                    { return s.vkey.Name }
 func (s signer) KeyHash() uint32                 { return s.vkey.ID() }
 func (s signer) Sign(msg []byte) ([]byte, error) { return ed25519.Sign(s.private, msg), nil }
 
-// verifiers returns what note.Open needs of Ed25519 keys.
-func verifiers(keys []VKey) (note.Verifiers, error) {
-	list := make([]note.Verifier, len(keys))
-	for i, k := range keys {
-		var err error
-		if list[i], err = note.NewVerifier(k.String()); err != nil {
-			return nil, fmt.Errorf("tlog: key %d of %q: %w", i, k.Name, err)
-		}
+// claimedBy reports whether a signature says that it is of this key.
+func (k VKey) claimedBy(s note.Signature) bool { return s.Name == k.Name && s.Hash == k.ID() }
+
+// verifies reports whether a signature is of this key over text.
+func (k VKey) verifies(text string, s note.Signature) bool {
+	if len(k.Public) != ed25519.PublicKeySize {
+		return false
 	}
-	return note.VerifierList(list...), nil
+	switch k.Type {
+	case TypeEd25519:
+		blob, ok := parseBase64(s.Base64)
+		return ok && len(blob) == keyIDSize+ed25519.SignatureSize && ed25519.Verify(k.Public, []byte(text), blob[keyIDSize:])
+	case TypeCosignature:
+		seconds, signature := timestamp(s)
+		return signature != nil && ed25519.Verify(k.Public, cosigned(text, seconds), signature)
+	}
+	return false
 }

@@ -34,6 +34,24 @@
 //
 // with a line for each signature, over the first three lines. Extension lines, which nobody can audit, are refused.
 //
+// # Cosignature (c2sp.org/tlog-cosignature)
+//
+// A signature line of a witness stands below the log's own. In place of the bare signature it has
+//
+//	time (8, big-endian Unix seconds) || signature (64)
+//
+// The signature is over "cosignature/v1\ntime <time>\n" and the first three lines of the checkpoint. Cosignatures of type 0x04 are made and
+// read, and no others.
+//
+// # Policy (c2sp.org/tlog-policy)
+//
+//	log <vkey> [<url>]
+//	witness <name> <vkey> [<url>]
+//	group <name> all|any|<k> <member>…
+//	quorum <name>|none
+//
+// A policy says whose checkpoints are trusted: those signed by one of the logs, and cosigned by a quorum of the witnesses.
+//
 // # Proof (c2sp.org/tlog-proof)
 //
 //	c2sp.org/tlog-proof@v1\n
