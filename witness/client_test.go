@@ -1,0 +1,253 @@
+package witness_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/tlog"
+	"attestd/witness"
+)
+
+// asked is a witness of the standard behind a client; answer, where a test sets it, answers in its place.
+type asked struct {
+	*witness.Client
+	state  *memory
+	answer http.HandlerFunc
+	bodies []string // of all requests
+}
+
+func newAsked(t *testing.T) *asked {
+	t.Helper()
+	a := &asked{state: newMemory()}
+	c := cosigner(t, a.state)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/prefix/add-checkpoint" {
+			t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+		}
+		a.bodies = append(a.bodies, string(body))
+		if a.answer != nil {
+			a.answer(w, r)
+			return
+		}
+		answer, err := c.AddCheckpoint(r.Context(), body, noon)
+		if err != nil {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", answer.ContentType)
+		w.WriteHeader(answer.Status)
+		_, _ = io.WriteString(w, answer.Body)
+	}))
+	t.Cleanup(server.Close)
+	client, err := witness.NewClient(server.URL+"/prefix/", c.VKey())
+	must(t, err)
+	t.Cleanup(client.Close)
+	a.Client = client
+	return a
+}
+
+// olds are the sizes from which the witness was asked.
+func (a *asked) olds() (olds []string) {
+	for _, body := range a.bodies {
+		old, _, _ := strings.Cut(strings.TrimPrefix(body, "old "), "\n")
+		olds = append(olds, old)
+	}
+	return olds
+}
+
+// A log that grows is cosigned at each size with one request, for the client knows the witness's size; a new client, which does not, needs one
+// more.
+func TestClientKeepsTheSize(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 300), newAsked(t)
+	for _, size := range []int64{0, 1, 2, 255, 256, 256, 300} {
+		cosignature, err := a.Cosign(ctx, h.checkpoint(t, size, logKey), h.prove)
+		if err != nil || cosignature.Key.String() != a.Key().String() || cosignature.Time != noon.Unix() {
+			t.Fatalf("size %d: %+v, %v", size, cosignature, err)
+		}
+	}
+	if want := []string{"0", "0", "1", "2", "255", "256", "256"}; !slices.Equal(a.olds(), want) {
+		t.Errorf("asked from %q, want %q", a.olds(), want)
+	}
+	b := newAsked(t)
+	b.state.latest[origin] = h.tree(t, 255)
+	if _, err := b.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove); err != nil || !slices.Equal(b.olds(), []string{"0", "255"}) {
+		t.Errorf("asked from %q: %v", b.olds(), err)
+	}
+	b.state.latest[origin] = h.tree(t, 255) // a witness that was restored
+	if _, err := b.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove); err != nil || !slices.Equal(b.olds()[2:], []string{"300", "255"}) {
+		t.Errorf("asked from %q: %v", b.olds(), err)
+	}
+}
+
+// A witness that has cosigned a larger tree says so by an error of its own, whether the client knew or not.
+func TestClientLearnsThatWeWereRolledBack(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 300), newAsked(t)
+	_, err := a.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove)
+	must(t, err)
+	fresh := newAsked(t)
+	fresh.state.latest[origin] = h.tree(t, 300)
+	for name, client := range map[string]*asked{"known": a, "new": fresh} {
+		_, err := client.Cosign(ctx, h.checkpoint(t, 299, logKey), h.prove)
+		var ahead *witness.AheadError
+		if !errors.As(err, &ahead) || *ahead != (witness.AheadError{Witness: witnessName, Origin: origin, Known: 300, Asked: 299}) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Only the log's own signatures are sent.
+func TestClientSendsOwnSignatures(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 9), newAsked(t)
+	own := string(h.checkpoint(t, 9, logKey))
+	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
+	other, err := c.Cosign("other.example", otherKey, noon)
+	must(t, err)
+	_, err = a.Cosign(ctx, []byte(own+other.Line), h.prove)
+	must(t, err)
+	if want := "old 0\n\n" + own; a.bodies[0] != want {
+		t.Errorf("sent was %q, want %q", a.bodies[0], want)
+	}
+}
+
+// What witnesses in use do otherwise than the standard, and what no witness should do.
+func TestClientIsTolerantAndBounded(t *testing.T) {
+	t.Parallel()
+	h := grow(t, "leaf", 9)
+	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
+	good, err := c.Cosign(witnessName, witnessKey, noon)
+	must(t, err)
+	newer, err := c.Cosign(witnessName, witnessKey, noon.Add(time.Second))
+	must(t, err)
+	other, err := c.Cosign("other.example", otherKey, noon)
+	must(t, err)
+	forged, err := c.Cosign(witnessName, otherKey, noon)
+	must(t, err)
+	elsewhere, err := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 8)}.Cosign(witnessName, witnessKey, noon)
+	must(t, err)
+	for _, test := range []struct {
+		name, contentType string
+		status            int
+		body, line        string // line is the cosignature that is kept; "" for an error
+	}{
+		{"no content type", "", 200, good.Line, good.Line},
+		{"another's beside it", "text/plain", 200, other.Line + good.Line, good.Line},
+		{"two", "text/plain", 200, good.Line + newer.Line + good.Line, newer.Line},
+		{"one of another key in the witness's name beside it", "text/plain", 200, forged.Line + good.Line, good.Line},
+		{"one that does not verify beside it", "text/plain", 200, elsewhere.Line + good.Line, good.Line},
+		{"another's alone", "text/plain", 200, other.Line, ""},
+		{"one that does not verify", "text/plain", 200, elsewhere.Line, ""},
+		{"nothing", "text/plain", 200, "", ""},
+		{"no signature line", "text/plain", 200, "ok\n", ""},
+		{"too much", "text/plain", 200, good.Line + strings.Repeat(other.Line, 1000), ""},
+		{"an unknown origin, as omniwitness says it", "text/plain", 500, "unknown log", ""},
+		{"too many requests", "text/plain", 429, "", ""},
+		{"a conflict without a size", "text/plain", 409, "conflict\n", ""},
+		{"a conflict with a negative size", "text/x.tlog.size", 409, "-1\n", ""},
+		{"a conflict with the size that it was asked from", "text/x.tlog.size", 409, "0\n", ""},
+		{"a conflict with a size as no other has it", "text/plain", 409, "4", ""},
+		{"no content", "text/plain", 204, "", ""},
+	} {
+		a := newAsked(t)
+		a.answer = func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = []string{test.contentType}
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, test.body)
+		}
+		got, err := a.Cosign(ctx, h.checkpoint(t, 9, logKey), h.prove)
+		if got.Line != test.line || (err == nil) != (test.line != "") {
+			t.Errorf("%s: %+v, %v", test.name, got, err)
+		}
+		var status *witness.StatusError
+		if test.status != 200 && (!errors.As(err, &status) || status.Status != test.status) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if len(a.bodies) > 2 {
+			t.Errorf("%s: asked %d times", test.name, len(a.bodies))
+		}
+	}
+}
+
+// A size without content type and line break is taken too: then the witness is asked from that.
+func TestClientTakesAnySpellingOfASize(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 9), newAsked(t)
+	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
+	good, err := c.Cosign(witnessName, witnessKey, noon)
+	must(t, err)
+	a.answer = func(w http.ResponseWriter, r *http.Request) {
+		if len(a.bodies) == 1 {
+			http.Error(w, "4", http.StatusConflict)
+			return
+		}
+		_, _ = io.WriteString(w, good.Line)
+	}
+	if _, err := a.Cosign(ctx, h.checkpoint(t, 9, logKey), h.prove); err != nil || !slices.Equal(a.olds(), []string{"0", "4"}) {
+		t.Errorf("asked from %q: %v", a.olds(), err)
+	}
+}
+
+// A redirection is an error: nobody but the witness is asked.
+func TestClientFollowsNoRedirection(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 9), newAsked(t)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody else is asked") }))
+	defer elsewhere.Close()
+	a.answer = func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}
+	var status *witness.StatusError
+	if _, err := a.Cosign(ctx, h.checkpoint(t, 9, logKey), h.prove); !errors.As(err, &status) || status.Status != http.StatusTemporaryRedirect {
+		t.Errorf("%v", err)
+	}
+}
+
+// A witness that does not answer is given up when the context ends, and what comes from the caller's proof is its error.
+func TestClientEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 9), newAsked(t)
+	limited, cancel := context.WithCancel(ctx)
+	a.answer = func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}
+	if _, err := a.Cosign(limited, h.checkpoint(t, 9, logKey), h.prove); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	broken := errors.New("no proof")
+	if _, err := a.Cosign(ctx, h.checkpoint(t, 9, logKey), func(context.Context, int64, tlog.Tree) ([]tlog.Hash, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.Cosign(ctx, []byte("no checkpoint"), h.prove); !errors.Is(err, tlog.ErrMalformed) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A witness elsewhere is asked by https alone, and by a key of a cosigner.
+func TestNewClientRefuses(t *testing.T) {
+	t.Parallel()
+	key := vkey(witnessName, tlog.TypeCosignature, witnessKey)
+	for _, prefix := range []string{"https://witness.example", "https://10.0.0.1:8443/a/b/", "http://127.0.0.1:8080", "http://[::1]:8080/v1/witness", "http://localhost:1"} {
+		if _, err := witness.NewClient(prefix, key); err != nil {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+	for _, prefix := range []string{"", "witness.example", "http://witness.example", "http://10.0.0.1", "http://localhost.example", "ftp://localhost", "https://u:p@w.example", "https://w.example?a=b", "https://w.example#a", "https:///x"} {
+		if _, err := witness.NewClient(prefix, key); err == nil {
+			t.Errorf("%q is taken", prefix)
+		}
+	}
+	if _, err := witness.NewClient("https://witness.example", vkey(origin, tlog.TypeEd25519, logKey)); err == nil {
+		t.Error("the key of a log is taken for a witness's")
+	}
+}

@@ -1,0 +1,95 @@
+// Package witness is both sides of c2sp.org/tlog-witness: the [Cosigner] that signs the checkpoints of others' logs, and the [Client] that
+// asks one to sign ours. It keeps nothing itself, and knows HTTP only as a client.
+//
+// # Request
+//
+// A log sends its newest checkpoint to <submission prefix>/add-checkpoint:
+//
+//	old <size>\n
+//	<base64(hash)>\n             for each hash of the consistency proof from that size, at most 63
+//	\n
+//	<checkpoint>                 signed by the log
+//
+// # Answer
+//
+// The first of these conditions that holds decides:
+//
+//	malformed                                                      400
+//	the origin is unknown                                          404
+//	no signature of a trusted key, or one that does not verify     403
+//	old is above the checkpoint's size                             400
+//	old is not the size that was cosigned last                     409, text/x.tlog.size, <that size>\n
+//	size 0 with a root that is not the empty tree's; proof lines
+//	with old 0; a proof that does not hold; the same size with
+//	another root                                                   422
+//	none of these                                                  200, the cosignature's line
+//
+// Before a 200 is answered the checkpoint has been kept, durably, by compare-and-swap with the one before it: so a witness never signs a smaller
+// tree after a larger one, nor two roots of one size, whatever becomes of the process.
+package witness
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	modtlog "golang.org/x/mod/sumdb/tlog"
+
+	"attestd/tlog"
+)
+
+const (
+	maxProof = 63 // lines
+
+	// MaxRequest bounds a request, in bytes: a checkpoint of 16 signatures, as many as signed-note demands, may be of post-quantum length.
+	MaxRequest = 132 << 10
+)
+
+// Request is what a log asks of a witness.
+type Request struct {
+	Old        int64       // the size from which Proof leads
+	Proof      []tlog.Hash // of consistency
+	Checkpoint []byte      // signed
+}
+
+// Format is the request as it is sent.
+func (r Request) Format() []byte {
+	b := fmt.Appendf(nil, "old %d\n", r.Old)
+	for _, hash := range r.Proof {
+		b = append(b, hash.String()+"\n"...)
+	}
+	return append(append(b, '\n'), r.Checkpoint...)
+}
+
+// ParseRequest reads a request but for its checkpoint. Errors wrap tlog.ErrMalformed.
+func ParseRequest(body []byte) (Request, error) {
+	malformed := fmt.Errorf("%w: add-checkpoint", tlog.ErrMalformed)
+	head, checkpoint, ok := bytes.Cut(body, []byte("\n\n"))
+	lines := strings.Split(string(head), "\n")
+	if !ok || len(body) > MaxRequest || len(lines)-1 > maxProof {
+		return Request{}, malformed
+	}
+	r := Request{Checkpoint: checkpoint}
+	old, ok := strings.CutPrefix(lines[0], "old ")
+	if !ok {
+		return Request{}, malformed
+	}
+	if r.Old, ok = parseSize(old); !ok {
+		return Request{}, malformed
+	}
+	for _, line := range lines[1:] {
+		hash, err := modtlog.ParseHash(line)
+		if err != nil || hash.String() != line { // it takes stray bits
+			return Request{}, malformed
+		}
+		r.Proof = append(r.Proof, hash)
+	}
+	return r, nil
+}
+
+// parseSize reads the size of a tree in its only spelling.
+func parseSize(s string) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
+}
