@@ -1,4 +1,4 @@
--- The database of attestd, schema 6. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 7. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -110,6 +110,37 @@ CREATE TABLE checkpoint (
   note   TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What witnesses have signed of our checkpoints: of each log and witness, which its vkey names, the last. note is the checkpoint as the log
+-- had signed it, line the signature line of the witness, which belongs below that.
+CREATE TABLE cosignature (
+  log_id  TEXT NOT NULL REFERENCES log (log_id),
+  witness TEXT NOT NULL,
+  size    INTEGER NOT NULL,
+  note    TEXT NOT NULL,
+  line    TEXT NOT NULL,
+  PRIMARY KEY (log_id, witness)
+) STRICT, WITHOUT ROWID;
+
+-- The name and the key with which we cosign the logs of others: one row at most, made at the first use. seed is the private
+-- key, in clear or sealed like those of companies.
+CREATE TABLE witness_key (
+  id         INTEGER PRIMARY KEY CHECK (id = 1),
+  name       TEXT NOT NULL,
+  public_key BLOB NOT NULL CHECK (length(public_key) = 32),
+  seed       BLOB NOT NULL,
+  created_at TEXT NOT NULL
+) STRICT;
+
+-- What we have cosigned: of each log the last checkpoint, with the log's signatures that verified and our own. No smaller tree is signed after
+-- it, and no other of its size. origin_hash is the SHA-256 of origin, by which it is asked for.
+CREATE TABLE witness_log (
+  origin      TEXT PRIMARY KEY,
+  origin_hash BLOB NOT NULL UNIQUE CHECK (length(origin_hash) = 32),
+  size        INTEGER NOT NULL,
+  root        BLOB NOT NULL CHECK (length(root) = 32),
+  note        TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- API keys. The API lists full keys, so they are kept, in clear or sealed (in base64). hash, by which they are found, is their SHA-256, or
 -- the HMAC-SHA256 of that under the lookup_key of setting where there is one.
 -- made_by is the fingerprint of the credential that made this one: the first 16 hex digits of the SHA-256 of its text. It is NULL for a
@@ -219,8 +250,15 @@ CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
 CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
 CREATE TRIGGER log_key_no_update BEFORE UPDATE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;
 CREATE TRIGGER log_key_no_delete BEFORE DELETE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;
+CREATE TRIGGER witness_log_only_grows BEFORE UPDATE ON witness_log
+  WHEN NEW.origin <> OLD.origin OR NEW.origin_hash <> OLD.origin_hash OR NEW.size < OLD.size OR NEW.size = OLD.size AND NEW.root <> OLD.root
+  BEGIN SELECT RAISE(ABORT, 'a cosigned log only grows'); END;
+CREATE TRIGGER witness_log_no_delete BEFORE DELETE ON witness_log BEGIN SELECT RAISE(ABORT, 'a cosigned log only grows'); END;
+CREATE TRIGGER witness_key_is_fixed BEFORE UPDATE ON witness_key WHEN NEW.id <> OLD.id OR NEW.name <> OLD.name OR NEW.public_key <> OLD.public_key
+  BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
+CREATE TRIGGER witness_key_no_delete BEFORE DELETE ON witness_key BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;

@@ -26,6 +26,7 @@ var (
 	// Nothing is written until a restart.
 	ErrFileChanged = errors.New("the database file is no longer the one that was opened")
 	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
+	ErrRolledBack  = errors.New("the database is older than what was published from it")
 
 	ErrInUse   = errors.New("database in use")            // another process serves it
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was

@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 6
+	schemaVersion = 7
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -199,6 +199,38 @@ CREATE TRIGGER company_key_only_ends BEFORE UPDATE ON company_key WHEN
 CREATE TRIGGER company_key_no_delete BEFORE DELETE ON company_key BEGIN SELECT RAISE(ABORT, 'a key only ends'); END;
 CREATE TRIGGER log_key_no_update BEFORE UPDATE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;
 CREATE TRIGGER log_key_no_delete BEFORE DELETE ON log_key BEGIN SELECT RAISE(ABORT, 'the ranges of keys are append-only'); END;`},
+
+	6: {sql: `
+CREATE TABLE witness_key (
+  id         INTEGER PRIMARY KEY CHECK (id = 1),
+  name       TEXT NOT NULL,
+  public_key BLOB NOT NULL CHECK (length(public_key) = 32),
+  seed       BLOB NOT NULL,
+  created_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE witness_log (
+  origin      TEXT PRIMARY KEY,
+  origin_hash BLOB NOT NULL UNIQUE CHECK (length(origin_hash) = 32),
+  size        INTEGER NOT NULL,
+  root        BLOB NOT NULL CHECK (length(root) = 32),
+  note        TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE cosignature (
+  log_id  TEXT NOT NULL REFERENCES log (log_id),
+  witness TEXT NOT NULL,
+  size    INTEGER NOT NULL,
+  note    TEXT NOT NULL,
+  line    TEXT NOT NULL,
+  PRIMARY KEY (log_id, witness)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER witness_log_only_grows BEFORE UPDATE ON witness_log
+  WHEN NEW.origin <> OLD.origin OR NEW.origin_hash <> OLD.origin_hash OR NEW.size < OLD.size OR NEW.size = OLD.size AND NEW.root <> OLD.root
+  BEGIN SELECT RAISE(ABORT, 'a cosigned log only grows'); END;
+CREATE TRIGGER witness_log_no_delete BEFORE DELETE ON witness_log BEGIN SELECT RAISE(ABORT, 'a cosigned log only grows'); END;
+CREATE TRIGGER witness_key_is_fixed BEFORE UPDATE ON witness_key WHEN NEW.id <> OLD.id OR NEW.name <> OLD.name OR NEW.public_key <> OLD.public_key
+  BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
+CREATE TRIGGER witness_key_no_delete BEFORE DELETE ON witness_key BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
+PRAGMA user_version = 7;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.

@@ -15,10 +15,13 @@ type resealing struct {
 }
 
 func (r *resealing) run() error {
-	if err := r.one([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM api_key)`); err != nil {
+	if err := r.one([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM witness_key) + (SELECT count(*) FROM api_key)`); err != nil {
 		return err
 	}
 	if err := r.privateKeys(); err != nil {
+		return err
+	}
+	if err := r.cosignerKey(); err != nil {
 		return err
 	}
 	if err := r.apiKeys(); err != nil {
@@ -69,6 +72,22 @@ func (r *resealing) privateKeys() error {
 		defer r.advance()
 		_, err = r.exec(`UPDATE company_key SET seed = ? WHERE company = ? AND generation = ?`,
 			r.next.keepSeed(k.company, k.generation, private), k.company, k.generation)
+		return err
+	})
+}
+
+func (r *resealing) cosignerKey() error {
+	type row struct{ seed, public []byte }
+	return change(r, func(rows *sql.Rows) (k row, err error) {
+		err = rows.Scan(&k.seed, &k.public)
+		return k, err
+	}, `SELECT seed, public_key FROM witness_key`, func(k row) error {
+		private, err := r.old.cosignerKey(k.seed, k.public)
+		if err != nil {
+			return err
+		}
+		defer r.advance()
+		_, err = r.exec(`UPDATE witness_key SET seed = ?`, r.next.keep(private.Seed(), cosignerPlace))
 		return err
 	})
 }

@@ -97,12 +97,34 @@ func (s secrets) privateKey(company, generation int64, stored, public []byte) (e
 	if err != nil {
 		return nil, fmt.Errorf("private key of a company: %w", err)
 	}
-	if len(seed) == ed25519.SeedSize {
-		if key := ed25519.NewKeyFromSeed(seed); key.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(public)) {
-			return key, nil
-		}
+	if key, ok := keyOf(seed, public); ok {
+		return key, nil
 	}
 	return nil, fmt.Errorf("%w: the seed of a company's key does not fit its public key", ErrCorrupt)
+}
+
+// keyOf is the private key of a seed, if it belongs to a public one.
+func keyOf(seed, public []byte) (ed25519.PrivateKey, bool) {
+	if len(seed) != ed25519.SeedSize {
+		return nil, false
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	return key, key.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(public))
+}
+
+// cosignerPlace is where the private key of the witness stands, which is no company's.
+const cosignerPlace = "witness_key\n0\n1"
+
+// cosignerKey returns the private key of the witness that belongs to a stored public one.
+func (s secrets) cosignerKey(stored, public []byte) (ed25519.PrivateKey, error) {
+	seed, err := s.open(stored, cosignerPlace)
+	if err != nil {
+		return nil, err
+	}
+	if key, ok := keyOf(seed, public); ok {
+		return key, nil
+	}
+	return nil, fmt.Errorf("%w: the seed does not fit the public key", ErrCorrupt)
 }
 
 // An API key is text, also where it is sealed. Its row goes by the index.

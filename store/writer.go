@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"attestd/chain"
@@ -96,6 +97,14 @@ type writer struct {
 	rescued bool    // see rescue
 	rekeyed []int64 // chains to which the transaction that is open has given another key
 	clock   clock
+
+	stopped atomic.Pointer[error] // why nothing is written any more; set by any goroutine, see StopWrites
+}
+
+// StopWrites makes every write from now on fail with reason, until a restart; what is committing ends first. Of several reasons the first
+// stays. It says whether this one was the first.
+func (s *Store) StopWrites(reason error) bool {
+	return s.writer != nil && s.writer.stopped.CompareAndSwap(nil, &reason)
 }
 
 func newWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, forget func()) (*writer, error) {
@@ -117,6 +126,9 @@ func newWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses,
 
 // Begin implements chain.Storage, on a new connection where the old one cannot.
 func (w *writer) Begin(now time.Time) (_ chain.Transaction, external bool, err error) {
+	if reason := w.stopped.Load(); reason != nil {
+		return nil, false, *reason
+	}
 	if err := w.check(); err != nil {
 		return nil, false, err
 	}

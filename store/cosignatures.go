@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"attestd/tlog"
+)
+
+// KeepCosignature keeps what a witness has signed of a log of ours, with the checkpoint that the log had signed itself, in place of what the
+// witness signed before, unless that was of a greater size. It must have been verified.
+func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature) error {
+	err := s.write(ctx, func(w *conn) error {
+		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line WHERE excluded.size >= cosignature.size`,
+			logID, by.Key.String(), size, checkpoint, by.Line)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep cosignature of log %s: %w", logID, err)
+	}
+	return nil
+}
+
+// Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one after the other.
+func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (string, error) {
+	var lines strings.Builder
+	err := s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var line string
+			err := rows.Scan(&line)
+			lines.WriteString(line)
+			return err
+		}, `SELECT line FROM cosignature WHERE log_id = ? AND size = ? ORDER BY witness`, logID, size)
+	})
+	if err != nil {
+		return "", fmt.Errorf("cosignatures of log %s: %w", logID, err)
+	}
+	return lines.String(), nil
+}

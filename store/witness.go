@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/tlog"
+)
+
+// CosignerKey returns the name and the private key with which this database's owner cosigns the logs of others. Both are made at the first call,
+// with name, and are fixed from then on: a cosignature does not say whose it is, so the key is used for nothing else. An empty name means "the
+// one that it has". Call it before Run. ErrRefused when the cosigner has another name, or is to be made without one.
+func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
+	if s.writer == nil {
+		return "", nil, errReadOnly
+	}
+	fixed, private, err := s.readCosignerKey(s.writer.conn)
+	if errors.Is(err, ErrNotFound) && name != "" {
+		if _, private, err = ed25519.GenerateKey(nil); err == nil {
+			fixed, err = name, s.insertCosignerKey(s.writer.conn, name, private, now)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		err = fmt.Errorf("%w: the witness has no name yet", ErrRefused)
+	case err == nil && name != "" && name != fixed:
+		err = fmt.Errorf("%w: the witness is named %q, for good; asked for %q", ErrRefused, fixed, name)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("key of the witness: %w", err)
+	}
+	return fixed, private, nil
+}
+
+func (s *Store) readCosignerKey(r *conn) (name string, private ed25519.PrivateKey, err error) {
+	var seed, public []byte
+	if err := r.one([]any{&name, &public, &seed}, `SELECT name, public_key, seed FROM witness_key`); err != nil {
+		return "", nil, err
+	}
+	private, err = s.secrets.cosignerKey(seed, public)
+	return name, private, err
+}
+
+func (s *Store) insertCosignerKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {
+	_, err := w.exec(`INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, ?, ?, ?, ?)`,
+		name, []byte(private.Public().(ed25519.PublicKey)), s.secrets.keep(private.Seed(), cosignerPlace), chain.FormatTime(now))
+	return err
+}
+
+// CosignedLogs is what a cosigner remembers of the logs of others. It implements witness.State.
+type CosignedLogs struct{ store *Store }
+
+// CosignedLogs returns the state of this database's cosigner.
+func (s *Store) CosignedLogs() CosignedLogs { return CosignedLogs{s} }
+
+// Latest implements witness.State.
+func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
+	err = l.store.read(ctx, func(r *conn) error {
+		latest, err = latestCosigned(r, origin)
+		return err
+	})
+	if err != nil {
+		return tlog.Tree{}, fmt.Errorf("cosigned log %q: %w", origin, err)
+	}
+	return latest, nil
+}
+
+// Advance implements witness.State.
+func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (advanced bool, err error) {
+	hash := sha256.Sum256([]byte(origin))
+	err = l.store.write(ctx, func(w *conn) error {
+		latest, err := latestCosigned(w, origin)
+		if advanced = err == nil && latest == from; !advanced {
+			return err
+		}
+		_, err = w.exec(`INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (origin) DO UPDATE SET size = excluded.size, root = excluded.root, note = excluded.note`, origin, hash[:], to.Size, to.Root[:], string(checkpoint))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("advance cosigned log %q: %w", origin, err)
+	}
+	return advanced, nil
+}
+
+// latestCosigned reads the last tree that was cosigned of a log, the one without leaves when none was.
+func latestCosigned(c *conn, origin string) (tlog.Tree, error) {
+	var size int64
+	var root []byte
+	err := c.one([]any{&size, &root}, `SELECT size, root FROM witness_log WHERE origin = ?`, origin)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return tlog.Tree{Root: tlog.EmptyRoot()}, nil
+	case err != nil:
+		return tlog.Tree{}, err
+	}
+	tree := tlog.Tree{Size: size}
+	fill(tree.Root[:], root)
+	return tree, nil
+}
+
+// Checkpoint returns the last checkpoint that was cosigned of the log whose origin has this SHA-256, with the cosignature; ErrNotFound.
+func (l CosignedLogs) Checkpoint(ctx context.Context, originHash [sha256.Size]byte) (note string, err error) {
+	err = l.store.read(ctx, func(r *conn) error {
+		return r.one([]any{&note}, `SELECT note FROM witness_log WHERE origin_hash = ?`, originHash[:])
+	})
+	if err != nil {
+		return "", fmt.Errorf("cosigned log %x: %w", originHash, err)
+	}
+	return note, nil
+}
