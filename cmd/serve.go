@@ -18,6 +18,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
+	"attestd/tlog"
 )
 
 // serveFlags are the flags of `attestd serve` as typed.
@@ -26,7 +27,8 @@ type serveFlags struct {
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
 	registration, registrationTokenFile, maxInflight                                      string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
-	trustedProxies, allowedOrigins                                                        []string
+	cosignFor, witnessName                                                                string
+	trustedProxies, allowedOrigins, witnesses                                             []string
 	noRecoverEndpoint, acceptClock                                                        bool
 	bounds                                                                                server.Bounds
 	master                                                                                masterKeyFlags
@@ -76,6 +78,9 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false, "write although the clock is ten years or more ahead of the database")
+	flags.StringVar(&f.cosignFor, "cosign-for", "", "be a witness of the logs that the policy in `file` names")
+	flags.StringVar(&f.witnessName, "witness-name", "", "`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, with /witness)")
+	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that are asked to cosign our logs")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
 	return cmd
 }
@@ -87,6 +92,12 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	cfg, err := f.config()
 	if err != nil {
 		return err
+	}
+	var cosigned []tlog.PolicyLog
+	if f.cosignFor != "" {
+		if cosigned, err = readCosignedLogs(f.cosignFor); err != nil {
+			return err
+		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // the service outlives whoever reads its log
 	logs := startLog(stderr, f.droppedLines)
@@ -115,6 +126,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		return err
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
+	if cfg.Cosigner, err = f.openCosigner(ctx, cfg.Store, cosigned); err != nil {
+		return err
+	}
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), os.IsNotExist(statErr))
 	logs.hurry()
 	for _, notice := range cfg.Store.Notices() {

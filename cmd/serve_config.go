@@ -48,6 +48,12 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if cfg.Budgets, err = f.budgets(cfg.MaxBody); err != nil {
 		return cfg, err
 	}
+	if cfg.Witnesses, err = parseWitnesses(f.witnesses); err != nil {
+		return cfg, err
+	}
+	if f.witnessName != "" && f.cosignFor == "" {
+		return cfg, usagef("--witness-name goes with --cosign-for")
+	}
 	if f.logFormat != "text" && f.logFormat != "json" {
 		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
 	}

@@ -26,6 +26,7 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil {
 		return nil, err
 	}
+	openapi3filter.RegisterBodyDecoder("text/x.tlog.size", openapi3filter.PlainBodyDecoder) // of tlog-witness
 	return gorillamux.NewRouter(doc)
 })
 

@@ -25,6 +25,13 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
+// says counts how often the log says something.
+func (j *journal) says(what string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Count(j.text.String(), what)
+}
+
 // remember notes a secret. What is too short to be one is left out.
 func (j *journal) remember(secret string) {
 	if len(secret) < 12 {

@@ -84,6 +84,9 @@ func classify(err error) *apiError {
 	case errors.Is(err, store.ErrClock):
 		return unavailable("CLOCK", "the request was not carried out; the server's clock is years ahead of its records, "+
 			"and nothing is written before it is set right, or vouched for with serve --accept-clock", err)
+	case errors.Is(err, store.ErrRolledBack):
+		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than what was published from it, "+
+			"and nothing is written before an operator has acted", err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, chain.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return unavailable("NOT_DONE", "the request was not carried out; try again later", err).with("Retry-After", "1")
 	default:

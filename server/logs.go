@@ -100,6 +100,9 @@ func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logReques
 		return file{}, err
 	}
 	note, err := s.checkpoints.newest(ctx, by, log)
+	if err == nil {
+		note, err = s.withCosignatures(ctx, log.ID, note)
+	}
 	return file{plainText, "private, no-cache", note}, err
 }
 
@@ -165,6 +168,9 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 	}
 	if index >= checkpoint.Size {
 		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+" records")
+	}
+	if note, err = s.withCosignatures(ctx, log.ID, note); err != nil {
+		return file{}, err
 	}
 	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(log), checkpoint.Tree, index)
 	if err != nil {

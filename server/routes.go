@@ -56,6 +56,10 @@ var routes = []route{
 	{"GET", "/v1/log/{logId}/tile/{path...}", reader, limit.Log, endpoint(200, (*Server).logTile)},
 	{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, endpoint(200, (*Server).logProof)},
 
+	{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, behind(isWitness, handler{serve: addCheckpoint})},
+	{"GET", "/v1/witness", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).getWitness))},
+	{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).cosignedCheckpoint))},
+
 	{"POST", "/v1/token-exchange", admin, limit.Standard, endpoint(201, (*Server).delegate)},
 	{"POST", "/v1/token/exchange", admin, limit.Standard, endpoint(200, (*Server).exchangeTokens)},
 

@@ -44,12 +44,15 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 		},
 	}
+	for _, a := range s.askers {
+		m.workers = append(m.workers, a.run)
+	}
 	return m.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
 }
 
 // write runs the one goroutine that writes the database. It is stopped after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, AcceptClock: s.AcceptClock, Log: s.Log})
+	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, Grown: s.grown, AcceptClock: s.AcceptClock, Log: s.Log})
 }
 
 // worker runs until ctx is done. It may then return ctx.Err().

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"time"
 
 	"attestd/chain"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
+	"attestd/witness"
 )
 
 // Config is all that a Server needs to know.
@@ -23,11 +25,14 @@ type Config struct {
 	TrustedProxies  []netip.Prefix // peers whose forwarding headers count
 	Stream          stream.Mode
 	Registration    Registration
-	MaxBody         int64    // bytes
-	RecoverEndpoint bool     // whether POST /v1/recover-key exists for callers on this machine
-	AllowedOrigins  []string // URLs of pages elsewhere that may use the API from a browser
-	Bounds          Bounds   // of what a company may have
-	AcceptClock     bool     // see store.RunOptions
+	MaxBody         int64             // bytes
+	RecoverEndpoint bool              // whether POST /v1/recover-key exists for callers on this machine
+	AllowedOrigins  []string          // URLs of pages elsewhere that may use the API from a browser
+	Bounds          Bounds            // of what a company may have
+	AcceptClock     bool              // see store.RunOptions
+	Cosigner        *witness.Cosigner // of the logs of others; nil cosigns none
+	Witnesses       []*witness.Client // that are asked to cosign our logs
+	AskEvery        time.Duration     // how often each of them is asked at most about the same log; 0 is every 2 seconds
 	Log             *slog.Logger
 }
 
@@ -45,6 +50,7 @@ type Server struct {
 	bodies      *limit.Pool // of bytes
 	hub         *stream.Hub
 	checkpoints *checkpoints
+	askers      []*asker // one for each of Witnesses
 	origins     []string // of pages that are ours, beside those of this machine
 	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
 
@@ -65,6 +71,9 @@ func New(cfg Config) *Server {
 		return verifier.Verify(ctx, l.Chain, nil)
 	})
 	s.checkpoints = newCheckpoints(cfg.Store)
+	for _, w := range cfg.Witnesses {
+		s.askers = append(s.askers, newAsker(w, s))
+	}
 	s.monitor = chain.NewMonitor(cfg.Store, verifier)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s

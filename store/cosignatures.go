@@ -40,3 +40,29 @@ func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (str
 	}
 	return lines.String(), nil
 }
+
+// Chains returns the numbers of the chains of all logs.
+func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var number int64
+			err := rows.Scan(&number)
+			numbers = append(numbers, number)
+			return err
+		}, `SELECT chain FROM log`)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chains: %w", err)
+	}
+	return numbers, nil
+}
+
+// LogOfChain finds a log by the number of its chain, and whose it is; ErrNotFound.
+func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, Log, error) {
+	company, name := logOf(number)
+	c, err := s.CompanyOfChain(ctx, company)
+	if err != nil {
+		return nil, Log{}, err
+	}
+	return c, c.Log(name), nil
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -13,22 +14,19 @@ import (
 )
 
 // CosignerKey returns the name and the private key with which this database's owner cosigns the logs of others. Both are made at the first call,
-// with name, and are fixed from then on: a cosignature does not say whose it is, so the key is used for nothing else. An empty name means "the
-// one that it has". Call it before Run. ErrRefused when the cosigner has another name, or is to be made without one.
+// and are fixed from then on: a cosignature does not say whose it is, so the key is used for nothing else. An empty name means "the one that it
+// has", which is, if it is made so, that of the origins of logs with "/witness". Call it before Run. ErrRefused when the cosigner has
+// another name, or name can be none.
 func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
 	if s.writer == nil {
 		return "", nil, errReadOnly
 	}
 	fixed, private, err := s.readCosignerKey(s.writer.conn)
-	if errors.Is(err, ErrNotFound) && name != "" {
-		if _, private, err = ed25519.GenerateKey(nil); err == nil {
-			fixed, err = name, s.insertCosignerKey(s.writer.conn, name, private, now)
-		}
+	if errors.Is(err, ErrNotFound) {
+		fixed = cmp.Or(name, s.logHost+"/witness")
+		private, err = s.makeCosignerKey(s.writer.conn, fixed, now)
 	}
-	switch {
-	case errors.Is(err, ErrNotFound):
-		err = fmt.Errorf("%w: the witness has no name yet", ErrRefused)
-	case err == nil && name != "" && name != fixed:
+	if err == nil && name != "" && name != fixed {
 		err = fmt.Errorf("%w: the witness is named %q, for good; asked for %q", ErrRefused, fixed, name)
 	}
 	if err != nil {
@@ -44,6 +42,17 @@ func (s *Store) readCosignerKey(r *conn) (name string, private ed25519.PrivateKe
 	}
 	private, err = s.secrets.cosignerKey(seed, public)
 	return name, private, err
+}
+
+func (s *Store) makeCosignerKey(w *conn, name string, now time.Time) (ed25519.PrivateKey, error) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tlog.ParseVKey((tlog.VKey{Name: name, Type: tlog.TypeCosignature, Public: public}).String()); err != nil {
+		return nil, fmt.Errorf("%w: a witness cannot be named %q", ErrRefused, name)
+	}
+	return private, s.insertCosignerKey(w, name, private, now)
 }
 
 func (s *Store) insertCosignerKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {

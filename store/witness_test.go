@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,8 +217,8 @@ func TestCosignerKey(t *testing.T) {
 	must(t, s.Close())
 	stopped := func() *store.Store { return got(store.Open(ctx, path, schema(t), store.Options{}))(t) }
 	s = stopped()
-	if _, _, err := s.CosignerKey(ctx, "", now); !errors.Is(err, store.ErrRefused) {
-		t.Errorf("without a name: %v", err)
+	if _, _, err := s.CosignerKey(ctx, "a name", now); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("a name that is none: %v", err)
 	}
 	name, private, err := s.CosignerKey(ctx, "witness.example", now)
 	must(t, err)
@@ -232,6 +233,11 @@ func TestCosignerKey(t *testing.T) {
 	}
 	if _, _, err := s.CosignerKey(ctx, "another.example", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("another name: %v", err)
+	}
+	unnamed := got(store.Open(ctx, filepath.Join(t.TempDir(), "attestd.db"), schema(t), store.Options{LogHost: "log.example:8080"}))(t)
+	defer unnamed.Close()
+	if name, _, err := unnamed.CosignerKey(ctx, "", now); err != nil || name != "log.example:8080/witness" {
+		t.Errorf("without a name it is named %q: %v", name, err)
 	}
 }
 

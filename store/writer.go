@@ -16,6 +16,7 @@ import (
 // RunOptions are what a server brings to the writing of a Store.
 type RunOptions struct {
 	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; gets nothing of control logs; nil when nobody listens
+	Grown       func(number int64)                           // called after each commit for the chain of each log that it has grown; nil when nobody asks
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
 	Log         *slog.Logger                                 // hears of a changed file, once; nil when nobody does
@@ -30,6 +31,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Publish == nil {
 		o.Publish = func([]chain.Extension, bool) {}
 	}
+	if o.Grown == nil {
+		o.Grown = func(int64) {}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -39,7 +43,12 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.AcceptClock {
 		s.writer.clock.advance(o.Now())
 	}
-	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) { o.Publish(withoutControl(batch), external) })
+	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
+		for i := range batch {
+			o.Grown(batch[i].Chain)
+		}
+		o.Publish(withoutControl(batch), external)
+	})
 }
 
 // withoutControl is what others than the company may hear of a batch.

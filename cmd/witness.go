@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"attestd/store"
+	"attestd/tlog"
+	"attestd/witness"
+)
+
+// maxPolicyFile bounds what is read of a policy, in bytes; a longer one is refused when it is parsed.
+const maxPolicyFile = 2 << 20
+
+// parseWitnesses reads where to find witnesses and what their keys are, from a list of URL=VKEY.
+func parseWitnesses(list []string) ([]*witness.Client, error) {
+	var clients []*witness.Client
+	for _, text := range list {
+		url, vkey, _ := strings.Cut(strings.TrimSpace(text), "=")
+		key, err := tlog.ParseVKey(vkey)
+		if err != nil {
+			return nil, usagef("--witness must list URL=VKEY, such as https://witness.example.com=witness.example.com+4b9a01d2+BF…, got %q", text)
+		}
+		client, err := witness.NewClient(url, key)
+		if err != nil {
+			return nil, usagef("--witness: %v", err)
+		}
+		clients = append(clients, client)
+	}
+	return clients, nil
+}
+
+// readCosignedLogs reads a policy of which only the logs count.
+func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("--cosign-for: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPolicyFile))
+	if err != nil {
+		return nil, usagef("--cosign-for: %v", err)
+	}
+	logs, err := tlog.ParseLogs(text)
+	if err != nil {
+		return nil, usagef("--cosign-for: %s: %v", path, err)
+	}
+	return logs, nil
+}
+
+// openCosigner returns the cosigner of logs, with the key that the database has for it; nil when there are none to cosign.
+func (f serveFlags) openCosigner(ctx context.Context, s *store.Store, logs []tlog.PolicyLog) (*witness.Cosigner, error) {
+	if len(logs) == 0 {
+		return nil, nil
+	}
+	name, private, err := s.CosignerKey(ctx, f.witnessName, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return witness.NewCosigner(name, private, logs, s.CosignedLogs())
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+
+	"attestd/store"
+	"attestd/tlog"
+	"attestd/witness"
+)
+
+// isWitness lets calls through where this service cosigns the logs of others.
+func isWitness(c *call) error {
+	if c.s.Cosigner == nil {
+		return fail(http.StatusNotFound, "Not Found: this server is no witness")
+	}
+	return nil
+}
+
+type witnessBody struct {
+	Name string `json:"name"`
+	VKey string `json:"vkey"`
+}
+
+// getWitness says by which name and key the cosignatures of this service are known. An addition to the specification.
+func (s *Server) getWitness(context.Context, store.Caller, none) (witnessBody, error) {
+	key := s.Cosigner.VKey()
+	return witnessBody{key.Name, key.String()}, nil
+}
+
+// addCheckpoint cosigns a checkpoint of another's log (c2sp.org/tlog-witness). Its refusals are errors as everywhere, but for the size that was
+// cosigned last, which has a form of its own.
+func addCheckpoint(c *call) error {
+	c.Body = http.MaxBytesReader(c.w, c.Body, witness.MaxRequest)
+	raw, err := c.read()
+	if err != nil {
+		return err
+	}
+	if err := c.settle(); err != nil {
+		return err
+	}
+	answer, err := c.s.Cosigner.AddCheckpoint(c.Context(), raw, c.caller.At)
+	if err != nil {
+		return err
+	}
+	if answer.Status != http.StatusOK && answer.Status != http.StatusConflict {
+		return fail(answer.Status, answer.Body)
+	}
+	return file{answer.ContentType, "no-store", []byte(answer.Body)}.writeTo(c, answer.Status)
+}
+
+type cosignedRequest struct {
+	OriginHash string `path:"originHash"`
+}
+
+// cosignedCheckpoint answers with the last checkpoint that was cosigned of a log, for those who watch it.
+func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
+	var hash [sha256.Size]byte
+	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil || n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
+		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
+	}
+	note, err := s.Store.CosignedLogs().Checkpoint(ctx, hash)
+	if errors.Is(err, store.ErrNotFound) {
+		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
+	}
+	return file{plainText, "no-cache", []byte(note)}, err
+}
+
+// withCosignatures adds to a checkpoint of a log of ours what witnesses have signed of it.
+func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte) ([]byte, error) {
+	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := s.Store.Cosignatures(ctx, logID, checkpoint.Size)
+	return append(note, lines...), err
+}
