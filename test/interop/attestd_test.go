@@ -54,6 +54,13 @@ func build(m *testing.M) int {
 // run starts a program of bin that the test ends, and returns what follows the marker in what it says.
 func run(t *testing.T, marker, name string, args ...string) string {
 	t.Helper()
+	said, _ := start(t, marker, name, args...)
+	return said
+}
+
+// start is run with a way to end the program before the test ends.
+func start(t *testing.T, marker, name string, args ...string) (said string, stop func()) {
+	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, name), args...)
 	stderr, err := cmd.StderrPipe()
 	must(t, err)
@@ -68,28 +75,38 @@ func run(t *testing.T, marker, name string, args ...string) string {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Errorf("%s has ended before the test: %v", name, err)
 		}
 		<-ended
 		_ = cmd.Wait() // some end with an error after an interrupt
 	})
+	t.Cleanup(stop)
 	select {
 	case rest := <-found:
-		return rest
+		return rest, stop
 	case <-ended:
 		t.Fatalf("%s ended at once", name)
 	case <-time.After(patience):
 		t.Fatalf("%s does not say %q", name, marker)
 	}
-	return ""
+	return "", nil
+}
+
+// serve starts attestd on the database at path, and returns where it is.
+func serve(t *testing.T, path string, args ...string) (base string, stop func()) {
+	t.Helper()
+	listens, stop := start(t, "listens on ", "attestd", append([]string{"serve", "--listen", "127.0.0.1:0", "--db", path, "--rate-limits", "off"}, args...)...)
+	return strings.Fields(listens)[0], stop
 }
 
 // company is a company of a server of its own, with the log of its actions.
 type company struct {
 	client *http.Client
+	path   string // of the database
 	base   string // of the server
+	stop   func() // ends the server
 	key    string
 	log    struct {
 		LogID, Origin string
@@ -100,9 +117,9 @@ type company struct {
 
 func newCompany(t *testing.T) *company {
 	t.Helper()
-	listens := run(t, "listens on ", "attestd", "serve", "--listen", "127.0.0.1:0", "--db", filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
-	c := &company{base: strings.Fields(listens)[0], client: &http.Client{
+	c := &company{path: filepath.Join(t.TempDir(), "attestd.db"), client: &http.Client{
 		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: writers}}}
+	c.base, c.stop = serve(t, c.path)
 	t.Cleanup(c.client.CloseIdleConnections)
 	var made struct{ APIKey string }
 	c.ask(t, "POST", "/v1/companies", `{"companyId":"acme"}`, &made)
