@@ -17,8 +17,8 @@ func restoreCommand(schema string) *cobra.Command {
 		Long: `Check a backup wholly and put it in place. An existing database is replaced only with --force, and never while it is in use.
 
 Where that takes something back, --force alone is refused (exit status 5), with a list: records, companies, keys, clients, agents and
-passports that the backup lacks, revocations and deletions that come undone, and chains whose history is another. So it is where the
-existing database cannot be read. --force --accept-rollback goes on, and prints the same list.`,
+passports that the backup lacks, cosignatures that a witness would forget, revocations and deletions that come undone, and chains whose
+history is another. So it is where the existing database cannot be read. --force --accept-rollback goes on, and prints the same list.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if acceptRollback && !force {

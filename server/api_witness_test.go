@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,7 +150,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// A server that was not told to be a witness is none.
+// A server is a witness only where it was started as one.
 func TestNoWitness(t *testing.T) {
 	t.Parallel()
 	who := start(t).anyone()
@@ -260,6 +263,43 @@ func TestServersWatchEachOther(t *testing.T) {
 	}
 }
 
+// A record is proven under the newest checkpoint that a witness has signed, if one covers it; else under the newest.
+func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
+	t.Parallel()
+	acme, log, w := watchedCompany(t)
+	policy, err := tlog.ParsePolicy([]byte("log " + log.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum none\n"))
+	must(t, err)
+	open := func(note []byte) tlog.Witnessed {
+		seen, err := policy.Open(note)
+		must(t, err)
+		return seen
+	}
+	checkpoint := "GET /v1/log/" + log.LogID + "/checkpoint"
+	acme.attestMany(t, 5)
+	eventually(t, "size 5 is cosigned", func() bool {
+		seen := open(acme.do(t, checkpoint, "").raw)
+		return seen.Size == 5 && len(seen.By) == 1
+	})
+	w.stop()
+	acme.attestMany(t, 3)
+	for index, want := range map[int]int64{0: 5, 4: 5, 5: 8, 7: 8} {
+		r := acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, index), "").status(200)
+		proof, err := tlog.ParseProof(r.raw)
+		must(t, err)
+		leaf := acme.leaves(t, "actions")[index]
+		if _, err := proof.Check(leaf, policy.Logs[0].Key); err != nil {
+			t.Errorf("the proof of %d: %v", index, err)
+		}
+		if seen := open(proof.Checkpoint); seen.Size != want || len(seen.By) != map[int64]int{5: 1, 8: 0}[want] {
+			t.Errorf("%d is proven at size %d, with %d cosignatures", index, seen.Size, len(seen.By))
+		}
+	}
+	eventually(t, "the newest checkpoint is published without a cosignature", func() bool {
+		seen := open(acme.do(t, checkpoint, "").raw)
+		return seen.Size == 8 && len(seen.By) == 0
+	})
+}
+
 // An older copy of a database that was put in place: the witness knows better, and nothing is written any more; reads go on.
 func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	t.Parallel()
@@ -307,5 +347,42 @@ func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 	eventually(t, "the checkpoint covers all", func() bool { return acme.checkpoint(t, acme.actions(t)).Size == 3 })
 	if n := refusals(); n > 2 {
 		t.Errorf("the log says %d times that the witness refuses, of two logs", n)
+	}
+}
+
+// A witness that cannot be reached costs nothing but the cosignature: records and checkpoints go on, the log says once that it cannot be
+// asked, and when it can be again it cosigns what it has missed.
+func TestWitnessThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	w := start(t, cosigning(t, watchedLine()))
+	behind := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		w.handler().ServeHTTP(rw, r)
+	}))
+	t.Cleanup(behind.Close)
+	key := w.vkey(t)
+	down.Store(true)
+	client, err := witness.NewClient(behind.URL+"/v1/witness", key)
+	must(t, err)
+	s := start(t, func(cfg *server.Config) { cfg.Witnesses, cfg.AskEvery = []*witness.Client{client}, time.Millisecond })
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 3)
+	eventually(t, "the log says that the witness cannot be asked", func() bool {
+		acme.actions(t)
+		return s.log.says("the witness cannot be asked") > 0
+	})
+	if seen := acme.checkpoint(t, acme.actions(t)); seen.Size == 0 {
+		t.Errorf("%+v", seen)
+	}
+	down.Store(false)
+	eventually(t, "the witness is asked again, and refuses a log that it does not know", func() bool {
+		acme.actions(t)
+		return s.log.says("the witness can be asked again") > 0 && s.log.says("the witness does not cosign a log") > 0
+	})
+	if n := s.log.says("the witness cannot be asked"); n != 1 {
+		t.Errorf("the log says %d times that the witness cannot be asked", n)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	askEvery   = 2 * time.Second  // how often a witness is asked at most about the same log, unless Config says it
-	askAgain   = 5 * time.Minute  // after which a witness that cannot be reached, or has refused a log, is asked again at the latest
+	askAgain   = 5 * time.Minute  // how often a witness is asked again that cannot be reached, or about a log that it has refused
 	askTimeout = 10 * time.Second // for one log
 	askAtOnce  = 4                // logs
 )
@@ -71,6 +71,8 @@ func (a *asker) take() []int64 {
 // run asks until ctx is done, or nothing may be written any more.
 func (a *asker) run(ctx context.Context) error {
 	defer a.client.Close()
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
 	pause := a.every
 	for started := false; ; {
 		var err error
@@ -94,15 +96,15 @@ func (a *asker) run(ctx context.Context) error {
 		default:
 			pause = min(2*pause, askAgain)
 		}
-		a.note(err)
-		if err := a.rest(ctx, pause); err != nil {
+		a.noteWitness(err)
+		if err := a.rest(ctx, pause, again.C); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits for the pause between rounds, and then for something to ask; what was refused is asked again after a while.
-func (a *asker) rest(ctx context.Context, pause time.Duration) error {
+// rest waits for the pause between rounds, and then for something to ask: what has grown, or again what was refused.
+func (a *asker) rest(ctx context.Context, pause time.Duration, again <-chan time.Time) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -110,12 +112,11 @@ func (a *asker) rest(ctx context.Context, pause time.Duration) error {
 		return ctx.Err()
 	case <-timer.C:
 	}
-	timer.Reset(askAgain)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-a.wake:
-	case <-timer.C:
+	case <-again:
 		a.ask(slices.Collect(maps.Keys(a.refused))...)
 	}
 	return nil
@@ -166,8 +167,8 @@ func (a *asker) noteLog(number int64, err error) {
 	}
 }
 
-// note logs that the witness cannot be asked, and that it can again, once each.
-func (a *asker) note(err error) {
+// noteWitness logs that the witness cannot be asked, and that it can again, once each.
+func (a *asker) noteWitness(err error) {
 	switch unreachable := err != nil; {
 	case unreachable && !a.unreachable:
 		a.log.Warn("the witness cannot be asked; it is tried again", "error", err)

@@ -159,6 +159,9 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
 	note, err := s.checkpoints.covering(ctx, by, log, index)
+	if err == nil {
+		note, err = s.witnessed(ctx, log, index, note)
+	}
 	if err != nil {
 		return file{}, err
 	}
@@ -168,9 +171,6 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 	}
 	if index >= checkpoint.Size {
 		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+" records")
-	}
-	if note, err = s.withCosignatures(ctx, log.ID, note); err != nil {
-		return file{}, err
 	}
 	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(log), checkpoint.Tree, index)
 	if err != nil {

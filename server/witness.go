@@ -78,3 +78,24 @@ func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte
 	lines, err := s.Store.Cosignatures(ctx, logID, checkpoint.Size)
 	return append(note, lines...), err
 }
+
+// witnessed returns the checkpoint under which a record is best proven: the newest with its cosignatures; where it has none, the newest that
+// a witness has signed, if that covers the record and is signed with a key that is trusted.
+func (s *Server) witnessed(ctx context.Context, l store.Log, index int64, newest []byte) ([]byte, error) {
+	note, err := s.withCosignatures(ctx, l.ID, newest)
+	if err != nil || len(note) > len(newest) {
+		return note, err
+	}
+	older, err := s.Store.CosignedCheckpoint(ctx, l.ID, index)
+	if errors.Is(err, store.ErrNotFound) {
+		return newest, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := vkeys(ctx, s.Store, l)
+	if err != nil || !signedBy(older, trusted...) {
+		return newest, err
+	}
+	return s.withCosignatures(ctx, l.ID, []byte(older))
+}

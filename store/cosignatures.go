@@ -41,6 +41,18 @@ func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (str
 	return lines.String(), nil
 }
 
+// CosignedCheckpoint returns the checkpoint of the greatest size that a witness has signed of a log, as the log had signed it, if it covers the
+// record with this index; ErrNotFound.
+func (s *Store) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? ORDER BY size DESC LIMIT 1`, logID, index)
+	})
+	if err != nil {
+		return "", fmt.Errorf("cosigned checkpoint of log %s: %w", logID, err)
+	}
+	return note, nil
+}
+
 // Chains returns the numbers of the chains of all logs.
 func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
 	err = s.read(ctx, func(r *conn) error {

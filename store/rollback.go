@@ -110,7 +110,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 			}
 		}
 	}
-	return nil
+	return r.compareWitness(c, versions)
 }
 
 // compared is a company of the database that is to be replaced, and that of the same companyId in the backup, if there is one.

@@ -264,6 +264,12 @@ func TestCosignatures(t *testing.T) {
 	if lines := got(s.Cosignatures(ctx, c.Actions.ID, 3))(t); lines != "" {
 		t.Errorf("of size 3: %q", lines)
 	}
+	if note, err := s.CosignedCheckpoint(ctx, c.Actions.ID, 4); err != nil || note != "checkpoint" {
+		t.Errorf("that covers record 4: %q, %v", note, err)
+	}
+	if note, err := s.CosignedCheckpoint(ctx, c.Actions.ID, 5); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("that covers record 5: %q, %v", note, err)
+	}
 	if err := s.KeepCosignature(ctx, "no log", 5, "checkpoint", a); err == nil {
 		t.Error("of a log that there is not")
 	}

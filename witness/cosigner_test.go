@@ -189,7 +189,7 @@ func TestStateFails(t *testing.T) {
 	}
 }
 
-// failsLate is a state of which nobody knows whether it kept what it was told.
+// failsLate is a state of which nobody knows whether it kept what it was given.
 type failsLate struct {
 	*memory
 	err error

@@ -100,7 +100,7 @@ func (h *history) request(t testing.TB, from, to int64) witness.Request {
 	return witness.Request{Old: from, Proof: proof, Checkpoint: h.checkpoint(t, to, logKey)}
 }
 
-// memory is a State that remembers all it was told, and fails when it is asked to.
+// memory is a State that remembers all it was given, and fails when it is asked to.
 type memory struct {
 	fail error
 

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+)
+
+// witnessSchema is the first schema with what a witness keeps.
+const witnessSchema = 7
+
+// compareWitness finds what a witness would forget: it would sign another history, and nobody but those who compare could tell.
+func (r *Rollback) compareWitness(c *conn, of schemas) error {
+	if of.target < witnessSchema {
+		return nil
+	}
+	backupLogs, backupKeys := "main.witness_log", "main.witness_key"
+	if of.backup < witnessSchema {
+		backupLogs, backupKeys = "(SELECT '' AS origin, 0 AS size, x'' AS root)", "(SELECT x'' AS public_key)"
+	}
+	var name string
+	err := c.one([]any{&name}, `SELECT name FROM target.witness_key WHERE public_key NOT IN (SELECT public_key FROM `+backupKeys+`)`)
+	switch {
+	case err == nil:
+		r.add("witness: the key of %s, gone", name)
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	return c.each(func(rows *sql.Rows) error {
+		var origin string
+		var size, oldSize int64
+		if err := rows.Scan(&origin, &size, &oldSize); err != nil {
+			return err
+		}
+		if size == oldSize {
+			r.add("witness: %s was cosigned at size %d, in the backup with another root", origin, size)
+		} else {
+			r.add("witness: %s was cosigned at size %d, in the backup at %d", origin, size, oldSize)
+		}
+		return nil
+	}, `SELECT t.origin, t.size, coalesce(b.size, 0) FROM target.witness_log t LEFT JOIN `+backupLogs+` b ON b.origin = t.origin
+		WHERE t.size > coalesce(b.size, 0) OR t.size = b.size AND t.root <> b.root ORDER BY t.origin`)
+}

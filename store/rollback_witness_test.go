@@ -1,0 +1,36 @@
+package store_test
+
+import (
+	"testing"
+
+	"attestd/store"
+	"attestd/tlog"
+)
+
+// A restore says what it would make a witness forget: its key, and the logs of which it has signed more.
+func TestARestoreSaysWhatAWitnessForgets(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	before := backUp(t, path)
+	advance := func(origin string, size int64) {
+		s := got(store.Open(ctx, path, schema(t), store.Options{}))(t)
+		_, _, err := s.CosignerKey(ctx, "", now)
+		must(t, err)
+		go s.Run(ctx, store.RunOptions{})
+		from := got(s.CosignedLogs().Latest(ctx, origin))(t)
+		if !got(s.CosignedLogs().Advance(ctx, origin, from, tlog.Tree{Size: size, Root: tlog.Hash{byte(size)}}, []byte("checkpoint")))(t) {
+			t.Error("not advanced")
+		}
+		must(t, s.Close())
+	}
+	advance("a.example", 5)
+	advance("b.example", 7)
+	later := backUp(t, path)
+	advance("a.example", 9)
+	checkRollback(t, later, path, "witness: a.example was cosigned at size 9, in the backup at 5")
+	advance("a.example", 9)
+	checkRollback(t, before, path,
+		"witness: the key of attestd.local/witness, gone",
+		"witness: a.example was cosigned at size 9, in the backup at 0",
+		"witness: b.example was cosigned at size 7, in the backup at 0")
+}
