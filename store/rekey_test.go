@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -24,6 +25,7 @@ type sealed struct {
 	path                  string
 	keys                  []string // API keys that are accepted
 	client, secret, token string
+	cosigner              ed25519.PrivateKey
 	traces                map[string][]byte // every secret that was ever in it
 }
 
@@ -40,6 +42,7 @@ func openSealed(t testing.TB, path string, m *seal.Master) *store.Store {
 func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	t.Helper()
 	f.path = filepath.Join(t.TempDir(), "attestd.db")
+	f.cosigner = cosignerKey(t, f.path, m)
 	s := openSealed(t, f.path, m)
 	c, first := company(t, s, "acme")
 	attest(t, s, c, 3)
@@ -51,7 +54,8 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	f.client, f.secret = client.ID, secret
 	f.token, _, err = s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
-	f.traces = map[string][]byte{"a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:])}
+	f.traces = map[string][]byte{"a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:]),
+		"the witness's private key": f.cosigner.Seed()}
 	seeds := func(which string) {
 		var seed []byte
 		db := other(t, f.path)
@@ -71,9 +75,22 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	return f
 }
 
+// cosignerKey is that of the database, which nobody has open.
+func cosignerKey(t testing.TB, path string, m *seal.Master) ed25519.PrivateKey {
+	t.Helper()
+	s := got(store.Open(ctx, path, schema(t), store.Options{Master: m}))(t)
+	_, private, err := s.CosignerKey(ctx, "", now)
+	must(t, err)
+	must(t, s.Close())
+	return private
+}
+
 // check holds that all that was good before is so now, under the master key m.
 func (f sealed) check(t testing.TB, m *seal.Master) {
 	t.Helper()
+	if !cosignerKey(t, f.path, m).Equal(f.cosigner) {
+		t.Error("the witness has another key")
+	}
 	s := openSealed(t, f.path, m)
 	defer s.Close()
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))

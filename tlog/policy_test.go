@@ -182,7 +182,13 @@ func TestParseLogs(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, logs, err)
 		}
 	}
-	for _, text := range []string{"", "# none\n", "quorum none\n", "log x\n"} {
+	second := vkey
+	second.Name = "log.example/second"
+	both := []byte("log " + vkey.String() + "\nlog " + second.String() + "\n")
+	if logs, err := tlog.ParseLogs(both); err != nil || len(logs) != 2 {
+		t.Errorf("two logs with one key: %+v, %v", logs, err)
+	}
+	for _, text := range []string{"", "# none\n", "quorum none\n", "log x\n", "log " + vkey.String() + "\nlog " + vkey.String() + "\n"} {
 		if logs, err := tlog.ParseLogs([]byte(text)); err == nil || !errors.Is(err, tlog.ErrMalformed) {
 			t.Errorf("%q: %+v", text, logs)
 		}

@@ -12,7 +12,7 @@ const maxPolicy = 1 << 20
 
 // ParsePolicy reads a policy. Errors name the line, and wrap ErrMalformed.
 func ParsePolicy(text []byte) (*Policy, error) {
-	p, err := parsePolicy(text)
+	p, err := parsePolicy(text, false)
 	if err == nil && p.quorum == "" {
 		err = fmt.Errorf("%w: policy: no line says what the quorum is", ErrMalformed)
 	}
@@ -22,9 +22,11 @@ func ParsePolicy(text []byte) (*Policy, error) {
 	return p, nil
 }
 
-// ParseLogs reads the logs of a policy that may lack a quorum, of which there must be one at least. Errors are as those of ParsePolicy.
+// ParseLogs reads the logs of a policy that may lack a quorum, of which there must be one at least. Where nobody asks for a quorum, a key may
+// be that of several logs of different names, as both logs of a company have one; a policy forbids that. Errors are as those of
+// ParsePolicy.
 func ParseLogs(text []byte) ([]PolicyLog, error) {
-	p, err := parsePolicy(text)
+	p, err := parsePolicy(text, true)
 	if err == nil && len(p.Logs) == 0 {
 		err = fmt.Errorf("%w: policy: no line names a log", ErrMalformed)
 	}
@@ -34,11 +36,11 @@ func ParseLogs(text []byte) ([]PolicyLog, error) {
 	return p.Logs, nil
 }
 
-func parsePolicy(text []byte) (*Policy, error) {
+func parsePolicy(text []byte, sharedKeys bool) (*Policy, error) {
 	if len(text) > maxPolicy {
 		return nil, fmt.Errorf("%w: policy: it is longer than %d bytes", ErrMalformed, maxPolicy)
 	}
-	r := policyReader{policy: new(Policy), taken: map[string]bool{noQuorum: true}}
+	r := policyReader{policy: new(Policy), sharedKeys: sharedKeys, taken: map[string]bool{noQuorum: true}}
 	for number, rest := 1, string(text); rest != ""; number++ {
 		line, after, ended := strings.Cut(rest, "\n")
 		rest = after
@@ -55,8 +57,9 @@ func parsePolicy(text []byte) (*Policy, error) {
 
 // policyReader is a policy while it is read.
 type policyReader struct {
-	policy *Policy
-	taken  map[string]bool // by each name that is defined: whether it cannot become a member of a group any more
+	policy     *Policy
+	sharedKeys bool            // whether logs of different names may have one key
+	taken      map[string]bool // by each name that is defined: whether it cannot become a member of a group any more
 }
 
 func (r *policyReader) line(line string) error {
@@ -91,7 +94,9 @@ func (r *policyReader) log(items []string) error {
 		return err
 	case key.Type != TypeEd25519:
 		return fmt.Errorf("the key of log %q is a cosigner's", key.Name)
-	case slices.ContainsFunc(r.policy.Logs, func(l PolicyLog) bool { return l.Key.Public.Equal(key.Public) }):
+	case slices.ContainsFunc(r.policy.Logs, func(l PolicyLog) bool {
+		return l.Key.Public.Equal(key.Public) && !(r.sharedKeys && l.Key.Name != key.Name)
+	}):
 		return fmt.Errorf("the key of log %q stands in a line before", key.Name)
 	}
 	r.policy.Logs = append(r.policy.Logs, PolicyLog{key, strings.Join(items[1:], "")})
