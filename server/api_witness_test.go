@@ -344,6 +344,9 @@ func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 		acme.attestMany(t, 1)
 		eventually(t, "the witness refuses", func() bool { acme.actions(t); return refusals() > 0 })
 	}
+	if s.log.says(acme.actions(t).Origin) == 0 {
+		t.Error("the log does not say which log is not cosigned")
+	}
 	eventually(t, "the checkpoint covers all", func() bool { return acme.checkpoint(t, acme.actions(t)).Size == 3 })
 	if n := refusals(); n > 2 {
 		t.Errorf("the log says %d times that the witness refuses, of two logs", n)

@@ -37,10 +37,10 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	if errors.As(err, &ahead) {
 		return a.compare(ctx, number, ahead)
 	}
-	if err == nil {
-		err = a.store.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature)
-	}
 	if err != nil {
+		return fmt.Errorf("log %s: %w", l.Origin, err)
+	}
+	if err := a.store.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
 		return err
 	}
 	return a.askIfGrown(ctx, number, checkpoint.Size)

@@ -13,7 +13,7 @@ func TestARestoreSaysWhatAWitnessForgets(t *testing.T) {
 	path, _ := sample(t)
 	before := backUp(t, path)
 	advance := func(origin string, size int64) {
-		s := got(store.Open(ctx, path, schema(t), store.Options{}))(t)
+		s := got(store.Open(ctx, path, schema(t), store.Options{Master: master()}))(t)
 		_, _, err := s.CosignerKey(ctx, "", now)
 		must(t, err)
 		go s.Run(ctx, store.RunOptions{})

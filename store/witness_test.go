@@ -215,7 +215,7 @@ func TestCosignerKey(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	must(t, s.Close())
-	stopped := func() *store.Store { return got(store.Open(ctx, path, schema(t), store.Options{}))(t) }
+	stopped := func() *store.Store { return got(store.Open(ctx, path, schema(t), store.Options{Master: master()}))(t) }
 	s = stopped()
 	if _, _, err := s.CosignerKey(ctx, "a name", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("a name that is none: %v", err)
@@ -234,7 +234,7 @@ func TestCosignerKey(t *testing.T) {
 	if _, _, err := s.CosignerKey(ctx, "another.example", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("another name: %v", err)
 	}
-	unnamed := got(store.Open(ctx, filepath.Join(t.TempDir(), "attestd.db"), schema(t), store.Options{LogHost: "log.example:8080"}))(t)
+	unnamed := got(store.Open(ctx, filepath.Join(t.TempDir(), "attestd.db"), schema(t), store.Options{LogHost: "log.example:8080", Master: master()}))(t)
 	defer unnamed.Close()
 	if name, _, err := unnamed.CosignerKey(ctx, "", now); err != nil || name != "log.example:8080/witness" {
 		t.Errorf("without a name it is named %q: %v", name, err)
