@@ -42,7 +42,7 @@ func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadat
 	company := by.Company.Chain
 	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
 	defer s.agents.forget(owned{company, id})
-	err := s.write(ctx, func(w *conn) error {
+	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		state, err := findAgentState(w, company, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -53,12 +53,13 @@ func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadat
 			err = ErrExists
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		_, err = w.exec(`INSERT INTO agent (company, agent_id, registered_at, metadata) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id) DO UPDATE
 			SET registered_at = excluded.registered_at, metadata = excluded.metadata`,
 			company, a.ID, a.RegisteredAt, textOrNull(metadata))
-		return err
+		details := map[string]any{"agentId": id, "registeredAt": a.RegisteredAt, "metadataHash": hashOrNil(metadata)}
+		return []controlEvent{{AgentRegistered, subjectAgent(id), details}}, err
 	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("register agent %q: %w", id, err)
@@ -126,18 +127,19 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 	company := by.Company.Chain
 	defer s.agents.forget(owned{company, id})
 	defer s.passports.forget()
-	err = s.write(ctx, func(w *conn) error {
+	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		revoked = 0
 		if a, err = findAgent(w, company, id); err != nil || a.DisabledAt != "" {
-			return err
+			return nil, err
 		}
 		a.DisabledAt = chain.FormatTime(by.At)
 		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company, id); err != nil {
-			return err
+			return nil, err
 		}
 		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ? AND revoked_at IS NULL`,
 			a.DisabledAt, disabledReason, company, id)
-		return err
+		details := map[string]any{"agentId": id, "disabledAt": a.DisabledAt, "passportsRevoked": revoked}
+		return []controlEvent{{AgentDisabled, subjectAgent(id), details}}, err
 	})
 	if err != nil {
 		return Agent{}, 0, fmt.Errorf("disable agent %q: %w", id, err)
@@ -148,12 +150,15 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 // EnableAgent enables an agent; what was revoked stays revoked. ErrNotFound.
 func (s *Store) EnableAgent(ctx context.Context, by Caller, id string) (a Agent, err error) {
 	defer s.agents.forget(owned{by.Company.Chain, id})
-	err = s.write(ctx, func(w *conn) error {
-		if _, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ?`, by.Company.Chain, id); err != nil {
-			return err
+	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		n, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`, by.Company.Chain, id)
+		if err != nil {
+			return nil, err
 		}
-		a, err = findAgent(w, by.Company.Chain, id)
-		return err
+		if a, err = findAgent(w, by.Company.Chain, id); err != nil || n == 0 {
+			return nil, err
+		}
+		return []controlEvent{{AgentEnabled, subjectAgent(id), map[string]any{"agentId": id}}}, nil
 	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("enable agent %q: %w", id, err)

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/keys"
 )
 
 // Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget whose data it is.
@@ -34,22 +35,23 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private}
 	label := "bootstrap"
 	key := s.newKey(&label, now)
-	err = s.write(ctx, func(w *conn) error {
+	err = s.controlled(ctx, Caller{Company: c}, func(w *conn) ([]controlEvent, error) {
 		if err := w.one([]any{&c.Chain}, `INSERT INTO company (company_id, registered_at, metadata) VALUES (?, ?, ?) RETURNING id`,
 			c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.insertFirstKey(w, c.Chain, private, c.RegisteredAt); err != nil {
-			return err
+			return nil, err
 		}
 		var err error
 		if c.Actions, err = insertLog(w, c.Chain, Actions, s.logHost); err != nil {
-			return err
+			return nil, err
 		}
 		if c.Control, err = insertLog(w, c.Chain, Control, s.logHost); err != nil {
-			return err
+			return nil, err
 		}
-		return s.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
+		created, err := s.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
+		return []controlEvent{s.registered(c, metadata), created}, err
 	})
 	if isDuplicate(err) {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
@@ -59,6 +61,15 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	}
 	c.Issuer = cred.NewIssuer(s.settings.Domain, c.ID, private, &s.verified)
 	return c, key, nil
+}
+
+// registered is the first record of a control log.
+func (s *Store) registered(c *Company, metadata json.RawMessage) controlEvent {
+	public := keys.Describe(c.key.Public().(ed25519.PublicKey))
+	return controlEvent{CompanyRegistered, subjectCompany(c.ID), map[string]any{
+		"registeredAt": c.RegisteredAt, "metadataHash": hashOrNil(metadata), "kid": public.KID, "fingerprint": public.Fingerprint,
+		"logs": map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
+	}}
 }
 
 // Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one changes.

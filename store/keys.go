@@ -30,23 +30,27 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 }
 
 // insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a company's first.
-func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) error {
+func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
+	fingerprint := keys.Fingerprint(hash)
 	index := s.secrets.index(hash)
-	_, err := w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
+	_, err = w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
 		VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		company, index, s.secrets.keepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), keys.Fingerprint(hash))
-	return err
+		company, index, s.secrets.keepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
+	created = controlEvent{APIKeyCreated, subjectAPIKey(fingerprint), grantDetails(fingerprint, g)}
+	created.details["label"] = k.Label
+	return created, err
 }
 
 // CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as most.
 func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
 	key := s.newKey(label, by.At)
-	err := s.write(ctx, func(w *conn) error {
+	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM api_key WHERE company = ?`, by.Company.Chain); err != nil {
-			return err
+			return nil, err
 		}
-		return s.insertKey(w, by.Company.Chain, key, g, by.Credential)
+		created, err := s.insertKey(w, by.Company.Chain, key, g, by.Credential)
+		return []controlEvent{created}, err
 	})
 	if err != nil {
 		return APIKey{}, fmt.Errorf("create API key: %w", err)
@@ -85,22 +89,23 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)
 	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks the file.
 	defer s.credentials.forget(hash)
-	err := s.write(ctx, func(w *conn) error {
+	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.secrets.index(hash))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if n == 0 {
-			return ErrNotFound
+			return nil, ErrNotFound
 		}
 		var left bool
 		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ? AND role = 'admin' AND expires_at IS NULL)`, by.Company.Chain); err != nil {
-			return err
+			return nil, err
 		}
 		if !left {
-			return ErrLastKey // and the deletion is undone
+			return nil, ErrLastKey // and the deletion is undone
 		}
-		return nil
+		fingerprint := keys.Fingerprint(hash)
+		return []controlEvent{{APIKeyDeleted, subjectAPIKey(fingerprint), map[string]any{"fingerprint": fingerprint}}}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("delete API key: %w", err)

@@ -28,14 +28,16 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most 
 	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
-	err = s.write(ctx, func(w *conn) error {
+	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
-			return err
+			return nil, err
 		}
+		details := grantDetails(keys.Fingerprint(hash), g)
+		details["clientId"] = client.ID
 		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint)
 			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
 			by.Company.Chain, client.ID, s.secrets.index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash))
-		return err
+		return []controlEvent{{OAuthClientCreated, subjectClient(client.ID), details}}, err
 	})
 	if err != nil {
 		return OAuthClient{}, "", fmt.Errorf("create OAuth client: %w", err)
@@ -59,13 +61,14 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 	// Whatever the outcome: the next use of the client, and of any token, asks the file.
 	defer s.credentials.forget()
 	defer s.clients.forget(clientID)
-	err = s.write(ctx, func(w *conn) error {
+	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		// Its tokens go with it, for they refer to it; and so do those of the company of which an older version has not written down whose they are.
 		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
-			return err
+			return nil, err
 		}
 		_, err := w.exec(`DELETE FROM oauth_token WHERE company = ? AND client IS NULL`, by.Company.Chain)
-		return err
+		details := map[string]any{"clientId": clientID, "fingerprint": fingerprint}
+		return []controlEvent{{OAuthClientDeleted, subjectClient(clientID), details}}, err
 	})
 	if err != nil {
 		err = fmt.Errorf("delete OAuth client: %w", err)

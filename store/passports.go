@@ -41,11 +41,11 @@ func scanPassport(rows *sql.Rows) (p Passport, err error) {
 	return p, nil
 }
 
-// insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled.
-func insertPassport(w *conn, company int64, p Passport) error {
+// insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled. rotates is the one that it replaces, "" for none.
+func insertPassport(w *conn, company int64, p Passport, rotates string) (issued controlEvent, err error) {
 	scopes, err := json.Marshal(p.Scopes)
 	if err != nil {
-		return err
+		return issued, err
 	}
 	n, err := w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) SELECT ?1, ?2, ?3, ?4, ?5, ?6
 		WHERE NOT EXISTS (SELECT 1 FROM agent WHERE company = ?1 AND agent_id = ?3 AND disabled_at IS NOT NULL)`,
@@ -53,7 +53,11 @@ func insertPassport(w *conn, company int64, p Passport) error {
 	if err == nil && n == 0 {
 		err = ErrDisabled
 	}
-	return err
+	details := map[string]any{"jti": p.JTI, "agentId": p.AgentID, "scopes": p.Scopes, "issuedAt": p.IssuedAt, "expiresAt": p.ExpiresAt}
+	if rotates != "" {
+		details["rotates"] = rotates
+	}
+	return controlEvent{PassportIssued, subjectPassport(p.JTI), details}, err
 }
 
 // findPassport reads a passport on either kind of connection; ErrNotFound.
@@ -61,22 +65,26 @@ func findPassport(c *conn, company int64, jti string) (Passport, error) {
 	return row(c, scanPassport, "SELECT "+passportColumns+" FROM passport WHERE jti = ? AND company = ?", jti, company)
 }
 
-// revoke marks a passport as revoked; ErrNotFound, ErrRevoked.
-func revoke(w *conn, by Caller, jti string, reason *string) error {
+// revoke marks a passport as revoked, and returns it so; ErrNotFound, ErrRevoked.
+func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked controlEvent, err error) {
 	n, err := w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE jti = ? AND company = ? AND revoked_at IS NULL`,
 		chain.FormatTime(by.At), reason, jti, by.Company.Chain)
-	if err != nil || n == 1 {
-		return err
+	if err == nil {
+		p, err = findPassport(w, by.Company.Chain, jti)
 	}
-	if _, err := findPassport(w, by.Company.Chain, jti); err != nil {
-		return err
+	if err == nil && n == 0 {
+		err = ErrRevoked
 	}
-	return ErrRevoked
+	details := map[string]any{"jti": jti, "agentId": p.AgentID, "revokedAt": p.RevokedAt, "reason": reason}
+	return p, controlEvent{PassportRevoked, subjectPassport(jti), details}, err
 }
 
 // RecordPassport records a passport that is about to be handed out. ErrDisabled.
 func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error {
-	err := s.write(ctx, func(w *conn) error { return insertPassport(w, by.Company.Chain, p) })
+	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		issued, err := insertPassport(w, by.Company.Chain, p, "")
+		return []controlEvent{issued}, err
+	})
 	if err != nil {
 		return fmt.Errorf("record passport %s: %w", p.JTI, err)
 	}
@@ -107,12 +115,10 @@ func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (boo
 // RevokePassport: ErrNotFound, ErrRevoked. It returns the passport as revoked.
 func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
 	defer s.passports.forget(owned{by.Company.Chain, jti}) // whatever the outcome: the next check asks the file
-	err = s.write(ctx, func(w *conn) error {
-		if err := revoke(w, by, jti, reason); err != nil {
-			return err
-		}
-		p, err = findPassport(w, by.Company.Chain, jti)
-		return err
+	err = s.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
+		var revoked controlEvent
+		p, revoked, err = revoke(w, by, jti, reason)
+		return []controlEvent{revoked}, err
 	})
 	if err != nil {
 		return Passport{}, fmt.Errorf("revoke passport %q: %w", jti, err)
@@ -124,11 +130,14 @@ func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reaso
 // ErrDisabled.
 func (s *Store) RotatePassport(ctx context.Context, by Caller, old string, next Passport) error {
 	defer s.passports.forget(owned{by.Company.Chain, old})
-	err := s.write(ctx, func(w *conn) error {
-		if err := revoke(w, by, old, nil); err != nil {
-			return err
+	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		_, revoked, err := revoke(w, by, old, nil)
+		if err != nil {
+			return nil, err
 		}
-		return insertPassport(w, by.Company.Chain, next)
+		revoked.details["replacedBy"] = next.JTI
+		issued, err := insertPassport(w, by.Company.Chain, next, old)
+		return []controlEvent{revoked, issued}, err
 	})
 	if err != nil {
 		return fmt.Errorf("rotate passport %q: %w", old, err)

@@ -8,6 +8,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
 )
 
 // RotateKey gives the caller's company a new key, which signs its tokens, and the records of both logs from the next one on. The old key ends; its
@@ -21,12 +22,18 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 		return old, next, err
 	}
 	defer s.forgetKeys() // whatever the outcome
-	err = s.write(ctx, func(w *conn) error {
+	err = s.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
 		old, next, err = s.rotate(w, by, private, compromised)
 		for _, l := range by.Company.Logs() {
 			s.writer.rekeyed = append(s.writer.rekeyed, l.Chain)
 		}
-		return err
+		if err != nil {
+			return nil, err
+		}
+		of := keys.Describe(next.Public)
+		return []controlEvent{{SigningKeyRotated, subjectSigningKey(of.KID), map[string]any{
+			"kid": of.KID, "fingerprint": of.Fingerprint, "previousKid": keys.Describe(old.Public).KID, "compromised": compromised, "fromIndex": next.From,
+		}}}, nil
 	})
 	if err != nil {
 		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)

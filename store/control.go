@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+)
+
+// ControlAction is what a control record says was done: the actionType of its payload.
+type ControlAction string
+
+// All that is recorded in a control log. SVIDs, delegation tokens and access tokens are not: there are thousands a second.
+const (
+	CompanyRegistered  ControlAction = "company.registered"
+	APIKeyCreated      ControlAction = "api-key.created"
+	APIKeyDeleted      ControlAction = "api-key.deleted"
+	OAuthClientCreated ControlAction = "oauth-client.created"
+	OAuthClientDeleted ControlAction = "oauth-client.deleted"
+	AgentRegistered    ControlAction = "agent.registered"
+	AgentDisabled      ControlAction = "agent.disabled"
+	AgentEnabled       ControlAction = "agent.enabled"
+	PassportIssued     ControlAction = "passport.issued"
+	PassportRevoked    ControlAction = "passport.revoked"
+	SigningKeyRotated  ControlAction = "signing-key.rotated"
+	DatabaseRestored   ControlAction = "database.restored"
+	RollbackAccepted   ControlAction = "rollback.accepted"
+	SettingsChanged    ControlAction = "settings.changed"
+)
+
+// Subjects are what control records are about, and how they are found: a kind and a name.
+func subjectCompany(id string) string         { return "company:" + id }
+func subjectAPIKey(fingerprint string) string { return "api-key:" + fingerprint }
+func subjectClient(id string) string          { return "oauth-client:" + id }
+func subjectAgent(id string) string           { return "agent:" + id }
+func subjectPassport(jti string) string       { return "passport:" + jti }
+func subjectSigningKey(kid string) string     { return "signing-key:" + kid }
+
+// subjectDatabase is of what concerns all companies of the file alike.
+const subjectDatabase = "database"
+
+// controlEvent is one change, as its record will say it. details are members of the record's payload beside subject and by.
+type controlEvent struct {
+	action  ControlAction
+	subject string
+	details map[string]any
+}
+
+// controlled makes a change durable together with the control records of the company that it concerns: both, or neither. by is asked for after
+// the rows are written: a company that is being made has its number from then on. Rows that change nothing return no events.
+func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
+	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+		events, err := rows(w)
+		if err != nil {
+			return nil, err
+		}
+		drafts := make([]chain.Draft, len(events))
+		for i, e := range events {
+			if drafts[i], err = s.controlDraft(by, e); err != nil {
+				return nil, err
+			}
+		}
+		return drafts, nil
+	})
+	return err
+}
+
+// controlDraft has the form of every record: the service is the agent, and who asked for the change stands in the payload.
+func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
+	payload := map[string]any{"subject": e.subject, "by": nil}
+	if by.Credential != "" {
+		payload["by"] = by.Credential
+	}
+	for name, value := range e.details {
+		payload[name] = value
+	}
+	text, err := json.Marshal(map[string]any{
+		"agentId": s.settings.Service, "companyId": by.Company.ID, "actionType": e.action, "payload": payload,
+	})
+	if err == nil {
+		text, err = jcs.Append(nil, text, maxControlDepth)
+	}
+	if err != nil {
+		return chain.Draft{}, fmt.Errorf("control record %s: %w", e.action, err)
+	}
+	return chain.Draft{Chain: by.Company.Control.Chain, Payload: text, Canonical: text}, nil
+}
+
+// maxControlDepth is more than what a control record nests.
+const maxControlDepth = 8
+
+// hashOrNil is how a control record names what may be long or private: by its SHA-256 in hex.
+func hashOrNil(text []byte) any {
+	if text == nil {
+		return nil
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// grantDetails are those of a credential that was made.
+func grantDetails(fingerprint string, g Grant) map[string]any {
+	details := map[string]any{"fingerprint": fingerprint, "role": g.Role, "expiresAt": nil}
+	if !g.Expires.IsZero() {
+		details["expiresAt"] = chain.FormatTime(g.Expires)
+	}
+	return details
+}
