@@ -69,7 +69,8 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]c
 	return err
 }
 
-// controlDraft has the form of every record: the service is the agent, and who asked for the change stands in the payload.
+// controlDraft has the form of every record: the service is the agent, and who asked for the change stands in the payload. Its member log, which
+// no action has, keeps what a tenant lets us sign as an action from passing for a control record: both logs have the same keys.
 func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 	payload := map[string]any{"subject": e.subject, "by": nil}
 	if by.Credential != "" {
@@ -79,7 +80,7 @@ func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 		payload[name] = value
 	}
 	text, err := json.Marshal(map[string]any{
-		"agentId": s.settings.Service, "companyId": by.Company.ID, "actionType": e.action, "payload": payload,
+		"log": Control, "agentId": s.settings.Service, "companyId": by.Company.ID, "actionType": e.action, "payload": payload,
 	})
 	if err == nil {
 		text, err = jcs.Append(nil, text, maxControlDepth)

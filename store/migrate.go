@@ -181,6 +181,7 @@ DROP TABLE old_log;
 DROP TABLE old_node;
 DROP TABLE old_head;
 DROP TABLE old_company_key;
+CREATE INDEX control_subject ON record (CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END, id) WHERE id < 0;
 PRAGMA user_version = 6;`, fill: fillControl, guard: `
 CREATE TRIGGER node_no_update BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
 CREATE TRIGGER node_no_delete BEFORE DELETE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
