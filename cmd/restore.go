@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ history is another. So it is where the existing database cannot be read. --force
 			}
 			report, finish := progress()
 			undone, err := store.Restore(cmd.Context(), args[0], db, schema,
-				store.RestoreOptions{Force: force, AcceptRollback: acceptRollback, Progress: report})
+				store.RestoreOptions{Force: force, AcceptRollback: acceptRollback, At: time.Now(), Progress: report})
 			finish()
 			for _, line := range undone.Lines {
 				fmt.Fprintln(cmd.ErrOrStderr(), line)

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net/http"
+	"slices"
 )
 
 // RegistrationMode says who may register a company.
@@ -17,19 +18,17 @@ const (
 	RegistrationClosed                           // nobody
 )
 
+var registrationModes = []string{"open", "loopback", "token", "closed"}
+
+func (m RegistrationMode) String() string { return registrationModes[m] }
+
 // ParseRegistration reads open, loopback, token or closed.
 func ParseRegistration(s string) (RegistrationMode, error) {
-	switch s {
-	case "open":
-		return RegistrationOpen, nil
-	case "loopback":
-		return RegistrationLoopback, nil
-	case "token":
-		return RegistrationToken, nil
-	case "closed":
-		return RegistrationClosed, nil
+	at := slices.Index(registrationModes, s)
+	if at < 0 {
+		return 0, fmt.Errorf("want open, loopback, token or closed, not %q", s)
 	}
-	return 0, fmt.Errorf("want open, loopback, token or closed, not %q", s)
+	return RegistrationMode(at), nil
 }
 
 // Registration says who may register a company, and with which token in the mode that asks for one.

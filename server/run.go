@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +40,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		handler: s.Handler(),
 		streams: s.hub.Close,
 		log:     s.Log,
+		begin:   s.recordStart,
 		workers: []worker{
 			s.write,
 			func(ctx context.Context) error { return watchClock(ctx, clocks(), s.Log) },
@@ -55,13 +58,33 @@ func (s *Server) write(ctx context.Context) error {
 	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, Grown: s.grown, AcceptClock: s.AcceptClock, Log: s.Log})
 }
 
+// recordStart has the control logs say under which settings the service runs from now on, before it answers anybody. Where nothing can be
+// written it serves all the same, for reads go on; the next start makes up for it.
+func (s *Server) recordStart(ctx context.Context) {
+	switchedOn := map[bool]string{true: "on", false: "off"}
+	err := s.Store.RecordStart(ctx, map[string]string{
+		"program":         "attestd/" + s.Version,
+		"publicAddress":   s.BaseURL,
+		"stream":          s.Stream.String(),
+		"registration":    s.Registration.Mode.String(),
+		"recoverEndpoint": switchedOn[s.RecoverEndpoint],
+		"acceptClock":     switchedOn[s.AcceptClock],
+		"allowedOrigins":  strings.Join(s.AllowedOrigins, " "),
+		"trustedProxies":  fmt.Sprint(s.TrustedProxies),
+	})
+	if err != nil {
+		s.Log.Warn("the control logs do not say yet under which settings the service runs", "error", err)
+	}
+}
+
 // worker runs until ctx is done. It may then return ctx.Err().
 type worker func(ctx context.Context) error
 
 // machine starts the parts of a server together and stops them in order.
 type machine struct {
 	handler http.Handler
-	streams func() // closes all streams and waits for them
+	begin   func(context.Context) // is done before the first request is answered, beside the workers
+	streams func()                // closes all streams and waits for them
 	workers []worker
 	log     *slog.Logger
 }
@@ -94,6 +117,7 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug), // of peers' mistakes; our own are logged by handle and warnedListener
 	}
 	g.Go(func() error {
+		m.begin(work)
 		if err := srv.Serve(warnedListener{ln, m.log}); stop.Err() == nil {
 			return err
 		}

@@ -39,6 +39,7 @@ func TestAcceptErrorsAreWarnings(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		m := machine{
 			handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+			begin:   func(context.Context) {},
 			streams: func() {},
 			log:     slog.New(slog.NewTextHandler(&out, nil)),
 		}

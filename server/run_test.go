@@ -54,6 +54,7 @@ func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *star
 	s.stop = stop
 	m := machine{
 		handler: handler,
+		begin:   func(context.Context) {},
 		streams: func() { s.note("streams closed") },
 		log:     slog.New(slog.DiscardHandler),
 		workers: append(workers, func(ctx context.Context) error {

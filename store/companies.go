@@ -68,7 +68,8 @@ func (s *Store) registered(c *Company, metadata json.RawMessage) controlEvent {
 	public := keys.Describe(c.key.Public().(ed25519.PublicKey))
 	return controlEvent{CompanyRegistered, subjectCompany(c.ID), map[string]any{
 		"registeredAt": c.RegisteredAt, "metadataHash": hashOrNil(metadata), "kid": public.KID, "fingerprint": public.Fingerprint,
-		"logs": map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
+		"settings": s.trust.Load(),
+		"logs":     map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
 	}}
 }
 

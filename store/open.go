@@ -54,6 +54,8 @@ type Store struct {
 	clients     cache[string, dated[oauthSecret]]
 	uses        uses
 
+	trust atomic.Pointer[map[string]string] // what RecordStart was given
+
 	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
 }
 

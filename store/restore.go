@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // RestoreOptions are what a restore may do to a database that is there already.
 type RestoreOptions struct {
 	Force          bool                                  // replace it where nothing of it would be lost
 	AcceptRollback bool                                  // with Force: replace it whatever would be lost
+	At             time.Time                             // of the restore, which the next start records in the control logs
 	Progress       func(stage string, done, total int64) // as for Backup; may be nil
 }
 
@@ -38,7 +40,9 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 	}
 	defer tmp.discard()
 	if !o.Force {
-		err = placeNew(tmp.path, path)
+		if err = markRestored(ctx, tmp.path, o.At, nil); err == nil {
+			err = placeNew(tmp.path, path)
+		}
 	} else {
 		if undone, err = findRollback(ctx, path, tmp.path); err != nil {
 			return undone, fmt.Errorf("restore: compare %s with the backup: %w", path, err)
@@ -46,7 +50,10 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 		if len(undone.Lines) > 0 && !o.AcceptRollback {
 			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same", ErrRefused, path)
 		}
-		if err = retire(ctx, path); err == nil {
+		if err = markRestored(ctx, tmp.path, o.At, undone.replaced); err == nil {
+			err = retire(ctx, path)
+		}
+		if err == nil {
 			err = replace(tmp.path, path)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 type Rollback struct {
 	Lines []string
 	More  int
+
+	replaced map[string]map[LogName]int64 // the lengths of the logs that are to be replaced, by company
 }
 
 const (
@@ -26,6 +28,16 @@ func (r *Rollback) add(format string, args ...any) {
 		return
 	}
 	r.Lines = append(r.Lines, fmt.Sprintf(format, args...))
+}
+
+func (r *Rollback) note(company string, name LogName, length int64) {
+	if r.replaced == nil {
+		r.replaced = map[string]map[LogName]int64{}
+	}
+	if r.replaced[company] == nil {
+		r.replaced[company] = map[LogName]int64{}
+	}
+	r.replaced[company][name] = length
 }
 
 // findRollback compares the database at path with the backup that is to replace it. What cannot be read might hold anything, and so is a
@@ -167,6 +179,7 @@ func (r *Rollback) compareLog(c *conn, p compared, name LogName, of schemas) err
 	inBoth := name == Actions || min(of.target, of.backup) >= twoLogs
 	err := c.one([]any{&length, &oldLength, &sameRoot}, `SELECT coalesce(t.length, 0), coalesce(b.length, 0), t.root IS b.root FROM (SELECT 1)
 		LEFT JOIN target.head t ON t.`+headChain(of.target)+` = ? LEFT JOIN main.head b ON b.`+headChain(of.backup)+` = ?`, number, backup)
+	r.note(p.id, name, length)
 	switch {
 	case err != nil:
 		return err

@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"attestd/server/limit"
@@ -17,17 +18,17 @@ const (
 	Off
 )
 
+var modes = []string{"open", "authenticated", "off"}
+
+func (m Mode) String() string { return modes[m] }
+
 // ParseMode reads open, authenticated or off.
 func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "open":
-		return Open, nil
-	case "authenticated":
-		return Authenticated, nil
-	case "off":
-		return Off, nil
+	at := slices.Index(modes, s)
+	if at < 0 {
+		return 0, fmt.Errorf("want open, authenticated or off, not %q", s)
 	}
-	return 0, fmt.Errorf("want open, authenticated or off, not %q", s)
+	return Mode(at), nil
 }
 
 // Refusal is an answer to a request that does not become a client.

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"attestd/chain"
+)
+
+// The rows of table setting that wait for a control record, or say what was recorded last.
+const (
+	trustSetting   = "trust_settings" // what RecordStart was given last, in JSON
+	restoreSetting = "restored"       // a restoration, in JSON, that no control record tells of yet
+)
+
+// restoration is a restore as the file that was put in place carries it to its next start.
+type restoration struct {
+	RestoredAt string                       `json:"restoredAt"`
+	Replaced   map[string]map[LogName]int64 `json:"replaced"` // the lengths of the logs that were there before, by company
+}
+
+// RecordStart makes control records, in the logs of all companies, of what has changed since the last start: settings that bear on trust, by
+// their names, and a restore. What has not changed is not recorded. A company that registers is told the settings of its time.
+func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
+	trust = maps.Clone(trust)
+	if trust == nil {
+		trust = map[string]string{}
+	}
+	trust["keysAtRest"] = "in clear"
+	if s.settings.sealing.keyID != "" {
+		trust["keysAtRest"] = "sealed with master key " + s.settings.sealing.keyID
+	}
+	s.trust.Store(&trust)
+	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+		changed, err := replaceSettings(w, trust)
+		if err != nil {
+			return nil, err
+		}
+		restored, err := takeRestoration(w)
+		if err != nil || len(changed) == 0 && restored == nil {
+			return nil, err
+		}
+		var drafts []chain.Draft
+		err = w.each(func(rows *sql.Rows) error {
+			c := new(Company)
+			if err := rows.Scan(&c.ID, &c.Control.Chain); err != nil {
+				return err
+			}
+			var events []controlEvent
+			if restored != nil {
+				details := map[string]any{"restoredAt": restored.RestoredAt, "replaced": restored.Replaced[c.ID]}
+				events = append(events, controlEvent{DatabaseRestored, subjectDatabase, details})
+			}
+			if len(changed) > 0 {
+				events = append(events, controlEvent{SettingsChanged, subjectDatabase, map[string]any{"changed": changed}})
+			}
+			for _, e := range events {
+				d, err := s.controlDraft(Caller{Company: c}, e)
+				if err != nil {
+					return err
+				}
+				drafts = append(drafts, d)
+			}
+			return nil
+		}, `SELECT company_id, chain FROM company JOIN log ON log.company = company.id AND name = 'control' ORDER BY company.id`)
+		return drafts, err
+	})
+	if err != nil {
+		return fmt.Errorf("record what has changed since the last start: %w", err)
+	}
+	return nil
+}
+
+// settingChange is how a setting was before and is now; nil where it was not known.
+type settingChange struct {
+	From *string `json:"from"`
+	To   *string `json:"to"`
+}
+
+// replaceSettings keeps the settings, and returns those that differ from what was kept before.
+func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange, error) {
+	before := map[string]string{}
+	if err := takeSetting(w, trustSetting, &before); err != nil {
+		return nil, err
+	}
+	changed := map[string]settingChange{}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(trust))) {
+		var c settingChange
+		if from, was := before[name]; was {
+			c.From = &from
+		}
+		if to, is := trust[name]; is {
+			c.To = &to
+		}
+		if c.From == nil || c.To == nil || *c.From != *c.To {
+			changed[name] = c
+		}
+	}
+	text, err := json.Marshal(trust)
+	if err == nil {
+		_, err = w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, trustSetting, string(text))
+	}
+	return changed, err
+}
+
+// takeRestoration takes out what a restore has left to be recorded, nil for nothing.
+func takeRestoration(w *conn) (r *restoration, err error) {
+	err = takeSetting(w, restoreSetting, &r)
+	return r, err
+}
+
+// takeSetting reads a setting in JSON and takes it out. Where there is none, into stays as it is.
+func takeSetting(w *conn, name string, into any) error {
+	var text string
+	err := w.one([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		if err = json.Unmarshal([]byte(text), into); err != nil {
+			err = fmt.Errorf("%w: setting %s: %w", ErrCorrupt, name, err)
+		}
+	}
+	return err
+}
+
+// markRestored leaves in the database at path, which nobody else has open, what its next start is to record.
+func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[LogName]int64) error {
+	text, err := json.Marshal(restoration{chain.FormatTime(at), replaced})
+	if err != nil {
+		return err
+	}
+	db, err := connect(path, modeCreate)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, `INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
+	return sentinel(err)
+}

@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// controlRecords are the records of a company's control log, "kind payload" each.
+func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []string) {
+	t.Helper()
+	must(t, s.Records(ctx, c.Control.Chain, 0, 1<<20, func(r *chain.Record) error {
+		var said struct {
+			ActionType, Log string
+			Payload         json.RawMessage
+		}
+		err := json.Unmarshal(r.Payload, &said)
+		if said.Log != "control" {
+			t.Errorf("record %d says it is of the log %q", r.Index, said.Log)
+		}
+		list = append(list, said.ActionType+" "+string(said.Payload))
+		return err
+	}))
+	return list
+}
+
+// A start records in every control log which settings have changed, and nothing where none has. A company that registers is told all.
+func TestSettingsAreRecorded(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	if list := controlRecords(t, s, acme); len(list) != 2 || !strings.Contains(list[0], `"settings":{"keysAtRest":"`) || !strings.Contains(list[0], `"stream":"open"}`) {
+		t.Errorf("registered: %q", list)
+	}
+	must(t, s.Close())
+	for _, stream := range []string{"open", "off", "off"} {
+		s = open(t, path)
+		must(t, s.RecordStart(ctx, map[string]string{"stream": stream}))
+		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+		must(t, s.Close())
+	}
+	s = open(t, path)
+	must(t, s.RecordStart(ctx, map[string]string{"registration": "closed"}))
+	for _, c := range []*store.Company{acme, zoo} {
+		want := []string{
+			`settings.changed {"by":null,"changed":{"stream":{"from":"open","to":"off"}},"subject":"database"}`,
+			`settings.changed {"by":null,"changed":{"registration":{"from":null,"to":"closed"},"stream":{"from":"off","to":null}},"subject":"database"}`,
+		}
+		if list := controlRecords(t, s, c)[2:]; fmt.Sprint(list) != fmt.Sprint(want) {
+			t.Errorf("%s: %q", c.ID, list)
+		}
+	}
+}
+
+// A restore is recorded by the next start, with the lengths of what was there; once.
+func TestARestoreIsRecorded(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	acme, _ := company(t, s, "acme")
+	attest(t, s, acme, 3)
+	in := backUp(t, path)
+	attest(t, s, acme, 2)
+	company(t, s, "late")
+	must(t, s.Close())
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	over, beside := path, target(t)
+	must(t, restore(t, in, over, store.RestoreOptions{At: at, Force: true, AcceptRollback: true}))
+	must(t, restore(t, in, beside, store.RestoreOptions{At: at}))
+	for path, replaced := range map[string]string{over: `{"actions":5,"control":2}`, beside: "null"} {
+		for range 2 {
+			s := open(t, path)
+			must(t, s.RecordStart(ctx, nil))
+			list := controlRecords(t, s, acme)
+			want := `database.restored {"by":null,"replaced":` + replaced + `,"restoredAt":"2026-11-21T12:00:00.000Z","subject":"database"}`
+			if len(list) != 4 || list[2] != want || !strings.HasPrefix(list[3], "settings.changed ") {
+				t.Errorf("records %q, want %s", list, want)
+			}
+			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+			must(t, s.Close())
+		}
+	}
+}
