@@ -61,6 +61,10 @@ func (s *Server) write(ctx context.Context) error {
 // recordStart has the control logs say under which settings the service runs from now on, before it answers anybody. Where nothing can be
 // written it serves all the same, for reads go on; the next start makes up for it.
 func (s *Server) recordStart(ctx context.Context) {
+	var witnesses []string
+	for _, w := range s.Witnesses {
+		witnesses = append(witnesses, w.Key().String())
+	}
 	switchedOn := map[bool]string{true: "on", false: "off"}
 	err := s.Store.RecordStart(ctx, map[string]string{
 		"program":         "attestd/" + s.Version,
@@ -70,6 +74,7 @@ func (s *Server) recordStart(ctx context.Context) {
 		"recoverEndpoint": switchedOn[s.RecoverEndpoint],
 		"acceptClock":     switchedOn[s.AcceptClock],
 		"allowedOrigins":  strings.Join(s.AllowedOrigins, " "),
+		"witnesses":       strings.Join(witnesses, " "),
 		"trustedProxies":  fmt.Sprint(s.TrustedProxies),
 	})
 	if err != nil {
