@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -22,7 +24,7 @@ func TestIsolation(t *testing.T) {
 	delegation, _ := acme.exchange(t, acmeSVID, acme.agent(t, "other"))
 	acme.attestMany(t, 3)
 	acme.grow(t, "control", 3)
-	control := acme.logNamed(t, "control").LogID
+	control := acme.logNamed(t, "control")
 
 	const empty = `{"valid":true,"merkleRoot":"` + emptyRoot + `"}`
 	for _, them := range []caller{globex, globex.with(globex.oauthToken(t))} {
@@ -53,10 +55,8 @@ func TestIsolation(t *testing.T) {
 			{does: "chain", as: them, call: "GET /v1/chain", status: 200, gets: `{"records":[]}`},
 			{does: "verify", as: them, call: "GET /v1/verify", status: 200, gets: empty},
 			{does: "proof", as: them, call: "GET /v1/proof/0", status: 404, gets: `{"error":"…"}`},
-			{does: "control log", as: them, call: "GET /v1/chain?log=control", status: 200, gets: `{"records":[]}`},
-			{does: "verify the control log", as: them, call: "GET /v1/verify?log=control", status: 200, gets: empty},
-			{does: "proof of the control log", as: them, call: "GET /v1/proof/0?log=control", status: 404, gets: `{"error":"…"}`},
-			{does: "checkpoint of the control log", as: them, call: "GET /v1/log/" + control + "/checkpoint", status: 404, gets: `{"error":"Log not found: ` + control + `"}`},
+			{does: "proof of the control log", as: them, call: fmt.Sprintf("GET /v1/proof/%d?log=control", control.Size-1), status: 404, gets: `{"error":"…"}`},
+			{does: "checkpoint of the control log", as: them, call: "GET /v1/log/" + control.LogID + "/checkpoint", status: 404, gets: `{"error":"Log not found: ` + control.LogID + `"}`},
 			{does: "passports", as: them, call: "GET /v1/passports", status: 200, gets: `{"passports":[]}`},
 			{does: "revoked passports", as: them, call: "GET /v1/passports/revoked", status: 200, gets: `{"revoked":[]}`},
 			{does: "status of a passport", as: them, call: "GET /v1/ocsp/" + id, status: 200, gets: `{"jti":"` + id + `","companyId":"globex","status":"unknown","checkedAt":"<time>","caPublicKey":"<pem>","signature":"<signature>"}`},
@@ -68,6 +68,10 @@ func TestIsolation(t *testing.T) {
 		}
 		table(t, rows)
 		wholeList(t, rows)
+		them.checkLog(t, "control") // all records are of globex
+		if own := string(them.do(t, "GET /v1/chain?log=control", "").status(200).raw); strings.Contains(own, "acme") || !strings.Contains(own, `"subject":"agent:bot"`) {
+			t.Errorf("the control log of globex: %s", own)
+		}
 	}
 	// And all that has changed nothing for acme.
 	acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport+`"}`).status(200)

@@ -53,6 +53,16 @@ func (c caller) grow(t testing.TB, log string, n int) {
 	}
 }
 
+// fill adds records to a log until it has n; a control log has some from the start.
+func (c caller) fill(t testing.TB, log string, n int) {
+	t.Helper()
+	has := int(c.logNamed(t, log).Size)
+	if has > n {
+		t.Fatalf("%s has %d records already", log, has)
+	}
+	c.grow(t, log, n-has)
+}
+
 // checkpoint fetches the newest checkpoint and opens it with the log's own key.
 func (c caller) checkpoint(t testing.TB, log logged) tlog.Checkpoint {
 	t.Helper()
@@ -69,14 +79,19 @@ func (c caller) leaves(t testing.TB, log string) (leaves []tlog.Hash) {
 	t.Helper()
 	digest := tlog.KeyDigest(c.publicKey(t))
 	for _, r := range c.checkLog(t, log) {
-		hash, err := hex.DecodeString(r.Hash)
-		must(t, err)
-		signature, err := b64.DecodeString(r.Signature)
-		must(t, err)
-		leaf := tlog.NewLeaf([32]byte(hash), [ed25519.SignatureSize]byte(signature), digest)
-		leaves = append(leaves, leaf.Hash())
+		leaves = append(leaves, leafOf(t, r, digest))
 	}
 	return leaves
+}
+
+func leafOf(t testing.TB, r record, key [32]byte) tlog.Hash {
+	t.Helper()
+	hash, err := hex.DecodeString(r.Hash)
+	must(t, err)
+	signature, err := b64.DecodeString(r.Signature)
+	must(t, err)
+	leaf := tlog.NewLeaf([32]byte(hash), [ed25519.SignatureSize]byte(signature), key)
+	return leaf.Hash()
 }
 
 // Each log is that of its records: what an auditor, with a reader's key, computes of them is what the checkpoint signs, the tiles hold and the
@@ -100,11 +115,13 @@ func testLog(t *testing.T, acme caller, name string) {
 	if want := "attestd.local/v1/log/" + log.LogID; log.Origin != want || len(log.LogID) != 32 || strings.Contains(log.Origin, "acme") {
 		t.Errorf("origin %s, want %s", log.Origin, want)
 	}
-	if c := acme.checkpoint(t, log); c.Size != 0 || c.Root != tlog.EmptyRoot() || c.Origin != log.Origin {
-		t.Errorf("checkpoint of an empty log: %+v", c)
-	}
-	admin.grow(t, name, 300)
 	leaves := acme.leaves(t, name)
+	tree, _ := tlog.Frontier{}.Append(leaves...)
+	if c := acme.checkpoint(t, log); c.Size != int64(len(leaves)) || c.Root != tree.Root() || c.Origin != log.Origin || (len(leaves) == 0) != (name == "actions") {
+		t.Errorf("checkpoint of a log in which is only that there is a company: %+v", c)
+	}
+	admin.fill(t, name, 300)
+	leaves = acme.leaves(t, name)
 	// The proof of the last record brings a checkpoint that covers it, however short ago another was signed.
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
 	must(t, err)
@@ -120,7 +137,7 @@ func testLog(t *testing.T, acme caller, name string) {
 		}
 	}
 	log, head := acme.logNamed(t, name), acme.checkpoint(t, log)
-	tree, _ := tlog.Frontier{}.Append(leaves...)
+	tree, _ = tlog.Frontier{}.Append(leaves...)
 	if root := tree.Root(); head.Size != 300 || head.Root != root || log.Root != hex.EncodeToString(root[:]) || log.Size != 300 {
 		t.Errorf("checkpoint %+v, log %+v, computed root %x", head, log, root)
 	}
@@ -158,8 +175,8 @@ func TestLogsRefuse(t *testing.T) {
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
 	for _, log := range []string{"actions", "control"} {
-		acme.grow(t, log, 3)
-		globex.grow(t, log, 3)
+		acme.fill(t, log, 3)
+		globex.fill(t, log, 3)
 		testLogRefuses(t, acme, acme.logNamed(t, log).LogID, globex.logNamed(t, log).LogID)
 	}
 	for _, call := range []string{"GET /v1/chain", "GET /v1/verify", "GET /v1/proof/0", "GET /v1/consistency?from=0&to=0"} {
@@ -208,7 +225,7 @@ func TestConsistencyOfTheChain(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, log := range []string{"actions", "control"} {
-		acme.grow(t, log, 20)
+		acme.fill(t, log, 20)
 		testConsistency(t, acme, log)
 	}
 }

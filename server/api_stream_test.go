@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -88,12 +89,13 @@ func TestStreamIsAboutActions(t *testing.T) {
 			l.valid("acme", index)
 		}
 	}
+	changed := acme.logNamed(t, "control").Size + 3
 	acme.grow(t, "control", 5)
 	acme.attestMany(t, 1)
 	heard(0)
 	acme.grow(t, "control", 1)
-	s.file(t, "DROP TRIGGER record_no_update", "UPDATE record SET payload = replace(payload, '\"n\":3', '\"n\":4') WHERE id = (-1 << 40) + 3")
-	acme.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":false,"failedAtIndex":3,"error":"…"}`)
+	s.file(t, "DROP TRIGGER record_no_update", fmt.Sprintf("UPDATE record SET payload = replace(payload, '\"n\":3', '\"n\":4') WHERE id = (-1 << 40) + %d", changed))
+	acme.do(t, "GET /v1/verify?log=control", "").gets(200, fmt.Sprintf(`{"valid":false,"failedAtIndex":%d,"error":"…"}`, changed))
 	acme.grow(t, "control", 1)
 	acme.attestMany(t, 1)
 	heard(1)

@@ -43,6 +43,10 @@ func tampered(t *testing.T) string {
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	path, acme := sample(t)
+	var records int64 // of all logs
+	db := other(t, path)
+	must(t, db.QueryRow("SELECT count(*) FROM record").Scan(&records))
+	must(t, db.Close())
 	before := got(os.ReadFile(path))(t)
 	out := target(t)
 	stages := map[string][2]int64{}
@@ -55,7 +59,7 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("stage %s ended at %v", stage, last)
 		}
 	}
-	if stages["verify"][0] != 305 || len(stages) != 3 {
+	if stages["verify"][0] != records || records < 305 || len(stages) != 3 {
 		t.Errorf("stages: %v", stages)
 	}
 	if files := list(t, filepath.Dir(out)); files != "out.db" {

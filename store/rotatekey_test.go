@@ -309,7 +309,7 @@ func TestARestoreSaysWhichKeysItTakesBack(t *testing.T) {
 	c = rotate(t, s, c, now, true)
 	rotate(t, s, c, now, false)
 	must(t, s.Close())
-	checkRollback(t, in, path,
+	checkRollback(t, in, path, "acme (control): … records, the backup has …",
 		"acme: signing keys made since, gone (2): key 2, key 3",
 		"acme: signing keys declared compromised since, trusted again (2): key 0, key 1")
 
@@ -321,7 +321,7 @@ func TestARestoreSaysWhichKeysItTakesBack(t *testing.T) {
 		last := len(got(s.KeySet(ctx, 1))(t)) - 1
 		rotate(t, s, c, time.Now(), true)
 		must(t, s.Close())
-		checkRollback(t, in, path,
+		checkRollback(t, in, path, c.ID+" (control): … records, the backup has …",
 			fmt.Sprintf("%s: signing keys made since, gone (1): key %d", c.ID, last+1),
 			fmt.Sprintf("%s: signing keys declared compromised since, trusted again (1): key %d", c.ID, last))
 	}

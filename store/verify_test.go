@@ -31,7 +31,7 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 		noNode    = "DROP TRIGGER node_no_delete"
 	)
 	control := func(company int) string { // what is left of the other log
-		return fmt.Sprintf("\nchain %d \"\" at 0: the company of this chain is missing; the file holds a head", -company)
+		return fmt.Sprintf("\nchain %d \"\" at 0: the company of this chain is missing; the file holds a head, records", -company)
 	}
 	for name, test := range map[string]struct {
 		statements []string
@@ -77,7 +77,7 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 				"INSERT INTO record SELECT -5 << 40, hash, signature, timestamp, payload, delegation FROM record WHERE id = 1 << 40",
 				"INSERT INTO record SELECT 9223372036854775807, hash, signature, timestamp, payload, delegation FROM record WHERE id = 1 << 40",
 			},
-			`chain -1 "acme" at 0: record 0 stands beyond the stored head, which covers 0 records` + "\n" +
+			`chain -1 "acme" at 2: record 2 stands beyond the stored head, which covers 2 records` + "\n" +
 				`chain -5 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
 				`chain 7 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
 				`chain 8388607 "" at 0: the company of this chain is missing; the file holds records`, "acme zoo zoo (control)",
