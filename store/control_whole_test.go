@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"attestd/store"
+)
+
+// prepared is a database in which each kind of change can be made.
+type prepared struct {
+	path        string
+	c           *store.Company
+	key, client string
+}
+
+func prepare(t testing.TB) (p prepared) {
+	t.Helper()
+	s, path := fresh(t)
+	p.path = path
+	p.c, _ = company(t, s, "acme")
+	who := by(p.c, now)
+	p.key = got(s.CreateKey(ctx, who, nil, full, 1000))(t).Key
+	client, _, err := s.CreateOAuthClient(ctx, who, full, 1000)
+	must(t, err)
+	p.client = client.ID
+	for _, id := range []string{"bot", "stopped"} {
+		got(s.RegisterAgent(ctx, who, id, nil, many))(t)
+	}
+	_, _, err = s.DisableAgent(ctx, who, "stopped")
+	must(t, err)
+	for _, jti := range []string{"a", "b"} {
+		must(t, s.RecordPassport(ctx, who, passport(jti, 1)))
+	}
+	attest(t, s, p.c, 2)
+	must(t, s.Close())
+	return p
+}
+
+// kinds are all changes that a control log records, but restores and what concerns the whole file.
+func (p prepared) kinds() map[string]func(*store.Store) error {
+	who := by(p.c, now)
+	return map[string]func(*store.Store) error{
+		"company registered": func(s *store.Store) error { _, _, err := s.CreateCompany(ctx, "umbrella", nil, now); return err },
+		"key made":           func(s *store.Store) error { _, err := s.CreateKey(ctx, who, ptr("new"), full, 1000); return err },
+		"key deleted":        func(s *store.Store) error { return s.DeleteKey(ctx, who, p.key) },
+		"client made":        func(s *store.Store) error { _, _, err := s.CreateOAuthClient(ctx, who, full, 1000); return err },
+		"client deleted":     func(s *store.Store) error { _, err := s.DeleteOAuthClient(ctx, who, p.client); return err },
+		"agent registered":   func(s *store.Store) error { _, err := s.RegisterAgent(ctx, who, "new", nil, many); return err },
+		"agent registered anew": func(s *store.Store) error {
+			_, err := s.RegisterAgent(ctx, who, "bot", raw(`{"a":1}`), many)
+			return err
+		},
+		"agent disabled":    func(s *store.Store) error { _, _, err := s.DisableAgent(ctx, who, "bot"); return err },
+		"agent enabled":     func(s *store.Store) error { _, err := s.EnableAgent(ctx, who, "stopped"); return err },
+		"passport issued":   func(s *store.Store) error { return s.RecordPassport(ctx, who, passport("c", 1)) },
+		"passport revoked":  func(s *store.Store) error { _, err := s.RevokePassport(ctx, who, "a", ptr("lost")); return err },
+		"passport rotated":  func(s *store.Store) error { return s.RotatePassport(ctx, who, "a", passport("c", 1)) },
+		"key rotated":       func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, false); return err },
+		"key declared lost": func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, true); return err },
+	}
+}
+
+// state is what a file holds: the rows that say who may do what, and the control logs.
+type state struct{ rows, control string }
+
+func stateOf(t testing.TB, path string) (of state) {
+	t.Helper()
+	db := other(t, path)
+	defer db.Close()
+	for _, table := range []string{"company", "company_key", "log_key", "api_key", "oauth_client", "agent", "passport"} {
+		of.rows += table + dump(t, db, "SELECT * FROM "+table)
+	}
+	of.control = dump(t, db, "SELECT * FROM record WHERE id < 0 ORDER BY id") + dump(t, db, "SELECT * FROM head WHERE chain < 0 ORDER BY chain")
+	return of
+}
+
+func dump(t testing.TB, db *sql.DB, query string) string {
+	t.Helper()
+	rows := got(db.Query(query))(t)
+	defer rows.Close()
+	var text strings.Builder
+	values := make([]any, len(got(rows.Columns())(t)))
+	into := make([]any, len(values))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		must(t, rows.Scan(into...))
+		fmt.Fprintf(&text, "%q\n", values)
+	}
+	must(t, rows.Err())
+	return text.String()
+}
+
+// commits counts the transactions in a write-ahead log: a frame that ends one says how long the database is then.
+func commits(log []byte) (n int) {
+	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
+	step := frame + int(binary.BigEndian.Uint32(log[8:]))
+	for at := header; at+step <= len(log) && string(log[at+8:at+16]) == string(log[16:24]); at += step { // of the same salts
+		if binary.BigEndian.Uint32(log[at+4:]) != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// A crash at any moment leaves a change with its control record, or neither: the database's log is cut at every frame, and within one. Each change
+// is one commit with its record.
+func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
+	t.Parallel()
+	p := prepare(t)
+	content := got(os.ReadFile(p.path))(t)
+	before := stateOf(t, p.path)
+	for kind, change := range p.kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			path := target(t)
+			must(t, os.WriteFile(path, content, 0o600))
+			s := open(t, path)
+			attest(t, s, p.c, 1) // one commit, before which a start may make its own
+			start := commits(got(os.ReadFile(path + "-wal"))(t))
+			must(t, change(s))
+			log := got(os.ReadFile(path + "-wal"))(t)
+			if n := commits(log) - start; n != 1 {
+				t.Errorf("%d commits", n)
+			}
+			must(t, s.Close())
+			after := stateOf(t, path)
+			if after.rows == before.rows || after.control == before.control {
+				t.Fatal("it changed nothing, or recorded nothing")
+			}
+			outcomes := map[string]int{}
+			for cut := range crashes(t, content, log) {
+				switch stateOf(t, cut) {
+				case before:
+					outcomes["neither"]++
+				case after:
+					outcomes["both"]++
+				default:
+					outcomes["something else"]++
+				}
+				s := open(t, cut)
+				must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+				must(t, s.Close())
+			}
+			if outcomes["neither"] == 0 || outcomes["both"] == 0 || len(outcomes) != 2 {
+				t.Errorf("outcomes: %v", outcomes)
+			}
+		})
+	}
+}
+
+// Where the record cannot be written there is no change: neither half of a change survives the failure of the other.
+func TestNoChangeWithoutItsRecord(t *testing.T) {
+	t.Parallel()
+	p := prepare(t)
+	content := got(os.ReadFile(p.path))(t)
+	before := stateOf(t, p.path)
+	for kind, change := range p.kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			path := target(t)
+			must(t, os.WriteFile(path, content, 0o600))
+			s := open(t, path)
+			other(t, path, "CREATE TRIGGER refused BEFORE INSERT ON record WHEN NEW.id < 0 BEGIN SELECT RAISE(ABORT, 'refused'); END")
+			if err := change(s); err == nil {
+				t.Error("a change went through without its record")
+			}
+			other(t, path, "DROP TRIGGER refused")
+			must(t, s.Close())
+			if stateOf(t, path) != before {
+				t.Error("the failed change has left something")
+			}
+			must(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
+		})
+	}
+}
