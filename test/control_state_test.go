@@ -1,0 +1,201 @@
+package test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// controlRecord is a record of a control log, with all members that any has.
+type controlRecord struct {
+	Payload struct {
+		ActionType string
+		Payload    struct {
+			Subject, Fingerprint, Role, ClientID, AgentID, RegisteredAt, DisabledAt, JTI, RevokedAt, KID, PreviousKID string
+			PassportsRevoked                                                                                          int
+		}
+	}
+}
+
+// standing is who may do what in a company.
+type standing struct {
+	Credentials []string // of API keys and OAuth clients
+	Agents      []string // with the times of registration and disabling
+	Passports   []string // with the times of their revocation
+	Signing     []string // in their order
+}
+
+// replayed is what follows from a control log alone. A record that does not follow from those before it is an error.
+func replayed(t *testing.T, log []controlRecord) standing {
+	t.Helper()
+	type agent struct{ registered, disabled string }
+	type passport struct{ agent, revoked string }
+	credentials, agents, passports := map[string]string{}, map[string]agent{}, map[string]passport{}
+	var s standing
+	for i, r := range log {
+		what, p := r.Payload.ActionType, r.Payload.Payload
+		follows := true
+		switch what {
+		case "company.registered":
+			s.Signing, follows = append(s.Signing, p.KID), i == 0
+		case "api-key.created", "oauth-client.created":
+			follows = credentials[p.Subject] == ""
+			credentials[p.Subject] = strings.Join([]string{p.Fingerprint, p.ClientID, p.Role}, " ")
+		case "api-key.deleted", "oauth-client.deleted":
+			follows = credentials[p.Subject] != ""
+			delete(credentials, p.Subject)
+		case "agent.registered":
+			follows = agents[p.AgentID].disabled == ""
+			agents[p.AgentID] = agent{registered: p.RegisteredAt}
+		case "agent.disabled":
+			was := agents[p.AgentID]
+			agents[p.AgentID] = agent{was.registered, p.DisabledAt}
+			for jti, of := range passports {
+				if of.agent == p.AgentID && of.revoked == "" {
+					passports[jti] = passport{of.agent, p.DisabledAt}
+					p.PassportsRevoked--
+				}
+			}
+			follows = was.registered != "" && was.disabled == "" && p.PassportsRevoked == 0
+		case "agent.enabled":
+			follows = agents[p.AgentID].disabled != ""
+			agents[p.AgentID] = agent{registered: agents[p.AgentID].registered}
+		case "passport.issued":
+			follows = passports[p.JTI].agent == "" && agents[p.AgentID].disabled == ""
+			passports[p.JTI] = passport{agent: p.AgentID}
+		case "passport.revoked":
+			follows = passports[p.JTI] == passport{agent: p.AgentID}
+			passports[p.JTI] = passport{p.AgentID, p.RevokedAt}
+		case "signing-key.rotated":
+			follows = s.Signing[len(s.Signing)-1] == p.PreviousKID
+			s.Signing = append(s.Signing, p.KID)
+		default:
+			t.Errorf("a record of %s", what)
+		}
+		if !follows {
+			t.Errorf("record %d, of %s, does not follow from those before it: %+v", i, what, p)
+		}
+	}
+	for _, c := range credentials {
+		s.Credentials = append(s.Credentials, c)
+	}
+	for id, a := range agents {
+		s.Agents = append(s.Agents, strings.Join([]string{id, a.registered, a.disabled}, " "))
+	}
+	for jti, p := range passports {
+		s.Passports = append(s.Passports, strings.Join([]string{jti, p.agent, p.revoked}, " "))
+	}
+	return s.sorted()
+}
+
+func (s standing) sorted() standing {
+	slices.Sort(s.Credentials)
+	slices.Sort(s.Agents)
+	slices.Sort(s.Passports)
+	return s
+}
+
+// shownBy is what the API shows of a company.
+func shownBy(t *testing.T, c *client, company string) (s standing) {
+	t.Helper()
+	var credentials struct {
+		Credentials []struct{ Fingerprint, ClientID, Role string }
+	}
+	c.call(t, 200, "GET", "/v1/credentials", "", &credentials)
+	for _, k := range credentials.Credentials {
+		s.Credentials = append(s.Credentials, strings.Join([]string{k.Fingerprint, k.ClientID, k.Role}, " "))
+	}
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page struct {
+			Agents []struct{ AgentID, RegisteredAt, DisabledAt string }
+			Next   string
+		}
+		c.call(t, 200, "GET", "/v1/agents?limit=1000&cursor="+cursor, "", &page)
+		for _, a := range page.Agents {
+			s.Agents = append(s.Agents, strings.Join([]string{a.AgentID, a.RegisteredAt, a.DisabledAt}, " "))
+		}
+		cursor = page.Next
+	}
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page struct {
+			Passports []struct{ JTI, AgentID, RevokedAt string }
+			Next      string
+		}
+		c.call(t, 200, "GET", "/v1/passports?limit=1000&cursor="+cursor, "", &page)
+		for _, p := range page.Passports {
+			s.Passports = append(s.Passports, strings.Join([]string{p.JTI, p.AgentID, p.RevokedAt}, " "))
+		}
+		cursor = page.Next
+	}
+	var list struct{ Keys []signingKey }
+	c.call(t, 200, "GET", "/v1/ca/public-keys?companyId="+company, "", &list)
+	for _, k := range list.Keys {
+		s.Signing = append(s.Signing, k.KID)
+	}
+	return s.sorted()
+}
+
+// agrees demands that what the API shows of a company is what its control log says, and returns how many records there are of each "action
+// subject". The log has as many records as it was verified with.
+func agrees(t *testing.T, c *client, company string, verified int64) map[string]int {
+	t.Helper()
+	var chain struct{ Records []controlRecord }
+	c.call(t, 200, "GET", "/v1/chain?log=control", "", &chain)
+	if n := int64(len(chain.Records)); n != verified || n == 0 {
+		t.Errorf("%s: %d control records, of %d that were verified", company, n, verified)
+	}
+	if says, shows := replayed(t, chain.Records), shownBy(t, c, company); fmt.Sprint(says) != fmt.Sprint(shows) {
+		t.Errorf("%s: the control log says\n%+v\nthe API shows\n%+v", company, says, shows)
+	}
+	known := map[string]int{}
+	for _, r := range chain.Records {
+		known[r.Payload.ActionType+" "+r.Payload.Payload.Subject]++
+	}
+	return known
+}
+
+// verdicts verifies a file, and returns the length of each company's control log.
+func verdicts(t *testing.T, db string) map[string]int64 {
+	t.Helper()
+	out, err := attestd(t, "verify", "--db", db, "--json")
+	must(t, err)
+	lengths := map[string]int64{}
+	for decoder := json.NewDecoder(strings.NewReader(out)); decoder.More(); {
+		var v struct {
+			verdict
+			Log string
+		}
+		must(t, decoder.Decode(&v))
+		if !v.Valid {
+			t.Errorf("%s is not valid", v.CompanyID)
+		}
+		if v.Log == "control" {
+			lengths[v.CompanyID] = v.Records
+		}
+	}
+	return lengths
+}
+
+// recovered is a caller with the first key of a company.
+func recovered(t *testing.T, s *service, company string) *client {
+	t.Helper()
+	c := s.client(t, "")
+	var first struct{ Key string }
+	c.call(t, 200, "POST", "/v1/recover-key", `{"companyId":"`+company+`"}`, &first)
+	c.key = first.Key
+	return c
+}
+
+func jtiOf(t *testing.T, token string) string {
+	t.Helper()
+	var claims struct{ JTI string }
+	parts := strings.Split(token, ".")
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		t.Errorf("no token: %s", token)
+	}
+	return claims.JTI
+}

@@ -1,0 +1,218 @@
+package test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A server that is killed at any moment leaves each change of who may do what together with its control record, or neither: what the API shows is
+// what follows from the control log alone, for every kind of change, and whatever was acknowledged is there. Every round kills the next server.
+func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
+	t.Parallel()
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+
+	db := filepath.Join(t.TempDir(), "attestd.db")
+	s := serve(t, db, "--rate-limits", "off")
+	c := s.register(t, "acme")
+	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
+	actions := map[string]int{}
+	for round := range rounds {
+		w := &writers{attack: &attack{t: t, c: c, now: make(chan struct{}), ledger: &ledger{
+			records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{}, signing: map[string]int64{},
+		}}, round: round, changed: map[string]bool{}}
+		w.moments.Store(1 + chance.Int64N(500))
+		w.write(s)
+		verified := verdicts(t, db)
+		s = serve(t, db, "--rate-limits", "off")
+		c = c.at(s)
+		known := agrees(t, c, "acme", verified["acme"])
+		for what := range w.acknowledged() {
+			if known[what] == 0 {
+				t.Errorf("acknowledged, and of no record: %s", what)
+			}
+		}
+		for n := range w.companies {
+			if id := fmt.Sprintf("co-%d-%d", round, n); verified[id] != 0 {
+				agrees(t, recovered(t, s, id), id, verified[id])
+			} else if s.client(t, "").call(t, 404, "GET", "/v1/ca/public-keys?companyId="+id, "", nil); w.changed["company.registered company:"+id] {
+				t.Errorf("%s was acknowledged and is not there", id)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+		maps.Copy(actions, known)
+	}
+	kinds := map[string]int{}
+	for what := range actions {
+		var kind, subject string
+		_, _ = fmt.Sscan(what, &kind, &subject)
+		kinds[kind]++
+	}
+	t.Log(kinds)
+	if len(kinds) != 11 { // all that a running server makes
+		t.Errorf("%d kinds of change: %v", len(kinds), kinds)
+	}
+	must(t, s.interrupt())
+	verifyAcme(t, db)
+}
+
+// writers make changes of each kind beside a load of records, until the server is gone.
+type writers struct {
+	*attack
+	round     int
+	companies int             // that were asked for
+	changed   map[string]bool // what was acknowledged, as "action subject"
+}
+
+func (w *writers) write(s *service) {
+	w.t.Helper()
+	var clients sync.WaitGroup
+	loop := func(call func(n int) bool) {
+		clients.Go(func() {
+			for n := 0; call(n); n++ {
+			}
+		})
+	}
+	for who := range 4 {
+		loop(func(n int) bool { return w.attest(who, w.round, n) })
+	}
+	for _, call := range []func(int) bool{w.revoke, w.deleteKey, w.client, w.agent, w.rotatePassport, w.company} {
+		loop(call)
+	}
+	loop(func(n int) bool { return n < 2 && w.rotateKey(n) })
+	select {
+	case <-w.now:
+	case <-time.After(patience):
+		w.t.Error("the clients have come to a halt")
+	}
+	must(w.t, s.kill())
+	clients.Wait()
+}
+
+func (w *writers) note(what string, args ...any) {
+	w.attack.acknowledged(func(*ledger) { w.changed[fmt.Sprintf(what, args...)] = true })
+}
+
+// client makes an OAuth client and deletes it, but every third.
+func (w *writers) client(n int) bool {
+	var made struct{ ClientID string }
+	if _, ok := w.do(201, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &made); !ok {
+		return false
+	}
+	w.note("oauth-client.created oauth-client:%s", made.ClientID)
+	if n%3 == 2 {
+		return true
+	}
+	_, ok := w.do(200, "DELETE", "/v1/oauth/clients/"+made.ClientID, "", nil)
+	if ok {
+		w.note("oauth-client.deleted oauth-client:%s", made.ClientID)
+	}
+	return ok
+}
+
+// agent registers an agent, issues it a passport, disables it, and enables every second again.
+func (w *writers) agent(n int) bool {
+	id := fmt.Sprintf("bot-%d-%d", w.round, n)
+	for _, step := range []struct {
+		status               int
+		path, body, recorded string
+	}{
+		{201, "/v1/agents/register", `{"agentId":"` + id + `"}`, "agent.registered"},
+		{201, "/v1/agents/" + id + "/passport", "", ""},
+		{200, "/v1/agents/" + id + "/disable", "", "agent.disabled"},
+		{200, "/v1/agents/" + id + "/enable", "", "agent.enabled"},
+	} {
+		if step.recorded == "agent.enabled" && n%2 == 1 {
+			break
+		}
+		if _, ok := w.do(step.status, "POST", step.path, step.body, nil); !ok {
+			return false
+		}
+		if step.recorded != "" {
+			w.note("%s agent:%s", step.recorded, id)
+		}
+	}
+	return true
+}
+
+// rotatePassport issues a passport and exchanges it for another.
+func (w *writers) rotatePassport(int) bool {
+	var made, next struct{ Passport string }
+	if _, ok := w.do(201, "POST", "/v1/agents/bot/passport", "", &made); !ok {
+		return false
+	}
+	presenting := *w.c
+	presenting.http = &http.Client{Transport: withPassport(made.Passport)}
+	rotating := &attack{t: w.t, c: &presenting, now: make(chan struct{})}
+	rotating.moments.Store(-1) // which w counts
+	if _, ok := rotating.do(200, "POST", "/v1/agents/bot/passport/rotate", "", &next); !ok {
+		return false
+	}
+	w.note("passport.revoked passport:%s", jtiOf(w.t, made.Passport))
+	w.note("passport.issued passport:%s", jtiOf(w.t, next.Passport))
+	return true
+}
+
+// withPassport sends a passport along.
+type withPassport string
+
+func (p withPassport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Attestd-Passport", string(p))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// company registers a company, as anybody may, a few times in a round.
+func (w *writers) company(n int) bool {
+	id := fmt.Sprintf("co-%d-%d", w.round, n)
+	w.companies = n + 1
+	_, ok := w.do(201, "POST", "/v1/companies", `{"companyId":"`+id+`"}`, nil)
+	if ok {
+		w.note("company.registered company:%s", id)
+	}
+	return ok && n < 4
+}
+
+// acknowledged is what acme's control log must hold: the changes that were noted, and what the ledger says of keys and passports.
+func (w *writers) acknowledged() map[string]bool {
+	known := map[string]bool{}
+	for what := range w.changed {
+		if company := "company.registered"; what[:len(company)] != company {
+			known[what] = true
+		}
+	}
+	for jti, revoked := range w.revoked {
+		known["passport.issued passport:"+jti] = true
+		if revoked {
+			known["passport.revoked passport:"+jti] = true
+		}
+	}
+	for key := range w.deleted {
+		known["api-key.deleted api-key:"+fingerprintOf(key)] = true
+	}
+	for key := range w.kept {
+		known["api-key.created api-key:"+fingerprintOf(key)] = true
+	}
+	for kid := range w.signing {
+		known["signing-key.rotated signing-key:"+kid] = true
+	}
+	return known
+}
+
+func fingerprintOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return fmt.Sprintf("%x", sum[:8])
+}
