@@ -18,7 +18,7 @@ type prepared struct {
 	key, client string
 }
 
-func prepare(t testing.TB) (p prepared) {
+func prepare(t *testing.T) (p prepared) {
 	t.Helper()
 	s, path := fresh(t)
 	p.path = path
@@ -37,11 +37,15 @@ func prepare(t testing.TB) (p prepared) {
 		must(t, s.RecordPassport(ctx, who, passport(jti, 1)))
 	}
 	attest(t, s, p.c, 2)
+	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
 	must(t, s.Close())
+	in := backUp(t, p.path)
+	p.path = target(t)
+	must(t, restore(t, in, p.path, store.RestoreOptions{At: now}))
 	return p
 }
 
-// kinds are all changes that a control log records, but restores and what concerns the whole file.
+// kinds are all changes that a control log records.
 func (p prepared) kinds() map[string]func(*store.Store) error {
 	who := by(p.c, now)
 	return map[string]func(*store.Store) error{
@@ -62,6 +66,9 @@ func (p prepared) kinds() map[string]func(*store.Store) error {
 		"passport rotated":  func(s *store.Store) error { return s.RotatePassport(ctx, who, "a", passport("c", 1)) },
 		"key rotated":       func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, false); return err },
 		"key declared lost": func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, true); return err },
+		"settings changed, after a restore": func(s *store.Store) error {
+			return s.RecordStart(ctx, map[string]string{"stream": "off"})
+		},
 	}
 }
 
@@ -75,6 +82,7 @@ func stateOf(t testing.TB, path string) (of state) {
 	for _, table := range []string{"company", "company_key", "log_key", "api_key", "oauth_client", "agent", "passport"} {
 		of.rows += table + dump(t, db, "SELECT * FROM "+table)
 	}
+	of.rows += dump(t, db, "SELECT * FROM setting WHERE name IN ('trust_settings', 'restored') ORDER BY name")
 	of.control = dump(t, db, "SELECT * FROM record WHERE id < 0 ORDER BY id") + dump(t, db, "SELECT * FROM head WHERE chain < 0 ORDER BY chain")
 	return of
 }

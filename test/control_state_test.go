@@ -16,6 +16,8 @@ type controlRecord struct {
 		Payload    struct {
 			Subject, Fingerprint, Role, ClientID, AgentID, RegisteredAt, DisabledAt, JTI, RevokedAt, KID, PreviousKID string
 			PassportsRevoked                                                                                          int
+			Settings                                                                                                  map[string]string
+			Changed                                                                                                   map[string]struct{ From, To *string }
 		}
 	}
 }
@@ -26,6 +28,7 @@ type standing struct {
 	Agents      []string // with the times of registration and disabling
 	Passports   []string // with the times of their revocation
 	Signing     []string // in their order
+	Stream      string   // the setting
 }
 
 // replayed is what follows from a control log alone. A record that does not follow from those before it is an error.
@@ -40,7 +43,7 @@ func replayed(t *testing.T, log []controlRecord) standing {
 		follows := true
 		switch what {
 		case "company.registered":
-			s.Signing, follows = append(s.Signing, p.KID), i == 0
+			s.Signing, s.Stream, follows = append(s.Signing, p.KID), p.Settings["stream"], i == 0
 		case "api-key.created", "oauth-client.created":
 			follows = credentials[p.Subject] == ""
 			credentials[p.Subject] = strings.Join([]string{p.Fingerprint, p.ClientID, p.Role}, " ")
@@ -72,6 +75,13 @@ func replayed(t *testing.T, log []controlRecord) standing {
 		case "signing-key.rotated":
 			follows = s.Signing[len(s.Signing)-1] == p.PreviousKID
 			s.Signing = append(s.Signing, p.KID)
+		case "settings.changed":
+			if stream, changed := p.Changed["stream"]; changed {
+				follows = *stream.From == s.Stream && *stream.To != s.Stream
+				s.Stream = *stream.To
+			} else {
+				follows = len(p.Changed) > 0
+			}
 		default:
 			t.Errorf("a record of %s", what)
 		}
@@ -139,15 +149,16 @@ func shownBy(t *testing.T, c *client, company string) (s standing) {
 }
 
 // agrees demands that what the API shows of a company is what its control log says, and returns how many records there are of each "action
-// subject". The log has as many records as it was verified with.
-func agrees(t *testing.T, c *client, company string, verified int64) map[string]int {
+// subject". The log has as many records as it was verified with. The setting of the stream is the server's.
+func agrees(t *testing.T, c *client, company, stream string, verified int64) map[string]int {
 	t.Helper()
 	var chain struct{ Records []controlRecord }
 	c.call(t, 200, "GET", "/v1/chain?log=control", "", &chain)
 	if n := int64(len(chain.Records)); n != verified || n == 0 {
 		t.Errorf("%s: %d control records, of %d that were verified", company, n, verified)
 	}
-	if says, shows := replayed(t, chain.Records), shownBy(t, c, company); fmt.Sprint(says) != fmt.Sprint(shows) {
+	says, shows := replayed(t, chain.Records), shownBy(t, c, company)
+	if shows.Stream = stream; fmt.Sprint(says) != fmt.Sprint(shows) {
 		t.Errorf("%s: the control log says\n%+v\nthe API shows\n%+v", company, says, shows)
 	}
 	known := map[string]int{}
