@@ -15,6 +15,7 @@ import (
 	"attestd/chain"
 	"attestd/server"
 	"attestd/tlog"
+	"attestd/witness"
 )
 
 // logged is what GET /v1/logs says of a log.
@@ -198,13 +199,16 @@ func testLogRefuses(t *testing.T, acme caller, own, theirs string) {
 	} {
 		acme.do(t, "GET /v1/log/"+own+"/tile/"+path, "").gets(404, `{"error":"No such tile"}`)
 	}
-	for _, path := range []string{"/checkpoint", "/tile/0/000.p/1", "/tile/entries/000.p/1", "/proof/0"} {
+	for _, path := range []string{"/checkpoint", "/tile/0/000.p/1", "/tile/entries/000.p/1", "/proof/0", "/consistency?from=0"} {
 		acme.do(t, "GET /v1/log/"+theirs+path, "").gets(404, `{"error":"Log not found: `+theirs+`"}`)
 		acme.do(t, "GET /v1/log/acme"+path, "").gets(404, `{"error":"Log not found: acme"}`)
 		acme.anyone().do(t, "GET /v1/log/"+own+path, "").status(401)
 	}
 	acme.do(t, "GET /v1/log/"+own+"/proof/3", "").gets(404, `{"error":"Index out of bounds: …"}`)
 	acme.do(t, "GET /v1/log/"+own+"/proof/x", "").gets(400, `{"error":"…"}`)
+	for _, query := range []string{"", "?from=", "?from=4", "?from=-1", "?from=x"} {
+		acme.do(t, "GET /v1/log/"+own+"/consistency"+query, "").gets(400, `{"error":"from must be a whole number up to the log's size, which is …"}`)
+	}
 	for _, query := range []string{"", "?from=0", "?to=1", "?from=2&to=1", "?from=0&to=4", "?from=-1&to=1", "?from=x&to=1"} {
 		acme.do(t, "GET /v1/consistency"+query, "").gets(400, `{"error":"…from and to…"}`)
 	}
@@ -218,6 +222,38 @@ func TestAttestNeverWritesToControl(t *testing.T) {
 	acme.do(t, "POST /v1/attest?log=control", `{"agentId":"bot","actionType":"x","payload":1,"log":"control"}`).status(201)
 	equal(t, "control log", fmt.Sprint(acme.logNamed(t, "control")), fmt.Sprint(before))
 	equal(t, "actions", acme.actions(t).Size, 1)
+}
+
+// Whoever keeps a checkpoint can have it proven that the log only grew since, from every size, with what stands in the answer alone.
+func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	for _, name := range []string{"actions", "control"} {
+		log := acme.logNamed(t, name)
+		kept := []tlog.Checkpoint{acme.checkpoint(t, log)}
+		for size := int(log.Size) + 1; size < 12; size++ {
+			acme.fill(t, name, size)
+			acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, size-1), "").status(200) // so that a checkpoint covers it
+			kept = append(kept, acme.checkpoint(t, log))
+		}
+		for _, old := range kept {
+			answer := acme.do(t, fmt.Sprintf("GET /v1/log/%s/consistency?from=%d", log.LogID, old.Size), "").status(200)
+			update, err := witness.ParseRequest(answer.raw)
+			must(t, err)
+			vkey, err := tlog.ParseVKey(log.VKeys[0])
+			must(t, err)
+			newest, _, err := tlog.OpenCheckpoint(update.Checkpoint, vkey)
+			must(t, err)
+			if err := tlog.CheckConsistency(update.Proof, old.Tree, newest.Tree); err != nil || update.Old != old.Size || newest.Size != 11 {
+				t.Errorf("%s from %d to %d: %v", name, old.Size, newest.Size, err)
+			}
+			other := old.Tree
+			other.Root[0] ^= 1
+			if err := tlog.CheckConsistency(update.Proof, other, newest.Tree); err == nil && old.Size > 0 {
+				t.Errorf("%s: another tree of size %d is consistent", name, old.Size)
+			}
+		}
+	}
 }
 
 // Each pair of sizes is consistent: an auditor who kept an older root of the specified tree can show that it is the beginning of the newer.

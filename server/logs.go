@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/store"
 	"attestd/tlog"
+	"attestd/witness"
 )
 
 // logsBody lists the logs of a company.
@@ -177,6 +178,44 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 		return file{}, err
 	}
 	return file{plainText, "no-store", tlog.Proof{Index: index, Hashes: hashes, Checkpoint: note}.Format()}, nil
+}
+
+type logConsistencyRequest struct {
+	LogID string `path:"logId"`
+	From  string `query:"from"`
+}
+
+// logConsistency answers with the newest checkpoint, and the proof that the log's tree of a size, which somebody has kept a checkpoint of, is a
+// prefix of that checkpoint's. It has the form in which a witness is asked.
+func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (file, error) {
+	log, err := logRequest{r.LogID}.of(by)
+	if err != nil {
+		return file{}, err
+	}
+	from, ok := decimal(r.From)
+	head, _, err := s.Store.Tip(ctx, log.Chain)
+	if err != nil {
+		return file{}, err
+	}
+	if !ok || from > head.Length {
+		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+strconv.FormatInt(head.Length, 10))
+	}
+	note, err := s.checkpoints.covering(ctx, by, log, from-1)
+	if err == nil {
+		note, err = s.withCosignatures(ctx, log.ID, note)
+	}
+	if err != nil {
+		return file{}, err
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
+	if err != nil {
+		return file{}, err
+	}
+	proof, err := tlog.ProveConsistency(ctx, s.Store.LogTree(log), from, checkpoint.Tree)
+	if err != nil {
+		return file{}, err
+	}
+	return file{plainText, "no-store", witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format()}, nil
 }
 
 type consistencyRequest struct {

@@ -56,6 +56,7 @@ var routes = []route{
 	{"GET", "/v1/log/{logId}/checkpoint", reader, limit.Log, endpoint(200, (*Server).logCheckpoint)},
 	{"GET", "/v1/log/{logId}/tile/{path...}", reader, limit.Log, endpoint(200, (*Server).logTile)},
 	{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, endpoint(200, (*Server).logProof)},
+	{"GET", "/v1/log/{logId}/consistency", reader, limit.Log, endpoint(200, (*Server).logConsistency)},
 
 	{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, behind(isWitness, handler{serve: addCheckpoint})},
 	{"GET", "/v1/witness", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).getWitness))},
