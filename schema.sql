@@ -1,4 +1,4 @@
--- The database of attestd, schema 7. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 8. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -7,7 +7,8 @@
 -- Times are text, ISO 8601 in UTC with milliseconds, or Unix seconds where a token carries them so.
 -- Hashes are the 32 raw bytes of SHA-256; use hex() to read them.
 
--- What was fixed when the file was made: service_name and trust_domain, which are part of what was signed. Where secrets are sealed, also
+-- What was fixed when the file was made: service_name and trust_domain, which are part of what was signed, and database_id, 32 random hex
+-- digits that the copies of a database share and by which its head file knows it. Where secrets are sealed, also
 -- master_key_id (which master key it takes), seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found; it stays,
 -- in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come to its end. All in hex, as crypto/seal says.
 CREATE TABLE setting (
@@ -200,11 +201,13 @@ CREATE TABLE agent (
   PRIMARY KEY (company, agent_id)
 ) STRICT, WITHOUT ROWID;
 
--- How much of what is bounded a company has, so that a bound of a million is kept without counting a million rows. A company without a
--- row has none. Only the triggers write here, so that no writer of agents can forget to count.
+-- How much of what is bounded a company has, so that a bound of a million is kept without counting a million rows, and how many of its
+-- passports have been revoked, ever: where fewer are, a revocation was undone. A company without a row has none. Only the triggers write here,
+-- so that no writer of agents or passports can forget to count, and `attestd accept-rollback`.
 CREATE TABLE company_usage (
   company INTEGER PRIMARY KEY REFERENCES company (id),
-  agents  INTEGER NOT NULL
+  agents  INTEGER NOT NULL,
+  revocations INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TRIGGER company_usage_agent_added AFTER INSERT ON agent BEGIN
   INSERT INTO company_usage (company, agents) VALUES (NEW.company, 1) ON CONFLICT (company) DO UPDATE SET agents = agents + 1;
@@ -225,6 +228,9 @@ CREATE TABLE passport (
   revoked_at TEXT,
   reason     TEXT
 ) STRICT;
+CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport WHEN OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL BEGIN
+  INSERT INTO company_usage (company, agents, revocations) VALUES (NEW.company, 0, 1) ON CONFLICT (company) DO UPDATE SET revocations = revocations + 1;
+END;
 CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
@@ -263,4 +269,4 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABO
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,8 @@ func restoreCommand(schema string) *cobra.Command {
 
 Where that takes something back, --force alone is refused (exit status 5), with a list: records, companies, keys, clients, agents and
 passports that the backup lacks, cosignatures that a witness would forget, revocations and deletions that come undone, and chains whose
-history is another. So it is where the existing database cannot be read. --force --accept-rollback goes on, and prints the same list.`,
+history is another. So it is where the existing database cannot be read. --force --accept-rollback goes on, and prints the same list.
+The head file is left as it is: where it knows more than the backup, the next start writes nothing until attestd accept-rollback.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if acceptRollback && !force {
@@ -37,6 +39,9 @@ history is another. So it is where the existing database cannot be read. --force
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "restored %s to %s\n", args[0], db)
+				if _, missing := os.Stat(store.HeadsBeside(db)); missing == nil || acceptRollback {
+					fmt.Fprintln(cmd.ErrOrStderr(), "where the head file knows more than the backup, the next start writes nothing until attestd accept-rollback --reason TEXT")
+				}
 			}
 			return err
 		},

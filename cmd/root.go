@@ -86,7 +86,7 @@ func exitStatus(err error) int {
 		return exitInvalid
 	case errors.Is(err, store.ErrNotFound):
 		return exitNotFound
-	case errors.Is(err, store.ErrRefused):
+	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrRolledBack):
 		return exitRefused
 	case errors.Is(err, store.ErrInUse):
 		return exitInUse
@@ -116,7 +116,7 @@ or of a newer version.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
 	return root
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func rotateKeyCommand(schema string) *cobra.Command {
-	var db, company string
+	var db, heads, company string
 	var compromised bool
 	var master masterKeyFlags
 	cmd := &cobra.Command{
@@ -30,7 +30,7 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err
 			}
-			options := store.Options{}
+			options := store.Options{Heads: headsPath(heads, db)}
 			if options.Master, err = master.read(cmd.Context()); err != nil {
 				return err
 			}
@@ -58,6 +58,7 @@ Works on a database that no server has open: of a running one, ask POST /v1/comp
 		},
 	}
 	databaseFlag(cmd, &db)
+	headsFlag(cmd, &heads)
 	master.add(cmd, "", masterKeyUse)
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
 	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse all tokens that were signed before")

@@ -27,7 +27,7 @@ type serveFlags struct {
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
 	registration, registrationTokenFile, maxInflight                                      string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
-	cosignFor, witnessName                                                                string
+	heads, cosignFor, witnessName                                                         string
 	trustedProxies, allowedOrigins, witnesses                                             []string
 	noRecoverEndpoint, acceptClock                                                        bool
 	bounds                                                                                server.Bounds
@@ -57,6 +57,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	databaseFlag(cmd, &f.db)
+	headsFlag(cmd, &f.heads)
 	f.master.add(cmd, "", "the master key that the keys in the database are sealed with, and a new one is to be")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
 	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
@@ -120,7 +121,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	defer listener.Close()
 	_, statErr := os.Stat(f.db)
 	report, finish := progress()
-	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Progress: report})
+	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db), Progress: report})
 	finish()
 	if err != nil {
 		return err
@@ -133,6 +134,12 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	logs.hurry()
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
+	}
+	if behind := cfg.Store.Behind(); len(behind) > 0 {
+		for _, b := range behind {
+			cfg.Log.Error("behind the head file: " + behindLine(b))
+		}
+		cfg.Log.Error("nothing is written, for the database is older than it was, or has another history; put the right one in its place, or see attestd help accept-rollback")
 	}
 	return server.New(cfg).Run(ctx, listener)
 }

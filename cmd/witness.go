@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -57,6 +58,9 @@ func (f serveFlags) openCosigner(ctx context.Context, s *store.Store, logs []tlo
 		return nil, nil
 	}
 	name, private, err := s.CosignerKey(ctx, f.witnessName, time.Now())
+	if errors.Is(err, store.ErrRolledBack) {
+		return nil, nil // it would sign nothing
+	}
 	if err != nil {
 		return nil, err
 	}

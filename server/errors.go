@@ -62,6 +62,7 @@ func classify(err error) *apiError {
 	var known *apiError
 	var tooLarge *http.MaxBytesError
 	var notStreamed *stream.Refusal
+	var rolledBack *store.RolledBackError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -84,6 +85,9 @@ func classify(err error) *apiError {
 	case errors.Is(err, store.ErrClock):
 		return unavailable("CLOCK", "the request was not carried out; the server's clock is years ahead of its records, "+
 			"and nothing is written before it is set right, or vouched for with serve --accept-clock", err)
+	case errors.As(err, &rolledBack):
+		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than it was, or has another history: "+rolledBack.Reason()+
+			"; nothing is written before an operator has acted", err)
 	case errors.Is(err, store.ErrRolledBack):
 		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than what was published from it, "+
 			"and nothing is written before an operator has acted", err)

@@ -18,9 +18,14 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 }
 
 // ready says whether a write could be carried out now: that the file is the one that was opened, that the clock fits it, and that nobody else
-// holds it. An addition to the specification.
-func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (health, error) {
-	return health{"ready"}, s.Store.Ready(ctx)
+// holds it, and that it is not behind its head file; and how it stands with that. An addition to the specification.
+func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
+	return readiness{"ready", s.Store.HeadFile()}, s.Store.Ready(ctx)
+}
+
+type readiness struct {
+	Status   string `json:"status"`
+	HeadFile string `json:"headFile,omitempty"`
 }
 
 // document is the API's reference.

@@ -16,6 +16,9 @@ func (s *Store) Close() error {
 	s.closed = true
 	if s.log != nil {
 		s.log.Close()
+		if s.heads != nil {
+			_ = s.heads.close() // a head file may be behind, and the next start brings it up
+		}
 		if errors.Is(s.writer.check(), ErrFileChanged) {
 			return s.closeChanged()
 		}

@@ -53,7 +53,7 @@ func build(ctx context.Context, path, schema string, d cred.Domain, master *seal
 	if _, err := tx.ExecContext(ctx, schema); err != nil {
 		return sentinel(err)
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES ('service_name', ?), ('trust_domain', ?)",
+	if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES ('service_name', ?), ('trust_domain', ?), ('database_id', lower(hex(randomblob(16))))",
 		d.Service, d.TrustDomain); err != nil {
 		return sentinel(err)
 	}

@@ -109,13 +109,20 @@ func (s *Store) Checkpoint(ctx context.Context, logID string) (size int64, note 
 // KeepCheckpoint keeps a checkpoint that is about to be published, unless one of a greater size was. One of the same size says the same, and
 // may be signed with another key.
 func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, note string) error {
+	var number int64
 	err := s.write(ctx, func(w *conn) error {
+		if err := w.one([]any{&number}, `SELECT chain FROM log WHERE log_id = ?`, logID); err != nil {
+			return err
+		}
 		_, err := w.exec(`INSERT INTO checkpoint (log_id, size, note) VALUES (?, ?, ?)
 			ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note WHERE excluded.size >= checkpoint.size`, logID, size, note)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("keep checkpoint of log %s: %w", logID, err)
+	}
+	if s.heads != nil {
+		s.heads.published(number, note)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 7
+	schemaVersion = 8
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -232,6 +232,17 @@ CREATE TRIGGER witness_key_is_fixed BEFORE UPDATE ON witness_key WHEN NEW.id <> 
   BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
 CREATE TRIGGER witness_key_no_delete BEFORE DELETE ON witness_key BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
 PRAGMA user_version = 7;`},
+
+	// A file that was copied before this step has the same identity after it.
+	7: {sql: `
+INSERT INTO setting (name, value) SELECT 'database_id', coalesce((SELECT log_id FROM log WHERE chain > 0 ORDER BY chain LIMIT 1), lower(hex(randomblob(16))));
+ALTER TABLE company_usage ADD COLUMN revocations INTEGER NOT NULL DEFAULT 0;
+INSERT INTO company_usage (company, agents, revocations) SELECT company, 0, count(*) FROM passport WHERE revoked_at IS NOT NULL GROUP BY company
+  ON CONFLICT (company) DO UPDATE SET revocations = excluded.revocations;
+CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport WHEN OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL BEGIN
+  INSERT INTO company_usage (company, agents, revocations) VALUES (NEW.company, 0, 1) ON CONFLICT (company) DO UPDATE SET revocations = revocations + 1;
+END;
+PRAGMA user_version = 8;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.

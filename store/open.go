@@ -37,6 +37,8 @@ type Store struct {
 	schema   atomic.Int64 // of the file; an older one is only read
 	logHost  string       // of the origins of new logs
 	lock     *serverLock  // nil in a read-only store, as are writer and log
+	heads    *heads       // nil where no head file is kept, and while the database is behind it
+	behind   []Behind     // in what it is
 	writer   *writer
 	log      *chain.Log
 	db       *sql.DB
@@ -77,16 +79,23 @@ type Options struct {
 	cred.Domain                                       // fixed at creation; an empty field means "what the file says, or the default for a new one"
 	Master      *seal.Master                          // under which the private keys and API keys of the file are sealed, or are to be in a new one; nil for in clear
 	LogHost     string                                // of the origins of the logs of companies that register; "" for the trust domain
+	Heads       string                                // the head file; "" for none
 	Progress    func(stage string, done, total int64) // of an upgrade, in records; may be nil
 }
 
 // Open opens the database at path for serving, as its only server: it takes the lock beside the file, creates the file (0600) with
-// schema when there is none, and upgrades one of an older schema, which Notices then says. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
+// schema when there is none, and upgrades one of an older schema, which Notices then says. A database that is behind its head file is
+// opened, and every write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused, and ErrMasterKey before anything is touched.
 func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
 	prepareDriver()
 	if path, err = absolute(path); err != nil {
 		return nil, err
+	}
+	if o.Heads != "" {
+		if o.Heads, err = absolute(o.Heads); err != nil {
+			return nil, err
+		}
 	}
 	sweep(filepath.Dir(path))
 	warning, err := checkAccess(path)
@@ -100,6 +109,8 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 			return nil, err
 		}
 	} else if !errors.Is(err, ErrNotFound) {
+		return nil, err
+	} else if err := refuseWithoutDatabase(path, o.Heads); err != nil {
 		return nil, err
 	}
 	l, err := lock(path)
@@ -117,7 +128,8 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 		s.notices = append(s.notices, warning)
 	}
 	s.settings, err = identify(ctx, path)
-	if errors.Is(err, ErrNotFound) {
+	isNew := errors.Is(err, ErrNotFound)
+	if isNew {
 		if err := create(ctx, path, schema, o.Domain, o.Master); err != nil {
 			return nil, err
 		}
@@ -160,7 +172,10 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if from != schemaVersion {
 		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, schemaVersion))
 	}
-	return s, s.openReaders(ctx, path, modeReader)
+	if err := s.openReaders(ctx, path, modeReader); err != nil || o.Heads == "" {
+		return s, err
+	}
+	return s, s.openHeads(ctx, o.Heads, isNew)
 }
 
 // UpToDate says whether the database is of the schema of this program, and not of an older one.
@@ -178,6 +193,9 @@ func (s *Store) MasterKeyID() string { return s.settings.sealing.keyID }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
+
+// Behind says in what the database is behind its head file, so that nothing is written; nothing when it is not.
+func (s *Store) Behind() []Behind { return s.behind }
 
 // OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or upgrades
 // it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest, where

@@ -23,6 +23,9 @@ func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (st
 	}
 	fixed, private, err := s.readCosignerKey(s.writer.conn)
 	if errors.Is(err, ErrNotFound) {
+		if reason := s.writer.stopped.Load(); reason != nil {
+			return "", nil, fmt.Errorf("key of the witness: %w", *reason)
+		}
 		fixed = cmp.Or(name, s.logHost+"/witness")
 		private, err = s.makeCosignerKey(s.writer.conn, fixed, now)
 	}

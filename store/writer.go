@@ -19,7 +19,7 @@ type RunOptions struct {
 	Grown       func(number int64)                           // called after each commit for the chain of each log that it has grown; nil when nobody asks
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
-	Log         *slog.Logger                                 // hears of a changed file, once; nil when nobody does
+	Log         *slog.Logger                                 // hears of a changed file, and of a head file that cannot be written, once; nil when nobody does
 }
 
 // Run makes durable what is written, by all methods of s, until ctx is done or Close is called; then it answers all that waits and
@@ -43,7 +43,13 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.AcceptClock {
 		s.writer.clock.advance(o.Now())
 	}
+	if s.heads != nil {
+		s.heads.start(s.writer.logger)
+	}
 	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
+		if s.heads != nil {
+			s.heads.committed(batch, external)
+		}
 		for i := range batch {
 			o.Grown(batch[i].Chain)
 		}

@@ -61,7 +61,7 @@ func stored(t *testing.T, s *Store) (names string) {
 	t.Helper()
 	if err := s.write(context.Background(), func(c *conn) error {
 		return c.one([]any{&names}, `SELECT coalesce(group_concat(name, ' ' ORDER BY name), '') FROM setting
-			WHERE name NOT IN ('service_name', 'trust_domain')`)
+			WHERE name NOT IN ('service_name', 'trust_domain', 'database_id')`)
 	}); err != nil {
 		t.Fatal(err)
 	}

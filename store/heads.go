@@ -1,0 +1,349 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"attestd/chain"
+	"attestd/store/headfile"
+)
+
+const (
+	headsAgain    = 10 * time.Second // until a head file that could not be written is tried once more
+	headsPatience = 5 * time.Second  // for its last write, at the end
+)
+
+// heads keeps the head file up to date: what the log has committed is put down in memory, and a goroutine of its own writes it. So a disk
+// under the head file that is full, fails or hangs holds no append. The file is behind for that moment, and never ahead.
+type heads struct {
+	store   *Store
+	path    string
+	id      headfile.ID
+	file    *headfile.File // nil where it could not be made; belongs to the goroutine of run once that is started
+	failing atomic.Bool
+
+	wake    chan struct{} // holds a token when there may be something to write
+	stopped chan struct{} // closed when nothing more is to come
+	ended   chan struct{} // closed when run has returned; nil before it is started
+	stop    func()
+
+	mu       sync.Mutex
+	due      map[int64]headfile.Head // what is to be written, by chain; without a size or a checkpoint these stay as they are
+	external bool                    // somebody else has written the database since the last write
+}
+
+func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
+	h := &heads{store: s, path: path, id: id, file: file, wake: make(chan struct{}, 1), stopped: make(chan struct{}), due: map[int64]headfile.Head{}}
+	h.failing.Store(file == nil)
+	h.stop = sync.OnceFunc(func() { close(h.stopped) })
+	return h
+}
+
+// start lets a goroutine write the file until close.
+func (h *heads) start(log *slog.Logger) {
+	h.ended = make(chan struct{})
+	go h.run(log)
+}
+
+// close writes what is due and ends. It gives a disk that hangs up.
+func (h *heads) close() error {
+	h.stop()
+	if h.ended != nil {
+		select {
+		case <-h.ended:
+		case <-time.After(headsPatience):
+			return fmt.Errorf("%w: the head file %s is behind, for it cannot be written", ErrUnavailable, h.path)
+		}
+	}
+	if h.file == nil {
+		return nil
+	}
+	return h.file.Close()
+}
+
+// committed puts down what a batch has added; the goroutine of the log calls it after each commit.
+func (h *heads) committed(batch []chain.Extension, external bool) {
+	h.mu.Lock()
+	h.external = h.external || external
+	for i := range batch {
+		head := &batch[i].Head
+		d := h.due[batch[i].Chain]
+		d.Tree = headfile.Tree{Size: head.Length, Root: head.Root, LogRoot: head.LogRoot}
+		h.due[batch[i].Chain] = d
+	}
+	h.mu.Unlock()
+	h.ring()
+}
+
+// published puts down the checkpoint that was kept last of a chain.
+func (h *heads) published(number int64, note string) {
+	c, err := parseCheckpoint(note)
+	if err != nil {
+		return // it is not one of ours, and nothing to hold against a database
+	}
+	h.mu.Lock()
+	d := h.due[number]
+	d.Checkpoint = c
+	h.due[number] = d
+	h.mu.Unlock()
+	h.ring()
+}
+
+func (h *heads) ring() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (h *heads) run(log *slog.Logger) {
+	defer close(h.ended)
+	for ending := false; !ending; {
+		var again <-chan time.Time
+		if h.failing.Load() {
+			again = time.After(headsAgain)
+		}
+		select {
+		case <-h.wake:
+		case <-again:
+		case <-h.stopped:
+			ending = true
+		}
+		h.report(h.flush(context.Background(), log), log)
+	}
+	if h.file != nil {
+		h.report(h.file.Sync(), log)
+	}
+}
+
+// report logs that the file cannot be written, and that it can again, once each.
+func (h *heads) report(err error, log *slog.Logger) {
+	switch was := h.failing.Swap(err != nil); {
+	case err != nil && !was:
+		log.Warn("the head file cannot be written; it stays behind until it can", "file", h.path, "error", err)
+	case err == nil && was:
+		log.Info("the head file is up to date again", "file", h.path)
+	}
+}
+
+// flush writes what is due. What it does not come to stays due.
+func (h *heads) flush(ctx context.Context, log *slog.Logger) error {
+	h.mu.Lock()
+	due, external := h.due, h.external
+	h.due, h.external = map[int64]headfile.Head{}, false
+	h.mu.Unlock()
+	err := h.look(ctx, external, log)
+	if err == nil && h.store.writer.stopped.Load() != nil {
+		return nil // what was known before is what counts now
+	}
+	for number, d := range due {
+		if err == nil {
+			if err = h.write(ctx, number, d); err == nil {
+				delete(due, number)
+			}
+		}
+	}
+	if err != nil {
+		h.putBack(due, external)
+	}
+	return err
+}
+
+// look makes the file where there is none yet, and compares it once more with a database that somebody else has written.
+func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) (err error) {
+	if h.file == nil {
+		h.file, err = h.store.createHeads(ctx, h.path, h.id)
+		return err
+	}
+	if !external {
+		return nil
+	}
+	behind, err := h.store.compareHeads(ctx, h.file)
+	if err == nil && len(behind) > 0 {
+		reason := &RolledBackError{behind}
+		if h.store.StopWrites(reason) {
+			log.Error("nothing is written any more: the database was rolled back", "error", reason)
+		}
+	}
+	return err
+}
+
+func (h *heads) write(ctx context.Context, number int64, d headfile.Head) error {
+	company, log, err := h.store.LogOfChain(ctx, number)
+	if err != nil {
+		return err
+	}
+	id, err := parseLogID(log.ID)
+	if err != nil {
+		return err
+	}
+	var revocations int64
+	if log.Name == Control {
+		if revocations, err = h.store.countedRevocations(ctx, company); err != nil {
+			return err
+		}
+	}
+	return h.file.Update(number, func(known *headfile.Head) {
+		known.LogID = id
+		if d.Size > known.Size {
+			known.Tree = d.Tree
+		}
+		if d.Checkpoint.Published() {
+			known.Checkpoint = d.Checkpoint
+		}
+		known.Revocations = max(known.Revocations, revocations)
+	})
+}
+
+// putBack makes due again what was not written, beside what has become due since.
+func (h *heads) putBack(due map[int64]headfile.Head, external bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.external = h.external || external
+	for number, d := range due {
+		later := h.due[number]
+		if later.Size > 0 {
+			d.Tree = later.Tree
+		}
+		if later.Checkpoint.Published() {
+			d.Checkpoint = later.Checkpoint
+		}
+		h.due[number] = d
+	}
+}
+
+// HeadFile says how it stands with the head file: "" where none is kept, "written", or "behind" while it cannot be written.
+func (s *Store) HeadFile() string {
+	switch {
+	case s.heads == nil:
+		return ""
+	case s.heads.failing.Load():
+		return "behind"
+	}
+	return "written"
+}
+
+// HeadsBeside is the usual place of the head file of the database at path: beside it.
+func HeadsBeside(path string) string {
+	if real, err := absolute(path); err == nil {
+		path = real
+	}
+	return path + ".heads"
+}
+
+// openHeads compares the database with its head file. One that is behind what that knows is not written until somebody has accepted it; to
+// any other the head file is brought up, and made where there is none.
+func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
+	id, err := s.databaseID(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := openHeadFile(path, id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if s.behind, err = s.compareHeads(ctx, nil); err == nil && len(s.behind) == 0 {
+			s.newHeadFile(ctx, path, id, isNew)
+			return nil
+		}
+	case err == nil:
+		s.behind, err = s.compareHeads(ctx, file)
+	}
+	switch {
+	case err != nil:
+	case len(s.behind) > 0:
+		s.StopWrites(&RolledBackError{s.behind})
+		if file != nil {
+			err = file.Close()
+		}
+		return err
+	default:
+		s.heads = newHeads(s, path, id, file)
+		return s.catchUp(ctx)
+	}
+	if file != nil {
+		err = errors.Join(err, file.Close())
+	}
+	return fmt.Errorf("head file: %w", err)
+}
+
+// newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from writing the database.
+func (s *Store) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
+	file, err := s.createHeads(ctx, path, id)
+	switch {
+	case err != nil:
+		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be made: %v; an older database in the place of this one would not be noticed", path, err))
+	case !isNew:
+		s.notices = append(s.notices, "made the head file "+path+", for there was none: nothing says whether this database is older than it was")
+	}
+	s.heads = newHeads(s, path, id, file)
+}
+
+// catchUp writes what the database knows more than the head file.
+func (s *Store) catchUp(ctx context.Context) error {
+	logs, err := s.loggedHeads(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		err = s.heads.file.Update(l.Chain, func(known *headfile.Head) {
+			published := known.Checkpoint
+			if *known = l.Head; published.Size > l.Checkpoint.Size {
+				known.Checkpoint = published
+			}
+		})
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = s.heads.file.Sync()
+	}
+	if err != nil {
+		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be written: %v; it stays behind until it can", s.heads.path, err))
+		s.heads.failing.Store(true)
+	}
+	return nil
+}
+
+// createHeads makes a head file that knows what the database has now.
+func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*headfile.File, error) {
+	logs, err := s.loggedHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]headfile.Head, 0, len(logs))
+	for _, l := range logs {
+		list = append(list, l.Head)
+	}
+	file, err := headfile.Create(path, id, list)
+	if err == nil {
+		err = syncDir(path)
+	}
+	return file, err
+}
+
+// openHeadFile opens the head file of a database: fs.ErrNotExist, ErrRefused where it is another's or others may write it.
+func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
+	for _, name := range []string{filepath.Dir(path), path} {
+		info, err := os.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		if othersMay(info, 0o022) {
+			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name, name)
+		}
+	}
+	file, err := headfile.Open(path, id)
+	if errors.Is(err, headfile.ErrForeign) {
+		err = fmt.Errorf("%w: %w; name its own with --heads, or move this one away", ErrRefused, err)
+	}
+	return file, err
+}

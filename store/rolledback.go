@@ -1,0 +1,237 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+
+	"attestd/chain"
+	"attestd/store/headfile"
+	"attestd/tlog"
+)
+
+// RolledBackError says in what a database is behind its head file. It wraps ErrRolledBack.
+type RolledBackError struct{ Behind []Behind }
+
+func (e *RolledBackError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
+func (e *RolledBackError) Unwrap() error { return ErrRolledBack }
+
+// Reason names the first log, by its ID, for anybody may read it.
+func (e *RolledBackError) Reason() string {
+	reason := fmt.Sprintf("log %x %s", e.Behind[0].Known.LogID, e.Behind[0].Why)
+	if more := len(e.Behind) - 1; more > 0 {
+		reason += fmt.Sprintf(" (and %d more logs)", more)
+	}
+	return reason
+}
+
+// Behind is a log that is behind what was known of it.
+type Behind struct {
+	Company string // its companyId; "" where the database has no such company any more
+	Log     LogName
+	Known   headfile.Head // by the head file, and of revocations also by the database's own count
+	Found   headfile.Head // without a LogID where the log is gone
+	Why     string
+
+	company int64
+	origin  string
+}
+
+// loggedHead is what the database has of a log, in the form in which the head file knows it.
+type loggedHead struct {
+	headfile.Head
+	company   int64
+	companyID string
+	name      LogName
+	origin    string
+	counted   int64 // revocations that were made, as the database has counted them
+}
+
+// loggedHeads reads what the database has of all logs.
+func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err error) {
+	logs = map[int64]loggedHead{}
+	row := func(rows *sql.Rows) error {
+		var l loggedHead
+		var id, note string
+		var root, logRoot []byte
+		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note, &l.counted)
+		if err == nil {
+			l.LogID, err = parseLogID(id)
+		}
+		fill(l.Root[:], root)
+		fill(l.LogRoot[:], logRoot)
+		if c, malformed := parseCheckpoint(note); malformed == nil { // what is none is no checkpoint that was lost
+			l.Checkpoint = c
+		}
+		logs[l.Chain] = l
+		return err
+	}
+	revoked := func(rows *sql.Rows) error {
+		var company, n int64
+		err := rows.Scan(&company, &n)
+		if l, ok := logs[Control.number(company)]; ok {
+			l.Revocations = n
+			logs[l.Chain] = l
+		}
+		return err
+	}
+	err = s.read(ctx, func(r *conn) error {
+		err := r.each(row, `SELECT log.chain, log.company, company_id, name, log.log_id, origin, coalesce(length, 0), root, log_root, coalesce(note, ''),
+			CASE name WHEN 'control' THEN coalesce(revocations, 0) ELSE 0 END
+			FROM log JOIN company ON company.id = log.company LEFT JOIN head ON head.chain = log.chain
+			LEFT JOIN checkpoint ON checkpoint.log_id = log.log_id LEFT JOIN company_usage ON company_usage.company = log.company`)
+		if err != nil {
+			return err
+		}
+		return r.each(revoked, `SELECT company, count(*) FROM passport WHERE revoked_at IS NOT NULL GROUP BY company`)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("heads of all logs: %w", err)
+	}
+	return logs, nil
+}
+
+// compareHeads finds the logs that are behind what file knows of them, or have another root at a size that it knows, and the companies with fewer
+// revocations than it knows, or than the database itself has counted. file may be nil.
+func (s *Store) compareHeads(ctx context.Context, file *headfile.File) (list []Behind, err error) {
+	logs, err := s.loggedHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	look := func(known headfile.Head) error {
+		l := logs[known.Chain]
+		known.Revocations = max(known.Revocations, l.counted)
+		why, err := s.whyBehind(ctx, known, l)
+		if err == nil && why != "" {
+			_, name := logOf(known.Chain)
+			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why, company: l.company, origin: l.origin})
+		}
+		delete(logs, known.Chain)
+		return err
+	}
+	if file != nil {
+		err = file.Each(func(known *headfile.Head) error { return look(*known) })
+	}
+	for _, l := range logs { // of which the file knows nothing
+		if err == nil && l.counted > l.Revocations {
+			err = look(l.Head)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compare with the head file: %w", err)
+	}
+	return list, nil
+}
+
+// whyBehind says in what a log is behind what is known of it; "" when it is not.
+func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead) (string, error) {
+	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
+	switch {
+	case l.Head == headfile.Head{}:
+		return was + ", and is gone", nil
+	case l.LogID != known.LogID:
+		return fmt.Sprintf("%s, and log %x stands in its place", was, l.LogID), nil
+	case l.Size < known.Size:
+		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
+	}
+	at, err := s.treeAt(ctx, l, known.Size)
+	switch {
+	case errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
+		return "", err
+	case err != nil:
+		return fmt.Sprintf("%s, and its root at that size cannot be found out: %v", was, err), nil
+	case at.LogRoot != known.LogRoot:
+		return fmt.Sprintf("%s, and has root %x at that size", was, at.LogRoot), nil
+	case at != known.Tree:
+		return fmt.Sprintf("was known at size %d with root %x of the specified tree, and has root %x at that size", known.Size, known.Root, at.Root), nil
+	case l.Revocations < known.Revocations:
+		return fmt.Sprintf("was known with %d revocations of passports, and %d are there", known.Revocations, l.Revocations), nil
+	}
+	return "", nil
+}
+
+// treeAt returns what a log was at a size up to its own. Its roots lead to those of its head.
+func (s *Store) treeAt(ctx context.Context, l loggedHead, size int64) (headfile.Tree, error) {
+	if size == l.Size {
+		return l.Tree, nil
+	}
+	head, _, err := s.Tip(ctx, l.Chain)
+	if err != nil {
+		return headfile.Tree{}, err
+	}
+	of, err := chain.ProveConsistency(ctx, s, l.Chain, size, head.Length, head)
+	if err != nil {
+		return headfile.Tree{}, err
+	}
+	reader := LogReader{s, l.Chain}
+	if _, err := tlog.ProveConsistency(ctx, reader, size, tlog.Tree{Size: head.Length, Root: head.LogRoot}); err != nil {
+		return headfile.Tree{}, err
+	}
+	root, err := tlog.Root(ctx, reader, size)
+	return headfile.Tree{Size: size, Root: of.FromRoot, LogRoot: root}, err
+}
+
+// countedRevocations is how many passports of a company have been revoked.
+func (s *Store) countedRevocations(ctx context.Context, c *Company) (n int64, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&n}, `SELECT coalesce(max(revocations), 0) FROM company_usage WHERE company = ?`, c.Chain)
+	})
+	return n, err
+}
+
+// databaseID is the identity of the database, which its copies share.
+func (s *Store) databaseID(ctx context.Context) (id headfile.ID, err error) {
+	var text string
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&text}, `SELECT value FROM setting WHERE name = 'database_id'`)
+	})
+	if err == nil {
+		id, err = parseLogID(text)
+	}
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("%w: the setting database_id is missing", ErrCorrupt)
+	}
+	return id, err
+}
+
+// parseLogID reads 32 hex digits.
+func parseLogID(text string) (id [16]byte, err error) {
+	if n, err := hex.Decode(id[:], []byte(text[:min(len(text), 32)])); err != nil || n != len(id) || len(text) != 32 {
+		return id, fmt.Errorf("%w: %q is not 32 hex digits", ErrCorrupt, text)
+	}
+	return id, nil
+}
+
+// parseCheckpoint reads a checkpoint that a log of ours has published.
+func parseCheckpoint(text string) (c headfile.Checkpoint, err error) {
+	checkpoint, signed, err := tlog.ParseSignedCheckpoint([]byte(text))
+	if err != nil {
+		return c, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	signatures := append(signed.Sigs, signed.UnverifiedSigs...)
+	raw, err := base64.StdEncoding.DecodeString(signatures[0].Base64)
+	if err != nil || len(raw) != len(c.Signature) {
+		return c, fmt.Errorf("%w: the signature of a checkpoint is not what it was", ErrCorrupt)
+	}
+	c.Size, c.Root = checkpoint.Size, checkpoint.Root
+	fill(c.Signature[:], raw)
+	return c, nil
+}
+
+// checkpointText is the checkpoint of a log as it was published.
+func checkpointText(origin string, c headfile.Checkpoint) string {
+	text := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: c.Size, Root: c.Root}}.Text()
+	return text + "\n— " + origin + " " + base64.StdEncoding.EncodeToString(c.Signature[:]) + "\n"
+}
+
+// refuseWithoutDatabase keeps a new database from being made in the place of one that a head file knows: ErrRefused.
+func refuseWithoutDatabase(path, heads string) error {
+	if info, err := os.Stat(heads); heads == "" || err != nil || info.Size() == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s knows a database, and there is none at %s: put that back, or move the head file away", ErrRefused, heads, path)
+}
