@@ -39,7 +39,7 @@ The head file is left as it is: where it knows more than the backup, the next st
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "restored %s to %s\n", args[0], db)
-				if _, missing := os.Stat(store.HeadsBeside(db)); missing == nil || acceptRollback {
+				if _, missing := os.Stat(store.HeadsBeside(db)); len(undone.Lines) > 0 || !force && missing == nil {
 					fmt.Fprintln(cmd.ErrOrStderr(), "where the head file knows more than the backup, the next start writes nothing until attestd accept-rollback --reason TEXT")
 				}
 			}

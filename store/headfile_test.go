@@ -1,0 +1,146 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"attestd/store"
+)
+
+// A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after the start. Damage of its beginning, which
+// no crash leaves, is refused.
+func TestADamagedHeadFile(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	beside := store.HeadsBeside(path)
+	whole := got(os.ReadFile(beside))(t)
+	const header, slot = 256, 256
+	opened := func(damaged []byte) error {
+		must(t, os.WriteFile(beside, damaged, 0o600))
+		s, err := store.Open(ctx, path, schema(t), store.Options{Heads: beside})
+		if err != nil {
+			return err
+		}
+		if len(s.Behind()) > 0 {
+			t.Errorf("false alarm: %+v", s.Behind())
+		}
+		return s.Close()
+	}
+	for end := header; end < len(whole); end += slot / 2 {
+		must(t, opened(whole[:end]))
+	}
+	for at := header; at < len(whole); at += slot / 4 {
+		must(t, opened(append(bytes.Clone(whole[:at]), append(make([]byte, slot/8), whole[min(at+slot/8, len(whole)):]...)...)))
+	}
+	for at := range header {
+		if err := opened(append(append(bytes.Clone(whole[:at]), whole[at]^1), whole[at+1:]...)); !errors.Is(err, store.ErrRefused) {
+			t.Errorf("byte %d of the header: %v", at, err)
+		}
+	}
+	if err := opened(whole[:header-1]); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("cut within the header: %v", err)
+	}
+	must(t, opened(whole[:header]))
+	must(t, os.Rename(older, path))
+	if len(behind(t, path)) == 0 {
+		t.Error("the head file that was made whole knows less")
+	}
+}
+
+// Whatever stands in the place of the head file and is not that of the database is refused and left as it is; a missing or empty one is made,
+// for its owner alone.
+func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
+	t.Parallel()
+	path, _ := grown(t)
+	another, _ := grown(t)
+	beside := store.HeadsBeside(path)
+	own := got(os.ReadFile(beside))(t)
+	for name, test := range map[string]struct {
+		make func() error
+		says string
+	}{
+		"of another database": {func() error { return os.WriteFile(beside, got(os.ReadFile(store.HeadsBeside(another)))(t), 0o600) }, "not the head file of this database"},
+		"a text":              {func() error { return os.WriteFile(beside, []byte("These are notes."), 0o600) }, "not the head file of this database"},
+		"a database":          {func() error { return os.WriteFile(beside, got(os.ReadFile(another))(t), 0o600) }, "not the head file of this database"},
+		"a folder":            {func() error { return os.Mkdir(beside, 0o700) }, "not a plain file"},
+		"writable by others":  {func() error { return errors.Join(os.WriteFile(beside, own, 0o600), os.Chmod(beside, 0o606)) }, "others may write"},
+	} {
+		must(t, os.RemoveAll(beside))
+		must(t, test.make())
+		before, _ := os.ReadFile(beside)
+		_, err := store.Open(ctx, path, schema(t), store.Options{Heads: beside})
+		if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, _ := os.ReadFile(beside); !bytes.Equal(before, after) {
+			t.Errorf("%s: it has changed", name)
+		}
+	}
+	for _, test := range []func() error{func() error { return nil }, func() error { return os.WriteFile(beside, nil, 0o644) }} {
+		must(t, os.RemoveAll(beside))
+		must(t, test())
+		s := kept(t, path)
+		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "made the head file") || s.HeadFile() != "written" {
+			t.Errorf("notices %q, the head file is %s", n, s.HeadFile())
+		}
+		must(t, s.Close())
+		if info := got(os.Stat(beside))(t); info.Mode().Perm() != 0o600 || info.Size() == 0 {
+			t.Errorf("made %v, %d bytes", info.Mode(), info.Size())
+		}
+	}
+}
+
+// Where a head file knows a database that is gone, no new one is made in its place. A backup that is put there is compared.
+func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	must(t, os.Remove(path))
+	_, err := store.Open(ctx, path, schema(t), store.Options{Heads: store.HeadsBeside(path)})
+	if _, missing := os.Stat(path); !errors.Is(err, store.ErrRefused) || !errors.Is(missing, fs.ErrNotExist) {
+		t.Errorf("opened: %v; the database: %v", err, missing)
+	}
+	must(t, restore(t, older, path, store.RestoreOptions{At: now}))
+	if len(behind(t, path)) == 0 {
+		t.Error("not behind")
+	}
+}
+
+// A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a later commit, when that can be.
+func TestAHeadFileThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	elsewhere := filepath.Join(t.TempDir(), "disk")
+	must(t, os.Mkdir(elsewhere, 0o700))
+	heads := filepath.Join(elsewhere, "heads")
+	must(t, os.MkdirAll(filepath.Join(heads+".new", "in the way"), 0o700))
+	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: heads}))(t)
+	go s.Run(ctx, store.RunOptions{})
+	acme := got(s.Company(ctx, "acme"))(t)
+	attest(t, s, acme, 3)
+	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "cannot be made") || s.HeadFile() != "behind" {
+		t.Errorf("notices %q, the head file is %s", n, s.HeadFile())
+	}
+	must(t, os.RemoveAll(heads+".new"))
+	attest(t, s, acme, 3)
+	must(t, s.Close()) // which writes what is due
+	must(t, os.Rename(heads, store.HeadsBeside(path)))
+	must(t, os.Rename(older, path))
+	expect(t, behind(t, path), "acme actions was known at size 46 with root", "acme control was known at size")
+}
+
+// The head file of a database of an older schema is that of its upgraded copies too.
+func TestAnUpgradedBackupHasTheSameHeadFile(t *testing.T) {
+	t.Parallel()
+	path, _ := written(t, "5")
+	again, _ := written(t, "5")
+	fine(t, path)
+	must(t, os.Rename(again, path))
+	if len(behind(t, path)) == 0 {
+		t.Error("not behind")
+	}
+}

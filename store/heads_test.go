@@ -1,0 +1,270 @@
+package store_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"attestd/chain"
+	"attestd/store"
+	"attestd/test/rewrite"
+	"attestd/tlog"
+)
+
+// kept opens a database with its head file beside it, and runs it until it is closed.
+func kept(t testing.TB, path string) *store.Store {
+	t.Helper()
+	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: store.HeadsBeside(path)}))(t)
+	go s.Run(ctx, store.RunOptions{})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// grown is a database at rest, with a head file that knows two companies, 40 actions of acme, a revoked passport and a published
+// checkpoint. older is a backup of when there were 30, and the passport was valid.
+func grown(t *testing.T) (path, older string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "attestd.db")
+	s := kept(t, path)
+	acme, _ := company(t, s, "acme")
+	company(t, s, "zoo")
+	must(t, s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "lost", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
+	attest(t, s, acme, 30)
+	older = backUp(t, path)
+	attest(t, s, acme, 10)
+	got(s.RevokePassport(ctx, by(acme, now), "lost", nil))(t)
+	publish(t, s, acme.Actions)
+	must(t, s.Close())
+	return path, older
+}
+
+// publish keeps a checkpoint of a log.
+func publish(t testing.TB, s *store.Store, l store.Log) string {
+	t.Helper()
+	c := got(s.Company(ctx, "acme"))(t)
+	head, _, err := s.Tip(ctx, l.Chain)
+	must(t, err)
+	note := string(got(c.SignCheckpoint(l, tlog.Tree{Size: head.Length, Root: head.LogRoot}))(t))
+	must(t, s.KeepCheckpoint(ctx, l.ID, head.Length, note))
+	return note
+}
+
+// behind opens a database, of which nothing may be written, and returns why.
+func behind(t testing.TB, path string) []string {
+	t.Helper()
+	s := kept(t, path)
+	defer s.Close()
+	var rolledBack *store.RolledBackError
+	acme := got(s.Company(ctx, "acme"))(t)
+	if _, err := s.Append(ctx, draft(acme)); !errors.As(err, &rolledBack) || !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("append: %v", err)
+	}
+	if err := s.Ready(ctx); !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("ready: %v", err)
+	}
+	if err := s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "more", AgentID: "bot", Scopes: []string{"*"}}); !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("issue: %v", err)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil)) // reads go on
+	if s.HeadFile() != "" {
+		t.Error("the head file is kept up")
+	}
+	var why []string
+	for _, b := range s.Behind() {
+		why = append(why, b.Company+" "+string(b.Log)+" "+b.Why)
+	}
+	return why
+}
+
+// fine opens a database, and writes.
+func fine(t testing.TB, path string) {
+	t.Helper()
+	s := kept(t, path)
+	if len(s.Behind()) > 0 {
+		t.Errorf("behind: %+v", s.Behind())
+	}
+	attest(t, s, got(s.Company(ctx, "acme"))(t), 2)
+	must(t, s.Close())
+}
+
+func accept(t testing.TB, path string) []store.Behind {
+	t.Helper()
+	return got(store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: store.HeadsBeside(path), Reason: "the disk died"}))(t)
+}
+
+func expect(t testing.TB, have []string, want ...string) {
+	t.Helper()
+	if len(have) != len(want) {
+		t.Fatalf("have %q", have)
+	}
+	for i := range want {
+		if !strings.Contains(have[i], want[i]) {
+			t.Errorf("%q does not say %q", have[i], want[i])
+		}
+	}
+}
+
+// An older backup in the place of the database is read and never written, until somebody has accepted that. The acceptance stands in the control log,
+// with what was lost: sizes, both roots and the last checkpoint.
+func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	fine(t, path)
+	s := kept(t, path)
+	acme := got(s.Company(ctx, "acme"))(t)
+	lost, checkpoint := tip(t, s, acme), publish(t, s, acme.Actions)
+	must(t, s.Close())
+	heads := got(os.ReadFile(store.HeadsBeside(path)))(t)
+	_, err := store.Restore(ctx, older, path, schema(t), store.RestoreOptions{Force: true, AcceptRollback: true, At: now})
+	must(t, err)
+	for range 2 { // also at a second start
+		expect(t, behind(t, path), "acme actions was known at size 42 with root "+fmt.Sprintf("%x", lost.LogRoot[:])+", and is at size 30 with root", "acme control was known at size")
+	}
+	if !bytes.Equal(got(os.ReadFile(store.HeadsBeside(path)))(t), heads) {
+		t.Error("the head file has changed")
+	}
+
+	if list := accept(t, path); len(list) != 2 {
+		t.Errorf("accepted %+v", list)
+	}
+	fine(t, path)
+	s = kept(t, path)
+	record := lastControl(t, s, acme)
+	actions := record.Payload.Logs[0]
+	if record.ActionType != "rollback.accepted" || record.Payload.Subject != "database" || record.Payload.Reason != "the disk died" || len(record.Payload.Logs) != 2 ||
+		actions.Log != "actions" || actions.LogID != acme.Actions.ID || actions.Known.Size != 42 || actions.Known.Root != fmt.Sprintf("%x", lost.LogRoot[:]) ||
+		actions.Known.MerkleRoot != fmt.Sprintf("%x", lost.Root[:]) || actions.Known.Checkpoint != checkpoint || actions.Found.Size != 30 {
+		t.Errorf("the control record says %+v; the checkpoint was %q", record, checkpoint)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+	if _, err := store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: store.HeadsBeside(path), Reason: "again"}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("nothing is behind: %v", err)
+	}
+}
+
+// acceptance is the control record of a rollback.
+type acceptance struct {
+	ActionType string
+	Payload    struct {
+		Subject, Reason string
+		Logs            []struct {
+			Log, LogID   string
+			Known, Found struct {
+				Size                         int64
+				MerkleRoot, Root, Checkpoint string
+			}
+			Revocations struct{ Known, Found int64 }
+		}
+	}
+}
+
+func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptance) {
+	t.Helper()
+	head, _, err := s.Tip(ctx, c.Control.Chain)
+	must(t, err)
+	must(t, s.Records(ctx, c.Control.Chain, head.Length-1, head.Length, func(r *chain.Record) error { return json.Unmarshal(r.Payload, &last) }))
+	return last
+}
+
+// A history that the operator has written anew, with all keys, is found: at the length that the head file knows, and after it has grown beyond.
+func TestARewrittenHistoryIsFound(t *testing.T) {
+	t.Parallel()
+	for _, more := range []int{0, 300} {
+		path, _ := grown(t)
+		n := got(rewrite.Record(ctx, path, schema(t), store.Options{}, "acme", store.Actions, 5, func(payload []byte) []byte {
+			return bytes.Replace(payload, []byte("true"), []byte("false"), 1)
+		}))(t)
+		s := got(store.Open(ctx, path, schema(t), store.Options{}))(t)
+		go s.Run(ctx, store.RunOptions{})
+		attest(t, s, got(s.Company(ctx, "acme"))(t), more)
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil)) // nothing inside the file shows it
+		must(t, s.Check(ctx, schema(t)))
+		must(t, s.Close())
+		if n != 40 {
+			t.Errorf("%d records", n)
+		}
+		expect(t, behind(t, path), "acme actions was known at size 40 with root")
+		accept(t, path)
+		fine(t, path)
+	}
+}
+
+// A control log that was written anew is found as well.
+func TestARewrittenControlLogIsFound(t *testing.T) {
+	t.Parallel()
+	path, _ := grown(t)
+	got(rewrite.Record(ctx, path, schema(t), store.Options{}, "zoo", store.Control, 0, func(payload []byte) []byte {
+		return bytes.Replace(payload, []byte("zoo"), []byte("zoe"), 1)
+	}))(t)
+	expect(t, behind(t, path), "zoo control was known at size 2 with root")
+}
+
+// A passport that was revoked and is not any more is found, by the database's own count or, where that was changed too, by the head file's.
+func TestAnUndoneRevocationIsFound(t *testing.T) {
+	t.Parallel()
+	for _, counted := range []bool{false, true} {
+		path, _ := grown(t)
+		must(t, rewrite.Unrevoke(ctx, path, "lost", counted))
+		if !counted {
+			must(t, os.Remove(store.HeadsBeside(path)))
+		}
+		expect(t, behind(t, path), "acme control was known with 1 revocations of passports, and 0 are there")
+		accept(t, path)
+		fine(t, path)
+		s := kept(t, path)
+		if r := lastControl(t, s, got(s.Company(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Revocations.Known != 1 || r[0].Revocations.Found != 0 {
+			t.Errorf("recorded: %+v", r)
+		}
+		must(t, s.Close())
+	}
+}
+
+// A company that is gone wholly is found. What was lost of it stands in the log of the oldest company that is there.
+func TestACompanyThatIsGoneIsFound(t *testing.T) {
+	t.Parallel()
+	path, _ := grown(t)
+	older := backUp(t, path)
+	s := kept(t, path)
+	company(t, s, "newcomer")
+	must(t, s.Close())
+	must(t, os.Rename(older, path))
+	expect(t, behind(t, path), "  was known at size 2 with root"[1:])
+	accept(t, path)
+	fine(t, path)
+	s = kept(t, path)
+	if r := lastControl(t, s, got(s.Company(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Log != "control" || r[0].Known.Size != 2 {
+		t.Errorf("recorded: %+v", r)
+	}
+}
+
+// What somebody else writes into the file while it is served is compared at the next commit: a history that was cut and has grown again stops all writes.
+func TestAHistoryThatIsCutWhileServedIsFound(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	s := kept(t, path)
+	acme := got(s.Company(ctx, "acme"))(t)
+	attest(t, s, acme, 3)
+	other(t, path, unguarded...)
+	other(t, path, "DROP TRIGGER head_no_delete", "DROP TRIGGER node_no_update", "ATTACH '"+older+"' AS older",
+		"DELETE FROM record WHERE id >> 40 = 1 AND id & 1099511627775 >= 30").Close()
+	source := other(t, path, "ATTACH '"+older+"' AS older")
+	_, err := source.Exec("UPDATE head SET (length, root, frontier, timestamp, log_root, log_frontier) = (SELECT length, root, frontier, timestamp, log_root, log_frontier FROM older.head WHERE chain = 1) WHERE chain = 1")
+	must(t, err)
+	attest(t, s, acme, 1) // the commit that shows it
+	for err == nil {
+		_, err = s.Append(ctx, draft(acme))
+	}
+	if !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("append: %v", err)
+	}
+	must(t, s.Close())
+	if len(behind(t, path)) == 0 {
+		t.Error("it is forgotten at the next start")
+	}
+}
