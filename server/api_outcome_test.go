@@ -67,7 +67,7 @@ func TestAMovedDatabase(t *testing.T) {
 	must(t, os.Rename(s.path+".moved", s.path))
 	again := startOn(t, s.path, cred.Domain{})
 	acme.service = again
-	acme.do(t, "GET /readyz", "").gets(200, `{"status":"ready"}`)
+	acme.do(t, "GET /readyz", "").gets(200, `{"status":"ready","headFile":"written"}`)
 	acme.attestMany(t, 1)
 	if n := len(acme.checkChain(t)); n != 4 {
 		t.Errorf("%d records", n)

@@ -21,6 +21,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/server"
+	"attestd/store"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -300,7 +301,7 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	})
 }
 
-// An older copy of a database that was put in place: the witness knows better, and nothing is written any more; reads go on.
+// An older copy of a database that was put in place, and its head file taken away: the witness knows better, and nothing is written any more; reads go on.
 func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
@@ -315,6 +316,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	})
 	acme.stop()
 	must(t, os.WriteFile(acme.path, older, 0o600))
+	must(t, os.Remove(store.HeadsBeside(acme.path))) // which knows it, too
 
 	acme.service = startOn(t, acme.path, cred.Domain{}, asking(t, w))
 	eventually(t, "nothing is written", func() bool { return acme.do(t, "GET /readyz", "").code == 503 })

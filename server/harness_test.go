@@ -72,7 +72,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 	must(t, err)
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain, Master: master()})
+	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain, Master: master(), Heads: store.HeadsBeside(path)})
 	must(t, err)
 	log := &journal{}
 	cfg := server.Config{
