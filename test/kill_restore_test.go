@@ -3,11 +3,14 @@ package test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"attestd/store"
 )
 
 // A restore that is killed at any moment is there with its control record, after the next start, or neither is: also where that start is killed.
@@ -50,6 +53,7 @@ func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
 		done := cmd.Wait() == nil
 		killer.Stop()
 		whole = max(whole, time.Since(start))
+		_ = os.Remove(store.HeadsBeside(db)) // it would have the restore accepted first
 		startAndKill(t, db, "open", time.Duration(chance.Int64N(int64(60*time.Millisecond))))
 		s = serve(t, db)
 		c = c.at(s)
