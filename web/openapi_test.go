@@ -135,7 +135,7 @@ func TestOperationsAreComplete(t *testing.T) {
 			t.Errorf("tier %s: %v, want %v", tier, got, want)
 		}
 	}
-	if got, want := len(tiers["standard"]), len(ids)-7; got != want {
+	if got, want := len(tiers["standard"]), len(ids)-8; got != want {
 		t.Errorf("tier standard has %d operations, want all %d others", got, want)
 	}
 }
