@@ -283,7 +283,7 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	})
 	w.stop()
 	acme.attestMany(t, 3)
-	for index, want := range map[int]int64{0: 5, 4: 5, 5: 8, 7: 8} {
+	for index, cosigned := range map[int]bool{0: true, 4: true, 5: false, 7: false} {
 		r := acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, index), "").status(200)
 		proof, err := tlog.ParseProof(r.raw)
 		must(t, err)
@@ -291,7 +291,8 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 		if _, err := proof.Check(leaf, policy.Logs[0].Key); err != nil {
 			t.Errorf("the proof of %d: %v", index, err)
 		}
-		if seen := open(proof.Checkpoint); seen.Size != want || len(seen.By) != map[int64]int{5: 1, 8: 0}[want] {
+		// Of the last three, a checkpoint may have been published after each.
+		if seen := open(proof.Checkpoint); seen.Size <= int64(index) || (seen.Size == 5) != cosigned || (len(seen.By) == 1) != cosigned {
 			t.Errorf("%d is proven at size %d, with %d cosignatures", index, seen.Size, len(seen.By))
 		}
 	}
@@ -333,6 +334,23 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	if acme.log.says("nothing is written any more: the database was rolled back") != 1 {
 		t.Error("the log does not say why, once")
 	}
+	acme.stop()
+
+	// So it stays without the witness, until somebody accepts it; then the witness refuses and stops nothing.
+	acme.service = startOn(t, acme.path, cred.Domain{})
+	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"build","payload":1}`).status(503)
+	acme.stop()
+	schema, err := os.ReadFile("../schema.sql")
+	must(t, err)
+	lost, err := store.AcceptRollback(t.Context(), acme.path, string(schema), store.AcceptOptions{Heads: store.HeadsBeside(acme.path), Reason: "a test", Master: master()})
+	if err != nil || len(lost) == 0 || !strings.Contains(lost[0].Why, "was signed by a witness at size 5, and is at size 2") {
+		t.Fatalf("accepted %+v, %v", lost, err)
+	}
+	acme.service = startOn(t, acme.path, cred.Domain{}, asking(t, w))
+	acme.attestMany(t, 1)
+	eventually(t, "the witness refuses", func() bool { return acme.log.says("which an accepted rollback gave up") > 0 })
+	acme.attestMany(t, 5)
+	acme.do(t, "GET /v1/verify", "").status(200)
 }
 
 // A witness that does not know a log is no reason not to publish it; the journal says so once for each log.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	})
 	var ahead *witness.AheadError
 	if errors.As(err, &ahead) {
-		return a.compare(ctx, number, ahead)
+		return a.compare(ctx, c, l, ahead)
 	}
 	if err != nil {
 		return fmt.Errorf("log %s: %w", l.Origin, err)
@@ -48,17 +49,21 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 
 // compare finds out what it means that a witness has cosigned a larger tree than the one that it was asked for. Either that was published
 // meanwhile, and somebody else brought it there; or the database is older than it was.
-func (a *asker) compare(ctx context.Context, number int64, ahead *witness.AheadError) error {
-	head, _, err := a.store.Tip(ctx, number)
+// A rollback that was accepted stops nothing any more; the witness goes on refusing what does not follow from what it has signed.
+func (a *asker) compare(ctx context.Context, c *store.Company, l store.Log, ahead *witness.AheadError) error {
+	head, _, err := a.store.Tip(ctx, l.Chain)
 	if err != nil {
 		return err
 	}
 	if ahead.Known <= head.Length {
-		a.ask(number)
+		a.ask(l.Chain)
 		return nil
 	}
+	if givenUp, err := a.store.GivenUp(ctx, c, l); err != nil || ahead.Known <= givenUp {
+		return cmp.Or(err, fmt.Errorf("log %s: %w, which an accepted rollback gave up", l.Origin, ahead))
+	}
 	err = fmt.Errorf("%w: %w, and the log has %d records", store.ErrRolledBack, ahead, head.Length)
-	if a.store.StopWrites(err) {
+	if a.store.StopRolledBack(l, ahead.Known, err) {
 		a.log.Error("nothing is written any more: the database was rolled back", "error", err)
 	}
 	return err

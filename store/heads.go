@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,12 +39,13 @@ type heads struct {
 	stop    func()
 
 	mu       sync.Mutex
+	ahead    map[int64]int64         // sizes that a witness has signed and the database has not, by chain
 	due      map[int64]headfile.Head // what is to be written, by chain; without a size or a checkpoint these stay as they are
 	external bool                    // somebody else has written the database since the last write
 }
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
-	h := &heads{store: s, path: path, id: id, file: file, wake: make(chan struct{}, 1), stopped: make(chan struct{}), due: map[int64]headfile.Head{}}
+	h := &heads{store: s, path: path, id: id, file: file, wake: make(chan struct{}, 1), stopped: make(chan struct{}), due: map[int64]headfile.Head{}, ahead: map[int64]int64{}}
 	h.failing.Store(file == nil)
 	h.stop = sync.OnceFunc(func() { close(h.stopped) })
 	return h
@@ -99,6 +101,14 @@ func (h *heads) published(number int64, note string) {
 	h.ring()
 }
 
+// witnessed puts down that a witness has signed a larger tree of a chain than the database has; its root nobody says.
+func (h *heads) witnessed(number, size int64) {
+	h.mu.Lock()
+	h.ahead[number] = size
+	h.mu.Unlock()
+	h.ring()
+}
+
 func (h *heads) ring() {
 	select {
 	case h.wake <- struct{}{}:
@@ -145,8 +155,14 @@ func (h *heads) flush(ctx context.Context, log *slog.Logger) error {
 	h.mu.Lock()
 	due, external := h.due, h.external
 	h.due, h.external = map[int64]headfile.Head{}, false
+	ahead := maps.Clone(h.ahead)
 	h.mu.Unlock()
 	err := h.look(ctx, external, log)
+	for number, size := range ahead {
+		if err == nil {
+			err = h.write(ctx, number, headfile.Head{Tree: headfile.Tree{Size: size}})
+		}
+	}
 	if err == nil && h.store.writer.stopped.Load() != nil {
 		return nil // what was known before is what counts now
 	}

@@ -130,6 +130,9 @@ func (s *Store) compareHeads(ctx context.Context, file *headfile.File) (list []B
 // whyBehind says in what a log is behind what is known of it; "" when it is not.
 func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead) (string, error) {
 	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
+	if known.LogRoot == (tlog.Hash{}) {
+		was = fmt.Sprintf("was signed by a witness at size %d", known.Size)
+	}
 	switch {
 	case l.Head == headfile.Head{}:
 		return was + ", and is gone", nil
@@ -137,6 +140,9 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 		return fmt.Sprintf("%s, and log %x stands in its place", was, l.LogID), nil
 	case l.Size < known.Size:
 		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
+	}
+	if known.LogRoot == (tlog.Hash{}) { // a witness has said the size, and the database has grown past it: it was put back
+		known.Tree = l.Tree
 	}
 	at, err := s.treeAt(ctx, l, known.Size)
 	switch {
@@ -152,6 +158,30 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 		return fmt.Sprintf("was known with %d revocations of passports, and %d are there", known.Revocations, l.Revocations), nil
 	}
 	return "", nil
+}
+
+// StopRolledBack makes every write fail, because a witness has signed a larger tree of a log than the database has. The head file keeps that,
+// so that the next start stops too until the rollback is accepted. It says whether nothing had stopped the writes before.
+func (s *Store) StopRolledBack(l Log, known int64, reason error) bool {
+	first := s.StopWrites(reason)
+	if s.heads != nil {
+		s.heads.witnessed(l.Chain, known)
+	}
+	return first
+}
+
+// GivenUp returns the greatest size of a log that somebody has given up by accepting a rollback; 0 for none. A witness goes on knowing it.
+func (s *Store) GivenUp(ctx context.Context, c *Company, l Log) (size int64, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&size}, `SELECT coalesce(max(json_extract(given_up.value, '$.known.size')), 0)
+			FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) JOIN json_each(payload, '$.payload.logs') AS given_up
+			WHERE json_extract(given_up.value, '$.logId') = ?5`,
+			subjectDatabase, recordID(c.Control.Chain, 0), recordID(c.Control.Chain, indexMask), RollbackAccepted, l.ID)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("accepted rollbacks of log %s: %w", l.ID, err)
+	}
+	return size, nil
 }
 
 // treeAt returns what a log was at a size up to its own. Its roots lead to those of its head.
