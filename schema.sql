@@ -205,8 +205,8 @@ CREATE TABLE agent (
 -- passports have been revoked, ever: where fewer are, a revocation was undone. A company without a row has none. Only the triggers write here,
 -- so that no writer of agents or passports can forget to count, and `attestd accept-rollback`.
 CREATE TABLE company_usage (
-  company INTEGER PRIMARY KEY REFERENCES company (id),
-  agents  INTEGER NOT NULL,
+  company     INTEGER PRIMARY KEY REFERENCES company (id),
+  agents      INTEGER NOT NULL,
   revocations INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TRIGGER company_usage_agent_added AFTER INSERT ON agent BEGIN

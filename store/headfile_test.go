@@ -34,10 +34,10 @@ func TestADamagedHeadFile(t *testing.T) {
 	for end := header; end < len(whole); end += slot / 2 {
 		must(t, opened(whole[:end]))
 	}
-	for at := header; at < len(whole); at += slot / 4 {
+	for at := header; at < len(whole); at += slot {
 		must(t, opened(append(bytes.Clone(whole[:at]), append(make([]byte, slot/8), whole[min(at+slot/8, len(whole)):]...)...)))
 	}
-	for at := range header {
+	for _, at := range []int{0, 15, 16, 31, 32, 200, header - 4, header - 1} {
 		if err := opened(append(append(bytes.Clone(whole[:at]), whole[at]^1), whole[at+1:]...)); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("byte %d of the header: %v", at, err)
 		}

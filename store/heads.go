@@ -33,34 +33,44 @@ type heads struct {
 	file    *headfile.File // nil where it could not be made; belongs to the goroutine of run once that is started
 	failing atomic.Bool
 
-	wake    chan struct{} // holds a token when there may be something to write
-	stopped chan struct{} // closed when nothing more is to come
-	ended   chan struct{} // closed when run has returned; nil before it is started
-	stop    func()
+	wake  chan struct{} // holds a token when there may be something to write
+	stop  chan struct{} // closed when nothing more is to come
+	ended chan struct{} // closed when run has returned
 
 	mu       sync.Mutex
 	ahead    map[int64]int64         // sizes that a witness has signed and the database has not, by chain
+	started  bool                    // run was called
+	closed   bool                    // it is not to be called any more
 	due      map[int64]headfile.Head // what is to be written, by chain; without a size or a checkpoint these stay as they are
 	external bool                    // somebody else has written the database since the last write
 }
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
-	h := &heads{store: s, path: path, id: id, file: file, wake: make(chan struct{}, 1), stopped: make(chan struct{}), due: map[int64]headfile.Head{}, ahead: map[int64]int64{}}
+	h := &heads{
+		store: s, path: path, id: id, file: file, due: map[int64]headfile.Head{}, ahead: map[int64]int64{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
 	h.failing.Store(file == nil)
-	h.stop = sync.OnceFunc(func() { close(h.stopped) })
 	return h
 }
 
 // start lets a goroutine write the file until close.
 func (h *heads) start(log *slog.Logger) {
-	h.ended = make(chan struct{})
-	go h.run(log)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.started = !h.closed; h.started {
+		go h.run(log)
+	}
 }
 
-// close writes what is due and ends. It gives a disk that hangs up.
+// close writes what is due and ends. It gives up on a disk that hangs. Store.Close calls it once.
 func (h *heads) close() error {
-	h.stop()
-	if h.ended != nil {
+	h.mu.Lock()
+	h.closed = true
+	started := h.started
+	h.mu.Unlock()
+	close(h.stop)
+	if started {
 		select {
 		case <-h.ended:
 		case <-time.After(headsPatience):
@@ -126,13 +136,13 @@ func (h *heads) run(log *slog.Logger) {
 		select {
 		case <-h.wake:
 		case <-again:
-		case <-h.stopped:
+		case <-h.stop:
 			ending = true
 		}
 		h.report(h.flush(context.Background(), log), log)
 		select {
 		case <-time.After(headsRest):
-		case <-h.stopped:
+		case <-h.stop:
 		}
 	}
 	if h.file != nil {
@@ -315,14 +325,16 @@ func (s *Store) catchUp(ctx context.Context) error {
 		return err
 	}
 	for _, l := range logs {
-		err = s.heads.file.Update(l.Chain, func(known *headfile.Head) {
-			published := known.Checkpoint
-			if *known = l.Head; published.Size > l.Checkpoint.Size {
-				known.Checkpoint = published
-			}
-		})
+		if err == nil {
+			err = s.heads.file.Update(l.Chain, func(known *headfile.Head) {
+				published := known.Checkpoint
+				if *known = l.Head; published.Size > l.Checkpoint.Size {
+					known.Checkpoint = published
+				}
+			})
+		}
 		if err != nil {
-			break
+			s.heads.due[l.Chain] = l.Head
 		}
 	}
 	if err == nil {

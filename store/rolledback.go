@@ -130,7 +130,8 @@ func (s *Store) compareHeads(ctx context.Context, file *headfile.File) (list []B
 // whyBehind says in what a log is behind what is known of it; "" when it is not.
 func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead) (string, error) {
 	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
-	if known.LogRoot == (tlog.Hash{}) {
+	byWitness := known.LogRoot == (tlog.Hash{}) // which says no root
+	if byWitness {
 		was = fmt.Sprintf("was signed by a witness at size %d", known.Size)
 	}
 	switch {
@@ -141,10 +142,13 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 	case l.Size < known.Size:
 		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
 	}
-	if known.LogRoot == (tlog.Hash{}) { // a witness has said the size, and the database has grown past it: it was put back
-		known.Tree = l.Tree
+	at, err := known.Tree, error(nil)
+	switch {
+	case known.Size > 0 && byWitness: // and the database has grown past that: it was put back
+		known.Tree, at = l.Tree, l.Tree
+	case known.Size > 0: // of no records every log has the same roots
+		at, err = s.treeAt(ctx, l, known.Size)
 	}
-	at, err := s.treeAt(ctx, l, known.Size)
 	switch {
 	case errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
 		return "", err

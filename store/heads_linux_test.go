@@ -1,0 +1,64 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"attestd/store"
+)
+
+// A head file on a disk of its own that is full holds no append: it stays behind and says so, raises no false alarm at a start, and is
+// brought up when there is room.
+func TestAHeadFileOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64k,mode=700"); err != nil {
+		t.Skipf("needs a small tmpfs, which only root may mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path, heads := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(disk, "heads")
+	serve := func() *store.Store {
+		s := got(store.Open(ctx, path, schema(t), store.Options{Heads: heads}))(t)
+		go s.Run(ctx, store.RunOptions{})
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	s := serve()
+	acme, _ := company(t, s, "acme")
+	attest(t, s, acme, 3)
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 64<<10), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	for i := 0; s.HeadFile() != "behind"; i++ { // each company needs room
+		company(t, s, fmt.Sprintf("company-%d", i))
+	}
+	attest(t, s, acme, 3)
+	older := backUp(t, path)
+	must(t, s.Close())
+
+	s = serve()
+	if len(s.Behind()) > 0 || s.HeadFile() != "behind" || len(s.Notices()) != 1 {
+		t.Errorf("behind: %+v; the head file is %s; notices %q", s.Behind(), s.HeadFile(), s.Notices())
+	}
+	attest(t, s, acme, 3)
+	must(t, os.Remove(ballast))
+	for s.HeadFile() == "behind" {
+		attest(t, s, acme, 1)
+	}
+	length := length(t, s, acme)
+	must(t, s.Close())
+	must(t, os.Rename(older, path))
+	s = serve()
+	if list := s.Behind(); len(list) != 1 || list[0].Known.Size != length {
+		t.Errorf("%d logs are behind; acme had %d records", len(list), length)
+	}
+}
