@@ -26,8 +26,7 @@ func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head
 	if _, err := treeAt(head); err != nil {
 		return Consistency{}, fmt.Errorf("chain: head of chain %d: %w", chain, err)
 	}
-	read := func(level int, from, to int64) ([]Hash, error) { return readHashes(ctx, r, chain, level, from, to) }
-	s := subtrees{tlog.Subtrees[Hash]{Size: head.Length, Read: read, Node: nodeHash}, head}
+	s := newSubtrees(ctx, r, chain, head)
 	c, err := s.consistency(from, to)
 	if err != nil {
 		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", from, to, err)
@@ -88,6 +87,11 @@ type subtrees struct {
 	head Head
 }
 
+func newSubtrees(ctx context.Context, r Reader, chain int64, head Head) *subtrees {
+	read := func(level int, from, to int64) ([]Hash, error) { return readHashes(ctx, r, chain, level, from, to) }
+	return &subtrees{tlog.Subtrees[Hash]{Size: head.Length, Read: read, Node: nodeHash}, head}
+}
+
 func (s *subtrees) consistency(from, to int64) (c Consistency, err error) {
 	c = Consistency{From: from, To: to}
 	if c.FromRoot, err = s.root(0, from); err != nil {
@@ -123,6 +127,24 @@ func (s *subtrees) proof(from, low, high int64) ([]Hash, error) {
 	}
 	root, err := s.root(beside[0], beside[1])
 	return append(proof, root), err
+}
+
+// path is PATH of RFC 6962 §2.1.1 for a record of [low, high).
+func (s *subtrees) path(index, low, high int64) (Proof, error) {
+	if high-low == 1 {
+		return nil, nil
+	}
+	middle := low + 1<<(bits.Len64(uint64(high-low-1))-1)
+	within, beside := [2]int64{low, middle}, [2]int64{middle, high}
+	if index >= middle {
+		within, beside = beside, within
+	}
+	proof, err := s.path(index, within[0], within[1])
+	if err != nil {
+		return nil, err
+	}
+	root, err := s.root(beside[0], beside[1])
+	return append(proof, Step{Sibling: root, Left: index >= middle}), err
 }
 
 // root returns the root over the records [low, high), where low is a multiple of the largest power of two that fits in between.

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 )
@@ -53,6 +54,38 @@ func Prove(ctx context.Context, r Reader, chain, index int64, head Head) (Proof,
 		return nil, fmt.Errorf("chain: hashes on disk do not lead from record %d to the root", index)
 	}
 	return proof, nil
+}
+
+// ProveAt is Prove in the tree of the first size records, index < size ≤ head.Length, whose root it returns. It reads at most 512 hashes of each
+// level that is stored below log₂ n.
+func ProveAt(ctx context.Context, r Reader, chain, index, size int64, head Head) (Proof, Hash, error) {
+	fail := func(err error) (Proof, Hash, error) {
+		return nil, Hash{}, fmt.Errorf("chain: proof of record %d in a tree of %d: %w", index, size, err)
+	}
+	if index < 0 || index >= size || size > head.Length {
+		return fail(fmt.Errorf("the chain has %d records", head.Length))
+	}
+	if size == head.Length {
+		proof, err := Prove(ctx, r, chain, index, head)
+		return proof, head.Root, err
+	}
+	c, err := ProveConsistency(ctx, r, chain, size, size, head) // the root of that size, checked against the head's
+	if err != nil {
+		return fail(err)
+	}
+	s := newSubtrees(ctx, r, chain, head)
+	proof, err := s.path(index, 0, size)
+	if err != nil {
+		return fail(err)
+	}
+	leaf, err := s.root(index, index+1)
+	if err != nil {
+		return fail(err)
+	}
+	if proof.Root(leaf) != c.FromRoot {
+		return fail(errors.New("hashes on disk do not lead to the root"))
+	}
+	return proof, c.FromRoot, nil
 }
 
 // perfectSubtree finds the subtree of the frontier that holds a record: its place in the frontier and its height.

@@ -55,10 +55,14 @@ func (r *Record) appendPreimage(dst, canonical []byte) []byte {
 	return dst
 }
 
+// ComputeHash returns the hash that a record of these contents has; canonical is the RFC 8785 form of r.Payload.
+func (r *Record) ComputeHash(canonical []byte) Hash {
+	return sha256.Sum256(r.appendPreimage(make([]byte, 0, 64+len(canonical)+len(r.Delegation)), canonical))
+}
+
 // seal hashes and signs a record that has its index and time.
 func (r *Record) seal(canonical []byte, key ed25519.PrivateKey) {
-	preimage := r.appendPreimage(make([]byte, 0, 64+len(canonical)+len(r.Delegation)), canonical)
-	r.Hash = sha256.Sum256(preimage)
+	r.Hash = r.ComputeHash(canonical)
 	copy(r.Signature[:], ed25519.Sign(key, r.Hash[:]))
 }
 

@@ -8,9 +8,9 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // FormatTime writes t as every timestamp of the service is written: UTC, milliseconds, Z.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// isTimestamp reports whether s is exactly what FormatTime writes. A timestamp from disk must be checked so: one that held a
+// IsTimestamp reports whether s is exactly what FormatTime writes. A timestamp from outside must be checked so: one that held a
 // bar could move the border between timestamp and payload without changing the hash of the record.
-func isTimestamp(s string) bool {
+func IsTimestamp(s string) bool {
 	t, err := time.Parse(timeLayout, s)
 	var again [len(timeLayout)]byte // no allocation: this is asked for every record that is verified
 	return err == nil && string(t.AppendFormat(again[:0], timeLayout)) == s

@@ -103,7 +103,7 @@ func (c *checker) check(ctx context.Context, g *rowRange) {
 
 // reasonAgainst returns what is wrong with a record that a key is to have signed, or "".
 func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
-	if !isTimestamp(r.Timestamp) {
+	if !IsTimestamp(r.Timestamp) {
 		return "the timestamp is not in the form of a timestamp"
 	}
 	var err error

@@ -1,0 +1,132 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"attestd/tlog"
+)
+
+// Trust is what the person who checks has from elsewhere. The zero Trust is nothing.
+type Trust struct {
+	Fingerprint string       // of a key of the company, "SHA256:…"
+	Policy      *tlog.Policy // or nil
+}
+
+// Check checks a file with what is trusted.
+func Check(src []byte, t Trust) Verdict {
+	c := checker{trust: t, cosigned: make(map[string]map[string]bool), notes: make(map[string]note)}
+	v := Verdict{Outcome: Holds, Checked: []string{}, NotProven: []string{}}
+	err := c.check(src)
+	v.Checked = append(v.Checked, c.checked...)
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		v.Outcome, v.Code, v.Reason = Fails, f.code, f.reason
+		return v
+	case t == Trust{}:
+		v.Outcome, v.Reason = SelfConsistent, "nothing from outside says whose keys these are: anyone can make such a file"
+	}
+	v.NotProven = c.file.NotProven
+	return v
+}
+
+// checker is a file while it is checked.
+type checker struct {
+	trust      Trust
+	file       *File
+	witnesses  []tlog.VKey
+	content    content                    // of the record
+	signer     string                     // kid of the key of the record
+	notes      map[string]note            // the checkpoint of each log, by its name
+	cosigned   map[string]map[string]bool // by the vkey of a witness and the name of a log
+	ofPassport []event                    // control records of the passport
+	checked    []string
+}
+
+func (c *checker) say(format string, args ...any) {
+	c.checked = append(c.checked, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) check(src []byte) (err error) {
+	if c.file, err = read(src); err != nil {
+		return fail(Malformed, "%v", err)
+	}
+	for _, step := range []func() error{
+		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.authority, c.passport, c.status, c.allCosigned, c.notProven, c.trusted,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) delegation() error {
+	f := c.file
+	own := f.Record.Delegation
+	if (own == nil) != (f.Delegation == nil) {
+		return fail(BadDelegation, "delegation and record.delegation are not there together")
+	}
+	if own != nil && !bytes.Equal(canonical(own), canonical(f.Delegation)) {
+		return fail(BadDelegation, "delegation is not that of the record")
+	}
+	return nil
+}
+
+func (c *checker) notProven() error {
+	if !slices.Equal(c.file.NotProven, c.file.notProven()) {
+		return fail(BadNotProven, "notProven does not say what such a file does not prove")
+	}
+	return nil
+}
+
+// trusted looks at what was given from outside.
+func (c *checker) trusted() error {
+	switch pinned := c.trust; {
+	case pinned.Fingerprint != "":
+		at := slices.IndexFunc(c.file.published, func(k published) bool { return k.Fingerprint == pinned.Fingerprint })
+		if at < 0 {
+			return fail(KeyUntrusted, "the key that you trust, %s, is none of the file", pinned.Fingerprint)
+		}
+		last := len(c.file.Keys) - 1
+		if at == last {
+			c.say("the key that you trust has signed every checkpoint here")
+		} else {
+			c.say("the key that you trust, %d of %d, is followed by the one that has signed every checkpoint here", at+1, last+1)
+		}
+	case pinned.Policy != nil:
+		return c.policy(*pinned.Policy)
+	}
+	return nil
+}
+
+// policy holds every checkpoint against the policy. A policy cannot name one key for two logs, so the line that names the last key for one of the
+// company's logs counts for the other too.
+func (c *checker) policy(p tlog.Policy) error {
+	last := c.file.Keys[len(c.file.Keys)-1]
+	named := slices.ContainsFunc(c.file.Logs, func(l Log) bool {
+		return slices.ContainsFunc(p.Logs, func(line tlog.PolicyLog) bool { return line.Key.String() == l.vkey(last).String() })
+	})
+	if !named {
+		return fail(PolicyUnmet, "the policy does not name the key that has signed the checkpoints, for none of the logs")
+	}
+	for _, l := range c.file.Logs {
+		n, ok := c.notes[l.Name]
+		if !ok {
+			continue // of actions beside control only the keys are here
+		}
+		p.Logs = []tlog.PolicyLog{{Key: l.vkey(last)}}
+		w, err := p.Open([]byte(n.text))
+		if err != nil {
+			return fail(PolicyUnmet, "the policy does not take the checkpoint of %s: %v", l.Name, err)
+		}
+		if !w.Quorum {
+			return fail(PolicyUnmet, "the checkpoint of %s is not cosigned by a quorum of the policy", l.Name)
+		}
+		c.say("your policy takes the checkpoint of %s at %d records, which %d of its witnesses have cosigned", l.Name, w.Size, len(w.By))
+	}
+	return nil
+}

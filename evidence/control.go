@@ -1,0 +1,144 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"attestd/crypto/strictjson"
+)
+
+// event is what a control record says.
+type event struct {
+	index                      int64
+	timestamp, action, subject string
+	by                         string // credential, "" for the service itself
+	agentID, revokedAt         string // "" where it has none
+	reason                     []byte // canonical; null where it has none
+}
+
+// event checks a control record and its place in the control log.
+func (c *checker) event(e *Entry) (event, error) {
+	l := c.file.log(Control)
+	in, err := c.signed(l, &e.Record)
+	if err == nil {
+		_, err = c.included(l, &e.Record, e.Proof)
+	}
+	if err != nil {
+		return event{}, err
+	}
+	v := event{index: e.Record.Index, timestamp: e.Record.Timestamp, action: in.actionType, reason: []byte("null")}
+	ok, isBy := false, false
+	err = strictjson.EachMember(in.payload, maxDepth, func(name, src []byte) {
+		switch string(name) {
+		case "subject":
+			v.subject, ok = strictjson.AsString(src)
+		case "by":
+			v.by, isBy = strictjson.AsString(src)
+			isBy = isBy || string(src) == "null"
+		case "agentId":
+			v.agentID, _ = strictjson.AsString(src)
+		case "revokedAt":
+			v.revokedAt, _ = strictjson.AsString(src)
+		case "reason":
+			v.reason = canonical(src)
+		}
+	})
+	if err != nil || !ok || !isBy {
+		return event{}, errors.New("it does not say what was changed and by whom")
+	}
+	return v, nil
+}
+
+// events checks control records, each of which must be about one of the subjects that about takes.
+func (c *checker) events(code Code, entries []Entry, about func(event) bool) (events []event, err error) {
+	last := int64(-1)
+	for i := range entries {
+		e, err := c.event(&entries[i])
+		switch {
+		case err != nil:
+		case e.index <= last:
+			err = errors.New("it does not stand in order")
+		case !about(e):
+			err = fmt.Errorf("it is about something else, %s", e.subject)
+		}
+		if err != nil {
+			return nil, fail(code, "control record %d: %v", entries[i].Record.Index, err)
+		}
+		last = e.index
+		events = append(events, e)
+		c.say("control record %d says: %s, %s, at %s, by %s", e.index, e.action, e.subject, e.timestamp, by(e.by))
+	}
+	return events, nil
+}
+
+func by(credential string) string {
+	if credential == "" {
+		return "the service itself"
+	}
+	return credential
+}
+
+// authority checks what bears on whether the record's agent might act, and says what follows from it.
+func (c *checker) authority() error {
+	if c.file.Authority == nil {
+		return nil
+	}
+	agents := c.agents()
+	events, err := c.events(BadAuthority, c.file.Authority.Entries, func(e event) bool {
+		kind, name, _ := strings.Cut(e.subject, ":")
+		switch kind {
+		case "agent":
+			return agents[name]
+		case "passport":
+			return agents[e.agentID]
+		case "signing-key":
+			return name == c.signer
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	state := ""
+	for _, e := range events {
+		if e.subject == "agent:"+c.content.agentID && e.timestamp <= c.file.Record.Timestamp {
+			state = fmt.Sprintf("after %s in control record %d", e.action, e.index)
+		}
+	}
+	if state == "" {
+		c.say("nothing here says that the agent %s was registered when the record was made", c.content.agentID)
+	} else {
+		c.say("when the record was made the agent %s stood %s, as far as these records say", c.content.agentID, state)
+	}
+	return nil
+}
+
+// passport checks the control records of the passport that was asked about.
+func (c *checker) passport() (err error) {
+	p := c.file.Passport
+	if p == nil {
+		return nil
+	}
+	c.ofPassport, err = c.events(BadPassport, p.Entries, func(e event) bool { return e.subject == "passport:"+p.JTI })
+	if err == nil && len(c.ofPassport) == 0 {
+		c.say("nothing here says that the passport %s was ever issued", p.JTI)
+	}
+	return err
+}
+
+// agrees says whether a status is what a control record of its passport leaves it.
+func (e *event) agrees(s *status) bool {
+	switch e.action {
+	case "passport.issued":
+		return s.state != "unknown"
+	case "passport.revoked":
+		reason := []byte("null")
+		if s.reason != nil {
+			reason = canonical(s.reason)
+		}
+		return s.state == "revoked" && s.revokedAt == e.revokedAt && bytes.Equal(reason, e.reason)
+	}
+	return true
+}

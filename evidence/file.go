@@ -1,0 +1,88 @@
+package evidence
+
+import (
+	"crypto/ed25519"
+
+	"attestd/chain"
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+)
+
+// Format is the first member of every file.
+const Format = "attestd-evidence/v1"
+
+// Names of the logs.
+const (
+	Actions = "actions"
+	Control = "control"
+)
+
+// File is an evidence file as it stands between reading and checking, or between gathering and writing.
+type File struct {
+	CompanyID  string
+	Log        string // of the record
+	Record     chain.Record
+	HexProof   HexProof
+	Proof      string // tlog-proof of the record
+	Logs       []Log
+	Keys       []ed25519.PublicKey // from the first to the one that has signed the checkpoints
+	Witnesses  []string            // vkeys
+	Delegation []byte              // nil where the record has none
+	Passport   *Passport
+	Status     []byte // of the passport: the answer of GET /v1/ocsp/{jti}
+	Authority  *Authority
+	NotProven  []string
+
+	published []keys.Public // Keys as they stand in the file
+}
+
+// HexProof leads from the record's hash to the root of the specified tree of a size.
+type HexProof struct {
+	Steps chain.Proof
+	Root  chain.Hash
+	Size  int64
+}
+
+// Log is one of the company's logs with the keys that sign it, as far as Keys has them. Of a key only what is signed counts: Generation (its
+// place in Keys), Public, From and Rotation.
+type Log struct {
+	Name, ID, Origin string
+	Keys             []keyring.Key
+}
+
+// Entry is a control record with its place in the control log.
+type Entry struct {
+	Record chain.Record
+	Proof  string // tlog-proof
+}
+
+// Passport is a passport with its control records.
+type Passport struct {
+	JTI     string
+	Entries []Entry
+}
+
+// Authority is the control records that bear on whether the record's agent might act.
+type Authority struct{ Entries []Entry }
+
+// NotProven returns what a file of this form does not show, for the people who read it.
+func (f *File) notProven() []string {
+	list := []string{
+		"That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
+		"That what the payload says is true: only that the service was given it, and when by the service's clock.",
+		"That the service's clock was right: every time in this file that is not a witness's is the operator's word.",
+		"That nobody else had the company's key, nor that a key was not declared compromised after this file was made.",
+		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
+		"That the root in hexProof is the chain's: compare it with one that you kept.",
+	}
+	if f.Authority != nil || f.Passport != nil {
+		list = append(list, "That no other record of the control log bears on this one: what is missing here may stand there.")
+	}
+	if f.Authority != nil {
+		list = append(list, "How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.")
+	}
+	if f.Status != nil {
+		list = append(list, "That the status of the passport is still the same: it is of the moment when it was checked.")
+	}
+	return list
+}

@@ -1,0 +1,216 @@
+package evidence_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+	"attestd/evidence"
+	"attestd/tlog"
+)
+
+var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+const (
+	agentID = "build-bot"
+	jti     = "0b9b5c5e-6a6f-4a39-9d3b-0b7d1f2f6a11"
+)
+
+func private(n byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
+}
+
+func public(n byte) ed25519.PublicKey { return private(n).Public().(ed25519.PublicKey) }
+
+func fingerprint(n byte) string { return keys.Describe(public(n)).Fingerprint }
+
+// company is a company with fixed keys and times: its key n is private(n).
+type company struct {
+	t    testing.TB
+	id   string
+	keys byte // how many
+	now  time.Time
+	logs [2]*memoryLog // actions, control
+}
+
+// memoryLog is one of its logs, with the leaves of the tree that standard tools read.
+type memoryLog struct {
+	evidence.Log
+	records []chain.Record
+	leaves  []tlog.Hash
+}
+
+func newCompany(t testing.TB) *company {
+	c := &company{t: t, id: "acme", keys: 1, now: began}
+	for i, name := range []string{evidence.Actions, evidence.Control} {
+		id := strings.Repeat(fmt.Sprint(i+1), 32)
+		c.logs[i] = &memoryLog{Log: evidence.Log{Name: name, ID: id, Origin: "log.example/v1/log/" + id, Keys: []keyring.Key{{Public: public(0)}}}}
+	}
+	return c
+}
+
+func (c *company) key() ed25519.PrivateKey { return private(c.keys - 1) }
+
+func (c *company) rotate() {
+	old, n := c.key(), c.keys
+	c.keys++
+	for _, l := range c.logs {
+		from := int64(len(l.records))
+		l.Keys = append(l.Keys, keyring.Key{
+			Generation: int64(n), Public: public(n), From: from, Rotation: keyring.Rotate(l.Origin, from, old, c.key()),
+		})
+	}
+	is := keys.Describe(public(n))
+	c.change("signing-key.rotated", "signing-key:"+is.KID, map[string]any{"kid": is.KID})
+}
+
+// add appends a record a second after the one before.
+func (c *company) add(log int, agent, action, payload string, delegation string) *chain.Record {
+	c.t.Helper()
+	c.now = c.now.Add(time.Second)
+	l := c.logs[log]
+	r := chain.Record{Index: int64(len(l.records)), Timestamp: chain.FormatTime(c.now)}
+	r.Payload = fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, agent, c.id, action, payload)
+	if delegation != "" {
+		r.Delegation = []byte(delegation)
+	}
+	canonical, err := jcs.Append(nil, r.Payload, 200)
+	must(c.t, err)
+	r.Hash = r.ComputeHash(canonical)
+	copy(r.Signature[:], ed25519.Sign(c.key(), r.Hash[:]))
+	l.records = append(l.records, r)
+	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(public(c.keys-1)))
+	l.leaves = append(l.leaves, leaf.Hash())
+	return &l.records[r.Index]
+}
+
+// change appends a control record.
+func (c *company) change(action, subject string, details map[string]any) {
+	c.t.Helper()
+	payload := map[string]any{"subject": subject, "by": "api-key:9f86d081884c7d65"}
+	for name, value := range details {
+		payload[name] = value
+	}
+	text, err := json.Marshal(payload)
+	must(c.t, err)
+	c.add(1, "service", action, string(text), "")
+}
+
+// Hashes implements tlog.Reader for a log of fewer records than one stored node covers.
+func (l *memoryLog) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Hash, error) {
+	if level != 0 {
+		panic("such a log stores no nodes")
+	}
+	return l.leaves[from:to], nil
+}
+
+// checkpoint signs the log as it is, with the cosignatures of witnesses, which are private keys.
+func (c *company) checkpoint(log int, witnesses ...byte) []byte {
+	c.t.Helper()
+	l := c.logs[log]
+	root, err := tlog.Root(c.t.Context(), l, int64(len(l.records)))
+	must(c.t, err)
+	checkpoint := tlog.Checkpoint{Origin: l.Origin, Tree: tlog.Tree{Size: int64(len(l.records)), Root: root}}
+	signed, err := checkpoint.Sign(c.key())
+	must(c.t, err)
+	for _, n := range witnesses {
+		by, err := checkpoint.Cosign(witnessName(n), private(n), c.now)
+		must(c.t, err)
+		signed = append(signed, by.Line...)
+	}
+	return signed
+}
+
+func witnessName(n byte) string { return fmt.Sprintf("witness-%d.example", n) }
+
+func witnessKey(n byte) string {
+	return tlog.VKey{Name: witnessName(n), Type: tlog.TypeCosignature, Public: public(n)}.String()
+}
+
+func (c *company) proof(log int, index int64, checkpoint []byte) string {
+	c.t.Helper()
+	read, _, err := tlog.ParseSignedCheckpoint(checkpoint)
+	must(c.t, err)
+	hashes, err := tlog.ProveInclusion(c.t.Context(), c.logs[log], read.Tree, index)
+	must(c.t, err)
+	return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: checkpoint}.Format())
+}
+
+// entries are the control records that say something about one of the subjects.
+func (c *company) entries(checkpoint []byte, about func(subject string) bool) (list []evidence.Entry) {
+	for i, r := range c.logs[1].records {
+		var p struct{ Payload struct{ Subject string } }
+		must(c.t, json.Unmarshal(r.Payload, &p))
+		if about(p.Payload.Subject) {
+			list = append(list, evidence.Entry{Record: r, Proof: c.proof(1, int64(i), checkpoint)})
+		}
+	}
+	return list
+}
+
+// hexPath is the proof by the definition of RFC 6962 §2.1.1, and hexRoot the root, with the node hash of the specification.
+func hexPath(records []chain.Record, index int) chain.Proof {
+	if len(records) == 1 {
+		return nil
+	}
+	k := 1 << (bits.Len(uint(len(records)-1)) - 1)
+	if index < k {
+		return append(hexPath(records[:k], index), chain.Step{Sibling: hexRoot(records[k:])})
+	}
+	return append(hexPath(records[k:], index-k), chain.Step{Sibling: hexRoot(records[:k]), Left: true})
+}
+
+func hexRoot(records []chain.Record) chain.Hash {
+	if len(records) == 1 {
+		return records[0].Hash
+	}
+	k := 1 << (bits.Len(uint(len(records)-1)) - 1)
+	return sha256.Sum256([]byte(hexRoot(records[:k]).String() + hexRoot(records[k:]).String()))
+}
+
+// file is evidence for a record, without a passport and authority.
+func (c *company) file(log int, index int64, checkpoint []byte) *evidence.File {
+	l := c.logs[log]
+	f := &evidence.File{CompanyID: c.id, Log: l.Name, Record: l.records[index], Proof: c.proof(log, index, checkpoint)}
+	f.HexProof = evidence.HexProof{Steps: hexPath(l.records, int(index)), Root: hexRoot(l.records), Size: int64(len(l.records))}
+	for _, l := range c.logs {
+		f.Logs = append(f.Logs, l.Log)
+	}
+	for n := range c.keys {
+		f.Keys = append(f.Keys, public(n))
+	}
+	return f
+}
+
+// status is what GET /v1/ocsp/{jti} would say.
+func (c *company) status(members string) []byte {
+	c.t.Helper()
+	canonical, err := jcs.Append(nil, []byte(members), 200)
+	must(c.t, err)
+	digest := sha256.Sum256(canonical)
+	signature := base64.RawURLEncoding.EncodeToString(ed25519.Sign(c.key(), digest[:]))
+	pem, err := json.Marshal(keys.Describe(public(c.keys - 1)).PEM)
+	must(c.t, err)
+	return fmt.Appendf(nil, `%s,"caPublicKey":%s,"signature":%q}`, strings.TrimSuffix(members, "}"), pem, signature)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kid(n byte) string { return keys.Describe(public(n)).KID }

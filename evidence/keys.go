@@ -1,0 +1,98 @@
+package evidence
+
+import (
+	"slices"
+	"strings"
+
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+)
+
+type published = keys.Public
+
+// keys checks that the keys are what they say, and that each follows from the one before.
+func (c *checker) keys() error {
+	f := c.file
+	seen := make(map[string]bool)
+	for i, k := range f.published {
+		is := keys.Describe(k.Key)
+		if k.KID != is.KID || k.Fingerprint != is.Fingerprint || k.JWK != is.JWK {
+			return fail(KeysUnproven, "key %d is not the one that it says", i)
+		}
+		if seen[is.Fingerprint] {
+			return fail(KeysUnproven, "key %d stands twice", i)
+		}
+		seen[is.Fingerprint] = true
+	}
+	if want, have := f.neededLogs(), f.logNames(); !slices.Equal(have, want) {
+		return fail(KeysUnproven, "the logs are %v, and not %v", have, want)
+	}
+	var all []keyring.Key // of actions, when that is there
+	var proven []string
+	for _, l := range f.Logs {
+		if !strings.HasSuffix(l.Origin, "/v1/log/"+l.ID) {
+			return fail(KeysUnproven, "the origin of the log %s is of another one", l.Name)
+		}
+		if len(l.Keys) == 0 {
+			return fail(KeysUnproven, "the log %s has no key", l.Name)
+		}
+		if at := slices.IndexFunc(l.Keys, func(k keyring.Key) bool { return k.Public == nil }); at >= 0 {
+			return fail(KeysUnproven, "key %d of the log %s is not the one in keys", at, l.Name)
+		}
+		var flaws []string
+		if l.Name == Control && all != nil {
+			flaws = keyring.FlawsBeside(l.Origin, l.Keys, all, proven)
+		} else {
+			flaws = keyring.Flaws(l.Origin, l.Keys)
+			all, proven = l.Keys, flaws
+		}
+		for _, flaw := range flaws {
+			if flaw != "" {
+				return fail(KeysUnproven, "log %s: %s", l.Name, flaw)
+			}
+		}
+	}
+	if n := len(f.Keys); n > 1 {
+		c.say("the company's %d keys follow from one another: each is named by the one before it, up to %s", n, f.published[n-1].Fingerprint)
+	} else {
+		c.say("the company's key is %s", f.published[0].Fingerprint)
+	}
+	return nil
+}
+
+func (f *File) logNames() (names []string) {
+	for _, l := range f.Logs {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// neededLogs are the logs without which the file could not be checked; of another one nothing would be known.
+func (f *File) neededLogs() (names []string) {
+	control := f.Log == Control || f.Authority != nil && len(f.Authority.Entries) > 0 || f.Passport != nil && len(f.Passport.Entries) > 0
+	later := false // whether the first key of the control log is not the company's first
+	for _, l := range f.Logs {
+		later = later || l.Name == Control && len(l.Keys) > 0 && l.Keys[0].Generation != 0
+	}
+	if f.Log == Actions || later {
+		names = append(names, Actions)
+	}
+	if control {
+		names = append(names, Control)
+	}
+	return names
+}
+
+// log returns a log that neededLogs has found to be there.
+func (f *File) log(name string) *Log {
+	return &f.Logs[slices.IndexFunc(f.Logs, func(l Log) bool { return l.Name == name })]
+}
+
+// keyAt is the key that a log has for a record: the last that begins at or before its index.
+func (l *Log) keyAt(index int64) keyring.Key {
+	at := slices.IndexFunc(l.Keys, func(k keyring.Key) bool { return k.From > index })
+	if at < 0 {
+		at = len(l.Keys)
+	}
+	return l.Keys[at-1]
+}

@@ -1,0 +1,145 @@
+package evidence
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/keys"
+	"attestd/tlog"
+)
+
+func keyID(l *Log, index int64) string { return keys.Describe(l.keyAt(index).Public).KID }
+
+// readWitnesses reads the vkeys of witnesses. Nothing is trusted because they have cosigned.
+func (c *checker) readWitnesses() error {
+	for _, vkey := range c.file.Witnesses {
+		k, err := tlog.ParseVKey(vkey)
+		if err != nil || k.Type != tlog.TypeCosignature {
+			return fail(BadWitnesses, "%q is not the vkey of a witness", vkey)
+		}
+		if slices.ContainsFunc(c.witnesses, func(w tlog.VKey) bool { return w.Public.Equal(k.Public) }) {
+			return fail(BadWitnesses, "the witness %s stands twice", k.Name)
+		}
+		c.witnesses = append(c.witnesses, k)
+	}
+	return nil
+}
+
+// allCosigned demands that nobody is called a witness who has cosigned nothing here.
+func (c *checker) allCosigned() error {
+	for _, k := range c.witnesses {
+		if c.cosigned[k.String()] == nil {
+			return fail(BadWitnesses, "the witness %s has cosigned nothing here", k.Name)
+		}
+	}
+	return nil
+}
+
+// included checks the place of a record in its log.
+func (c *checker) included(l *Log, r *chain.Record, text string) (tlog.Checkpoint, error) {
+	p, err := tlog.ParseProof([]byte(text))
+	if err != nil {
+		return tlog.Checkpoint{}, err
+	}
+	if p.Extra != nil {
+		return tlog.Checkpoint{}, errors.New("nothing authenticates its line extra")
+	}
+	if p.Index != r.Index {
+		return tlog.Checkpoint{}, fmt.Errorf("the proof is of record %d", p.Index)
+	}
+	checkpoint, err := c.open(l, string(p.Checkpoint))
+	if err != nil {
+		return checkpoint, err
+	}
+	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(l.keyAt(r.Index).Public))
+	return checkpoint, tlog.CheckInclusion(p.Hashes, checkpoint.Tree, p.Index, leaf.Hash())
+}
+
+// note is a signed checkpoint that was checked.
+type note struct {
+	tlog.Checkpoint
+	text string
+}
+
+// open checks the checkpoint of a log, of which a file has only one.
+func (c *checker) open(l *Log, text string) (tlog.Checkpoint, error) {
+	if kept, ok := c.notes[l.Name]; ok {
+		if kept.text != text {
+			return kept.Checkpoint, errors.New("its checkpoint is another one")
+		}
+		return kept.Checkpoint, nil
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(text))
+	if err != nil {
+		return checkpoint, err
+	}
+	last := l.Keys[len(l.Keys)-1]
+	if checkpoint.Origin != l.Origin {
+		return checkpoint, fmt.Errorf("its checkpoint is of the log %q", checkpoint.Origin)
+	}
+	if checkpoint.Size < last.From {
+		return checkpoint, fmt.Errorf("its checkpoint is of %d records, and the key that signs it began at %d", checkpoint.Size, last.From)
+	}
+	_, lines, _ := strings.Cut(text, "\n\n")
+	for i, line := range strings.Split(strings.TrimSuffix(lines, "\n"), "\n") {
+		if i == 0 {
+			err = signedBy(checkpoint, line, l.vkey(last.Public))
+		} else {
+			err = c.cosignature(l, checkpoint, line)
+		}
+		if err != nil {
+			return checkpoint, err
+		}
+	}
+	c.notes[l.Name] = note{checkpoint, text}
+	return checkpoint, nil
+}
+
+func (l *Log) vkey(public ed25519.PublicKey) tlog.VKey {
+	return tlog.VKey{Name: l.Origin, Type: tlog.TypeEd25519, Public: public}
+}
+
+func signedBy(c tlog.Checkpoint, line string, key tlog.VKey) error {
+	if _, _, err := tlog.OpenCheckpoint([]byte(c.Text()+"\n"+line+"\n"), key); err != nil {
+		return errors.New("the last key has not signed its checkpoint in the first line")
+	}
+	return nil
+}
+
+// cosignature checks a further line below the checkpoint of a log.
+func (c *checker) cosignature(l *Log, checkpoint tlog.Checkpoint, line string) error {
+	by, err := checkpoint.ParseCosignatures([]byte(line+"\n"), c.witnesses...)
+	if err != nil || len(by) != 1 {
+		return errors.New("below its checkpoint is a signature that is not of a witness of the file, or does not verify")
+	}
+	vkey := by[0].Key.String()
+	if c.cosigned[vkey] == nil {
+		c.cosigned[vkey] = make(map[string]bool)
+	}
+	if c.cosigned[vkey][l.Name] {
+		return fmt.Errorf("the witness %s has two signatures below its checkpoint", by[0].Key.Name)
+	}
+	c.cosigned[vkey][l.Name] = true
+	at := time.Unix(by[0].Time, 0).UTC().Format(time.RFC3339)
+	c.say("the checkpoint of %s at %d records was cosigned at %s by %s, a witness only if you know it as one", l.Name, checkpoint.Size, at, vkey)
+	return nil
+}
+
+// logProof checks the place of the record in the log that standard tools read.
+func (c *checker) logProof() error {
+	f := c.file
+	checkpoint, err := c.included(f.log(f.Log), &f.Record, f.Proof)
+	if err == nil && checkpoint.Size != f.HexProof.Size {
+		err = fmt.Errorf("its checkpoint is of %d records, and hexProof of %d", checkpoint.Size, f.HexProof.Size)
+	}
+	if err != nil {
+		return fail(BadLogProof, "tlogProof: %v", err)
+	}
+	c.say("it is in the log %s of %d records, whose root the company's last key has signed", checkpoint.Origin, checkpoint.Size)
+	return nil
+}
