@@ -17,7 +17,7 @@ type Trust struct {
 
 // Check checks a file with what is trusted.
 func Check(src []byte, t Trust) Verdict {
-	c := checker{trust: t, cosigned: make(map[string]map[string]bool), notes: make(map[string]note)}
+	c := checker{trust: t, cosigned: make(map[string]bool), notes: make(map[string]note)}
 	v := Verdict{Outcome: Holds, Checked: []string{}, NotProven: []string{}}
 	err := c.check(src)
 	v.Checked = append(v.Checked, c.checked...)
@@ -38,11 +38,12 @@ type checker struct {
 	trust      Trust
 	file       *File
 	witnesses  []tlog.VKey
-	content    content                    // of the record
-	signer     string                     // kid of the key of the record
-	notes      map[string]note            // the checkpoint of each log, by its name
-	cosigned   map[string]map[string]bool // by the vkey of a witness and the name of a log
-	ofPassport []event                    // control records of the passport
+	content    content         // of the record
+	signer     string          // kid of the key of the record
+	notes      map[string]note // the checkpoint of each log, by its name
+	cosigned   map[string]bool // by the name of a log and the vkey of a witness
+	cosigners  []string        // vkeys, in the order in which they were met
+	ofPassport []event         // control records of the passport
 	checked    []string
 }
 

@@ -121,7 +121,16 @@ func (c *checker) passport() (err error) {
 	if p == nil {
 		return nil
 	}
-	c.ofPassport, err = c.events(BadPassport, p.Entries, func(e event) bool { return e.subject == "passport:"+p.JTI })
+	agent := ""
+	c.ofPassport, err = c.events(BadPassport, p.Entries, func(e event) bool {
+		if e.subject == "passport:"+p.JTI {
+			if e.action == "passport.issued" {
+				agent = e.agentID
+			}
+			return true
+		}
+		return e.action == "agent.disabled" && agent != "" && e.subject == "agent:"+agent
+	})
 	if err == nil && len(c.ofPassport) == 0 {
 		c.say("nothing here says that the passport %s was ever issued", p.JTI)
 	}
@@ -133,6 +142,8 @@ func (e *event) agrees(s *status) bool {
 	switch e.action {
 	case "passport.issued":
 		return s.state != "unknown"
+	case "agent.disabled": // which revokes those that were not
+		return s.state == "revoked"
 	case "passport.revoked":
 		reason := []byte("null")
 		if s.reason != nil {

@@ -15,7 +15,7 @@
 //	logs        [LOG…]: actions, control, or both in this order
 //	keys        [{"kid","fingerprint","jwk"}…]: all keys that the company had, from the first to the one that has signed the
 //	            checkpoints and the status of this file
-//	witnesses   ["<vkey>"…]: the witnesses whose cosignatures stand below the checkpoints of this file, or []
+//	witnesses   ["<vkey>"…]: the witnesses whose cosignatures stand below the checkpoints of this file, those of the record's first, or []
 //	delegation? the record's, once more, so that nobody has to look for it; there exactly when the record has one
 //	passport?   {"jti","records":[ENTRY…]}: a passport that was asked about, with its control records
 //	status?     the answer of GET /v1/ocsp/{jti} about that passport; there exactly when passport is
@@ -67,12 +67,15 @@
 //     of one of the record's agents; or "passport:<jti>", and payload.payload.agentId is one of them; or "signing-key:<kid>" of the
 //     key of check 3. The record's agents are its payload.agentId, and <id> of each element of its delegationChain that is
 //     spiffe://<anything but a slash>/company/<companyId>/agent/<id>.
-//  9. PASSPORT. Its entries are as in 8, but each subject is "passport:<jti>" of the file's passport.
+//  9. PASSPORT. Its entries are as in 8, but each subject is "passport:<jti>" of the file's passport; or, with the actionType
+//     agent.disabled, "agent:<id>", and a payload.payload.agentId of an entry before it with the actionType passport.issued is that id, the last
+//     such one. An agentId that is no string, or empty, is none.
 //  10. STATUS. passport and status are there together. jti and companyId are the file's. status is valid, revoked or unknown; revokedAt is there
 //     exactly when it is revoked, reason only then. caPublicKey is the PEM of the last key, which has signed the SHA-256 of the canonical
-//     form of the rest. Beside an entry of PASSPORT with the actionType passport.issued the status is not unknown; beside one with passport.revoked
-//     it is revoked, with revokedAt of that payload, and with its reason (null there is no reason here).
-//  11. WITNESSES. Each witness has cosigned a checkpoint of the file.
+//     form of the rest. Beside an entry of passport with the actionType passport.issued the status is not unknown; beside one with
+//     agent.disabled it is revoked; beside one with passport.revoked too, with revokedAt of that payload and with its reason (null or no reason
+//     there is no reason here).
+//  11. WITNESSES. Those who have cosigned a checkpoint, in the order in which the checks above meet them, are exactly witnesses.
 //  12. NOT_PROVEN. notProven is exactly the list that belongs to the members that are there (file.go).
 //  13. KEY or POLICY. What was given from outside takes the file, as below.
 //

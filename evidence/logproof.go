@@ -30,12 +30,10 @@ func (c *checker) readWitnesses() error {
 	return nil
 }
 
-// allCosigned demands that nobody is called a witness who has cosigned nothing here.
+// allCosigned demands that the witnesses are those who have cosigned, in the order in which they first did.
 func (c *checker) allCosigned() error {
-	for _, k := range c.witnesses {
-		if c.cosigned[k.String()] == nil {
-			return fail(BadWitnesses, "the witness %s has cosigned nothing here", k.Name)
-		}
+	if !slices.Equal(c.cosigners, c.file.Witnesses) {
+		return fail(BadWitnesses, "the witnesses are not those who have cosigned, in their order")
 	}
 	return nil
 }
@@ -118,13 +116,13 @@ func (c *checker) cosignature(l *Log, checkpoint tlog.Checkpoint, line string) e
 		return errors.New("below its checkpoint is a signature that is not of a witness of the file, or does not verify")
 	}
 	vkey := by[0].Key.String()
-	if c.cosigned[vkey] == nil {
-		c.cosigned[vkey] = make(map[string]bool)
-	}
-	if c.cosigned[vkey][l.Name] {
+	if c.cosigned[l.Name+" "+vkey] {
 		return fmt.Errorf("the witness %s has two signatures below its checkpoint", by[0].Key.Name)
 	}
-	c.cosigned[vkey][l.Name] = true
+	c.cosigned[l.Name+" "+vkey] = true
+	if !slices.Contains(c.cosigners, vkey) {
+		c.cosigners = append(c.cosigners, vkey)
+	}
 	at := time.Unix(by[0].Time, 0).UTC().Format(time.RFC3339)
 	c.say("the checkpoint of %s at %d records was cosigned at %s by %s, a witness only if you know it as one", l.Name, checkpoint.Size, at, vkey)
 	return nil
