@@ -48,10 +48,11 @@
 //     origin ends in "/v1/log/" and the logId. The keys of a log have the kids of a run of keys, up to the last; in actions, of all of
 //     them. The first has fromIndex 0 and no rotation. Each further one has a fromIndex that is not below the one before, and a rotation whose
 //     statement is that of package keyring for this origin, fromIndex and both kids, signed by the key before it and by itself.
-//  3. RECORD. payload is {"agentId","companyId","actionType","payload"}: three strings and any value; companyId is the file's. delegation, if
-//     any, is {"act","delegationChain","subject","tokenId"}: null or an object, an array of strings, a string, a string. hash is the SHA-256 of
-//     index|timestamp|canonical payload and, with a delegation, |canonical delegation (RFC 8785). The key that the log has for the index, the
-//     last whose fromIndex is not above it, has signed the 32 bytes of the hash.
+//  3. RECORD. payload is {"agentId","companyId","actionType","payload"}: three strings and any value; of the control log it also has
+//     "log":"control". companyId is the file's. delegation, if any, is {"act","delegationChain","subject","tokenId"}: null or an object, an
+//     array of strings, a string, a string. hash is the SHA-256 of index|timestamp|canonical payload and, with a delegation, |canonical
+//     delegation (RFC 8785). The key that the log has for the index, the last whose fromIndex is not above it, has signed the 32 bytes of
+//     the hash.
 //  4. HEX_PROOF. index < size. The steps are those that index and size demand: with n = size-1, while n > 0, a sibling on the left when
 //     index is odd, else one on the right when index < n, else none; then both are halved, rounding down. From the record's hash they lead
 //     to root, with the node hash of package chain.

@@ -82,7 +82,11 @@ func (c *company) add(log int, agent, action, payload string, delegation string)
 	c.now = c.now.Add(time.Second)
 	l := c.logs[log]
 	r := chain.Record{Index: int64(len(l.records)), Timestamp: chain.FormatTime(c.now)}
-	r.Payload = fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, agent, c.id, action, payload)
+	kind := ""
+	if log == 1 {
+		kind = `,"log":"control"`
+	}
+	r.Payload = fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s%s}`, agent, c.id, action, payload, kind)
 	if delegation != "" {
 		r.Delegation = []byte(delegation)
 	}

@@ -30,7 +30,14 @@ type content struct {
 func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
 	var in content
 	f := new(form)
-	m := value{f, "payload", r.Payload}.object([]string{"agentId", "companyId", "actionType", "payload"})
+	names := []string{"agentId", "companyId", "actionType", "payload"}
+	if l.Name == Control {
+		names = append(names, "log") // so that no action is taken for a control record: both logs have the same keys
+	}
+	m := value{f, "payload", r.Payload}.object(names)
+	if l.Name == Control && m["log"].text() != Control {
+		f.refuse("payload.log is not control")
+	}
 	in.agentID, in.actionType, in.payload = m["agentId"].text(), m["actionType"].text(), m["payload"].src
 	company := m["companyId"].text()
 	sealed := *r
