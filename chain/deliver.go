@@ -78,7 +78,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		}
 	} else {
 		err = m.reader.Records(ctx, w.chain, from, to, func(r *Record) error {
-			mine := r.clone()
+			mine := r.Clone()
 			return one(&mine)
 		})
 	}

@@ -72,8 +72,8 @@ func (r *Record) leafHash(keyDigest *[sha256.Size]byte) tlog.Hash {
 	return leaf.Hash()
 }
 
-// clone returns a copy that shares no memory with what a Reader lent.
-func (r *Record) clone() Record {
+// Clone returns a copy that shares no memory with what a Reader lent.
+func (r *Record) Clone() Record {
 	c := *r
 	c.Payload = bytes.Clone(r.Payload)
 	c.Delegation = bytes.Clone(r.Delegation)

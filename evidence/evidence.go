@@ -57,9 +57,8 @@
 //     index is odd, else one on the right when index < n, else none; then both are halved, rounding down. From the record's hash they lead
 //     to root, with the node hash of package chain.
 //  5. WITNESSES. Each of witnesses is the vkey of a cosigner (type 0x04), and no public key stands twice.
-//  6. LOG_PROOF. tlogProof is a tlog-proof (package tlog) without extra and of the record's index. Its checkpoint has the log's origin, the size of
-//     hexProof, and is not smaller than fromIndex of the log's last key. Of the signature lines the first is the last key's, in
-//     the name of the origin, and verifies. Each further one is the cosignature of one of witnesses, by name and key ID, and verifies;
+//  6. LOG_PROOF. tlogProof is a tlog-proof (package tlog) without extra and of the record's index. Its checkpoint has the log's origin and the size of
+//     hexProof. Of the signature lines the first is the last key's, in the name of the origin, and verifies. Each further one is the cosignature of one of witnesses, by name and key ID, and verifies;
 //     nobody has two. The proof leads from the record's leaf, in which the key of check 3 stands, to the root of the checkpoint.
 //  7. DELEGATION. delegation is there exactly when record.delegation is, and has the same canonical form.
 //  8. AUTHORITY. Of each ENTRY, in order: its record is as in 3 and its proof as in 6, of the control log, the size of hexProof aside. All

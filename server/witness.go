@@ -75,7 +75,7 @@ func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.Store.Cosignatures(ctx, logID, checkpoint.Size)
+	lines, _, err := s.Store.Cosignatures(ctx, logID, checkpoint.Size)
 	return append(note, lines...), err
 }
 

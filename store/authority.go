@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -83,6 +84,36 @@ type KeyAuthority struct {
 }
 
 const maxAuthorityPassports = 100
+
+// Places are the indices of all control records that the answer names, ascending: those that bear on the action, and those of the passport
+// that was asked for.
+func (a *Authority) Places() (bearing, ofPassport []int64) {
+	entries := []*ControlEntry{a.SigningKey.Rotated}
+	agents := []AgentAuthority{a.Agent}
+	if a.Delegation != nil {
+		agents = append(agents, a.Delegation.Agents...)
+	}
+	for _, of := range agents {
+		entries = append(entries, of.Registered, of.Last, of.Next)
+	}
+	for _, p := range a.Passports {
+		entries = append(entries, p.Issued, p.Revoked)
+	}
+	if a.Passport != nil {
+		ofPassport = places(a.Passport.Issued, a.Passport.Revoked)
+	}
+	return places(entries...), ofPassport
+}
+
+func places(entries ...*ControlEntry) (indices []int64) {
+	for _, e := range entries {
+		if e != nil {
+			indices = append(indices, e.Index)
+		}
+	}
+	slices.Sort(indices)
+	return slices.Compact(indices)
+}
 
 // Authority answers for a record of the caller's company; jti is a passport to ask for as well, "" for none. ErrNotFound where there is no
 // such record.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 
 	"attestd/tlog"
 )
@@ -24,21 +23,20 @@ func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, c
 	return nil
 }
 
-// Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one after the other.
-func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (string, error) {
-	var lines strings.Builder
-	err := s.read(ctx, func(r *conn) error {
+// Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one after the other, and whose they are, as vkeys.
+func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
+	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
-			var line string
-			err := rows.Scan(&line)
-			lines.WriteString(line)
+			var line, witness string
+			err := rows.Scan(&line, &witness)
+			lines, witnesses = lines+line, append(witnesses, witness)
 			return err
-		}, `SELECT line FROM cosignature WHERE log_id = ? AND size = ? ORDER BY witness`, logID, size)
+		}, `SELECT line, witness FROM cosignature WHERE log_id = ? AND size = ? ORDER BY witness`, logID, size)
 	})
 	if err != nil {
-		return "", fmt.Errorf("cosignatures of log %s: %w", logID, err)
+		return "", nil, fmt.Errorf("cosignatures of log %s: %w", logID, err)
 	}
-	return lines.String(), nil
+	return lines, witnesses, nil
 }
 
 // CosignedCheckpoint returns the checkpoint of the greatest size that a witness has signed of a log, as the log had signed it, if it covers the

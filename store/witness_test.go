@@ -258,10 +258,10 @@ func TestCosignatures(t *testing.T) {
 	a, b := keep("a", 5), keep("b", 5)
 	keep("a", 4)
 	keep("c", 4)
-	if lines := got(s.Cosignatures(ctx, c.Actions.ID, 5))(t); lines != a.Line+b.Line && lines != b.Line+a.Line {
+	if lines, witnesses, err := s.Cosignatures(ctx, c.Actions.ID, 5); err != nil || lines != a.Line+b.Line && lines != b.Line+a.Line || len(witnesses) != 2 {
 		t.Errorf("of size 5: %q", lines)
 	}
-	if lines := got(s.Cosignatures(ctx, c.Actions.ID, 3))(t); lines != "" {
+	if lines, _, err := s.Cosignatures(ctx, c.Actions.ID, 3); err != nil || lines != "" {
 		t.Errorf("of size 3: %q", lines)
 	}
 	if note, err := s.CosignedCheckpoint(ctx, c.Actions.ID, 4); err != nil || note != "checkpoint" {
