@@ -78,8 +78,11 @@ func say(text string) {
 
 func exitStatus(err error) int {
 	var usage usageError
+	var own exitError
 	var invalid *store.VerifyError
 	switch {
+	case errors.As(err, &own):
+		return own.status
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &invalid):
@@ -109,14 +112,14 @@ It keeps everything in one SQLite file. Start with:  attestd serve
 
 Every flag can also be set in the environment: --base-url is ATTESTD_BASE_URL.
 Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused, 6 database in use, 7 master key missing or wrong, 8 not our database, corrupt,
+5 refused or trusted by nobody, 6 database in use, 7 master key missing or wrong, 8 not our database, corrupt,
 or of a newer version.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), versionCommand(version))
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), versionCommand(version))
 	return root
 }
 

@@ -20,8 +20,8 @@ var (
 
 // read reads a file and checks the form of everything in it, and nothing else.
 func read(src []byte) (*File, error) {
-	if len(src) > maxFile {
-		return nil, fmt.Errorf("the file is longer than %d bytes", maxFile)
+	if len(src) > MaxSize {
+		return nil, fmt.Errorf("the file is longer than %d bytes", MaxSize)
 	}
 	if _, err := jcs.Append(nil, src, maxDepth); err != nil { // for what it refuses
 		return nil, err

@@ -10,9 +10,11 @@ import (
 	"attestd/crypto/strictjson"
 )
 
+// MaxSize is the size of the longest file, in bytes.
+const MaxSize = 64 << 20
+
 const (
-	maxFile    = 64 << 20 // bytes
-	maxDepth   = 160      // a payload may nest 128 deep
+	maxDepth   = 160 // a payload may nest 128 deep
 	maxNumber  = 1<<53 - 1
 	maxKeys    = 10_000
 	maxSteps   = 60

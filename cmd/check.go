@@ -1,0 +1,130 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"attestd/evidence"
+	"attestd/tlog"
+)
+
+// exitError is an error with an exit status of its own.
+type exitError struct {
+	status int
+	error
+}
+
+var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
+
+func checkCommand() *cobra.Command {
+	var key, policy string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check an evidence file, offline",
+		Long: `Check a file of GET /v1/evidence, without a server and without a database. Prints a line for each thing that was checked, the verdict, and
+what no such file proves. Nothing in the file is trusted: say whose it should be, by the fingerprint of any key of the company, or by a policy
+(c2sp.org/tlog-policy), got from elsewhere. Exit status 0 when it holds, 4 when it does not, and 5 when nothing was given to trust and
+it is self-consistent only: anyone can make such a file.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			trust, err := readTrust(key, policy)
+			if err != nil {
+				return err
+			}
+			text, err := readBounded(args[0], evidence.MaxSize)
+			if err != nil {
+				return err
+			}
+			if reader := readerOf(text); reader != "" {
+				return fmt.Errorf("%s is older evidence, that %s", args[0], reader)
+			}
+			v := evidence.Check(text, trust)
+			if asJSON {
+				_ = json.NewEncoder(cmd.OutOrStdout()).Encode(v) // a closed pipe shows in the exit status of whoever closed it
+			} else {
+				printEvidence(cmd.OutOrStdout(), v)
+			}
+			switch v.Outcome {
+			case evidence.Fails:
+				return exitError{exitInvalid, fmt.Errorf("%s: %s: %s", args[0], v.Code, v.Reason)}
+			case evidence.SelfConsistent:
+				return exitError{exitRefused, fmt.Errorf("%s is self-consistent only: give --key or --policy", args[0])}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, best the newest that you know")
+	cmd.Flags().StringVar(&policy, "policy", "", "`file` with the logs and witnesses that you trust")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
+	return cmd
+}
+
+// readTrust reads what is trusted, which may be nothing.
+func readTrust(key, policy string) (t evidence.Trust, err error) {
+	switch {
+	case key != "" && policy != "":
+		return t, usagef("--key and --policy exclude each other")
+	case key != "" && !fingerprintForm.MatchString(key):
+		return t, usagef("--key must be a fingerprint, SHA256: and 43 characters, got %q", key)
+	case policy != "":
+		text, err := readBounded(policy, maxPolicyFile)
+		if err == nil {
+			t.Policy, err = tlog.ParsePolicy(text)
+		}
+		if err != nil {
+			return t, usagef("--policy: %s: %v", policy, err)
+		}
+	}
+	t.Fingerprint = key
+	return t, nil
+}
+
+// readBounded reads a file, and of a longer one so much that its reader sees that it is.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+// readerOf says what reads evidence of the forms of before, or "": they hold no key whose fingerprint could be compared, or no checkpoint.
+func readerOf(text []byte) string {
+	var file struct {
+		Type, Format string
+		Record, Root json.RawMessage
+	}
+	switch err := json.Unmarshal(text, &file); {
+	case err != nil || file.Format != "":
+		return ""
+	case file.Type == "attestd-evidence":
+		return "the console reads, on its page Proof"
+	case file.Record != nil && file.Root != nil:
+		return "check.py and check.mjs of the README read, with the company's keys beside it"
+	}
+	return ""
+}
+
+func printEvidence(out io.Writer, v evidence.Verdict) {
+	for _, line := range v.Checked {
+		fmt.Fprintln(out, "checked:", line)
+	}
+	switch v.Outcome {
+	case evidence.Fails:
+		fmt.Fprintf(out, "FAILS: %s: %s\n", v.Code, v.Reason)
+	case evidence.SelfConsistent:
+		fmt.Fprintln(out, "self-consistent only:", v.Reason)
+	default:
+		fmt.Fprintln(out, "holds")
+	}
+	for _, line := range v.NotProven {
+		fmt.Fprintln(out, "not proven:", line)
+	}
+}
