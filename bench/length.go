@@ -81,7 +81,7 @@ func (b *bench) length(ctx context.Context) (err error) {
 		if s.tenants, err = b.seed(ctx, s.db, s.chains, s.records); err != nil {
 			return fmt.Errorf("seed %s: %w", s.column, err)
 		}
-		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.verify, b.beside} {
+		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.check, b.verify, b.beside} {
 			if err := measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s.column, err)
 			}
