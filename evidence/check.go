@@ -17,16 +17,23 @@ type Trust struct {
 
 // Check checks a file with what is trusted.
 func Check(src []byte, t Trust) Verdict {
-	c := checker{trust: t, cosigned: make(map[string]bool), notes: make(map[string]note)}
-	v := Verdict{Outcome: Holds, Checked: []string{}, NotProven: []string{}}
-	err := c.check(src)
-	v.Checked = append(v.Checked, c.checked...)
+	c := newChecker(t)
+	return c.verdict(c.check(src))
+}
+
+func newChecker(t Trust) *checker {
+	return &checker{trust: t, cosigned: make(map[string]bool), notes: make(map[string]note)}
+}
+
+// verdict is what a check comes to that has ended with err.
+func (c *checker) verdict(err error) Verdict {
+	v := Verdict{Outcome: Holds, Checked: append([]string{}, c.checked...), NotProven: []string{}}
 	var f *failure
 	switch {
 	case errors.As(err, &f):
 		v.Outcome, v.Code, v.Reason = Fails, f.code, f.reason
 		return v
-	case t == Trust{}:
+	case c.trust == Trust{}:
 		v.Outcome, v.Reason = SelfConsistent, "nothing from outside says whose keys these are: anyone can make such a file"
 	}
 	v.NotProven = c.file.NotProven

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"attestd/chain"
 	"attestd/crypto/strictjson"
 )
 
@@ -28,9 +29,14 @@ func (c *checker) event(e *Entry) (event, error) {
 	if err != nil {
 		return event{}, err
 	}
-	v := event{index: e.Record.Index, timestamp: e.Record.Timestamp, action: in.actionType, reason: []byte("null")}
+	return newEvent(&e.Record, in)
+}
+
+// newEvent reads what a control record says.
+func newEvent(r *chain.Record, in content) (event, error) {
+	v := event{index: r.Index, timestamp: r.Timestamp, action: in.actionType, reason: []byte("null")}
 	ok, isBy := false, false
-	err = strictjson.EachMember(in.payload, maxDepth, func(name, src []byte) {
+	err := strictjson.EachMember(in.payload, maxDepth, func(name, src []byte) {
 		switch string(name) {
 		case "subject":
 			v.subject, ok = strictjson.AsString(src)

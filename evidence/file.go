@@ -34,6 +34,7 @@ type File struct {
 	NotProven  []string
 
 	published []keys.Public // Keys as they stand in the file
+	bothLogs  bool          // whether Logs has both, as in a report
 }
 
 // HexProof leads from the record's hash to the root of the specified tree of a size.

@@ -1,9 +1,11 @@
 package evidence
 
 import (
+	"crypto/ed25519"
 	"slices"
 	"strings"
 
+	"attestd/chain"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
 )
@@ -69,6 +71,9 @@ func (f *File) logNames() (names []string) {
 
 // neededLogs are the logs without which the file could not be checked; of another one nothing would be known.
 func (f *File) neededLogs() (names []string) {
+	if f.bothLogs {
+		return []string{Actions, Control}
+	}
 	control := f.Log == Control || f.Authority != nil && len(f.Authority.Entries) > 0 || f.Passport != nil && len(f.Passport.Entries) > 0
 	later := false // whether the first key of the control log is not the company's first
 	for _, l := range f.Logs {
@@ -88,11 +93,13 @@ func (f *File) log(name string) *Log {
 	return &f.Logs[slices.IndexFunc(f.Logs, func(l Log) bool { return l.Name == name })]
 }
 
-// keyAt is the key that a log has for a record: the last that begins at or before its index.
-func (l *Log) keyAt(index int64) keyring.Key {
-	at := slices.IndexFunc(l.Keys, func(k keyring.Key) bool { return k.From > index })
-	if at < 0 {
-		at = len(l.Keys)
+// keyAt is the key that a log has for a record.
+func (l *Log) keyAt(index int64) ed25519.PublicKey { return l.keySet().At(index).Key }
+
+func (l *Log) keySet() chain.KeySet {
+	set := make(chain.KeySet, len(l.Keys))
+	for i, k := range l.Keys {
+		set[i] = chain.KeyRange{From: k.From, Key: k.Public}
 	}
-	return l.Keys[at-1]
+	return set
 }

@@ -13,7 +13,7 @@ import (
 	"attestd/tlog"
 )
 
-func keyID(l *Log, index int64) string { return keys.Describe(l.keyAt(index).Public).KID }
+func keyID(l *Log, index int64) string { return keys.Describe(l.keyAt(index)).KID }
 
 // readWitnesses reads the vkeys of witnesses. Nothing is trusted because they have cosigned.
 func (c *checker) readWitnesses() error {
@@ -54,7 +54,7 @@ func (c *checker) included(l *Log, r *chain.Record, text string) (tlog.Checkpoin
 	if err != nil {
 		return checkpoint, err
 	}
-	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(l.keyAt(r.Index).Public))
+	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(l.keyAt(r.Index)))
 	return checkpoint, tlog.CheckInclusion(p.Hashes, checkpoint.Tree, p.Index, leaf.Hash())
 }
 

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,6 +29,15 @@ type content struct {
 
 // signed checks a record of a log: form, hash and signature.
 func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
+	in, err := c.hashed(l, r)
+	if err == nil && !ed25519.Verify(l.keyAt(r.Index), r.Hash[:], r.Signature[:]) {
+		err = errors.New("the key that the company had then has not signed it")
+	}
+	return in, err
+}
+
+// hashed checks the form of a record of a log, and that its hash is that of its content.
+func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	var in content
 	f := new(form)
 	names := []string{"agentId", "companyId", "actionType", "payload"}
@@ -61,10 +71,7 @@ func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
 		return in, fmt.Errorf("it is of the company %q", company)
 	}
 	if sealed.ComputeHash(canonical(r.Payload)) != r.Hash {
-		return in, fmt.Errorf("it was changed: it has another hash")
-	}
-	if !ed25519.Verify(l.keyAt(r.Index).Public, r.Hash[:], r.Signature[:]) {
-		return in, fmt.Errorf("the key that the company had then has not signed it")
+		return in, errors.New("it was changed: it has another hash")
 	}
 	return in, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"attestd/crypto/strictjson"
+	"attestd/tlog"
 )
 
 // MaxSize is the size of the longest file, in bytes.
@@ -119,4 +120,15 @@ func (v value) base64url(size int) []byte {
 		return make([]byte, size)
 	}
 	return data
+}
+
+// root demands a hash in standard base64, in its only spelling.
+func (v value) root() (h tlog.Hash) {
+	s := v.text()
+	data, err := base64.StdEncoding.DecodeString(s)
+	if err != nil || len(data) != len(h) || base64.StdEncoding.EncodeToString(data) != s {
+		v.form.refuse("%s is not a hash in base64", v.name)
+		return h
+	}
+	return tlog.Hash(data)
 }

@@ -67,16 +67,17 @@ func position(s chain.Step) string {
 func (f *File) writeLogs(each func(func(*members))) {
 	needed := f.neededLogs()
 	for _, l := range f.Logs {
-		if !slices.Contains(needed, l.Name) {
-			continue
+		if slices.Contains(needed, l.Name) {
+			each(func(m *members) { l.write(m, len(f.Keys)) })
 		}
-		each(func(m *members) {
-			m.text("log", l.Name)
-			m.text("logId", l.ID)
-			m.text("origin", l.Origin)
-			m.list("keys", l.writeKeys(len(f.Keys)))
-		})
 	}
+}
+
+func (l *Log) write(m *members, count int) {
+	m.text("log", l.Name)
+	m.text("logId", l.ID)
+	m.text("origin", l.Origin)
+	m.list("keys", l.writeKeys(count))
 }
 
 // writeKeys writes those of the log's keys that are among the first count of the company's.

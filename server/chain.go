@@ -67,20 +67,30 @@ func (a records) writeTo(c *call, status int) error {
 	form := a.form
 	buf := bytes.NewBuffer(make([]byte, 0, rangeBytes+rangeBytes/4))
 	buf.WriteString(form.before)
-	write := func() error {
-		_, err := buf.WriteTo(c.w)
-		buf.Reset()
+	wrote := false
+	err := c.eachRecord(buf, a.chain, a.from, a.to, func(r *chain.Record) {
+		if wrote {
+			buf.WriteString(form.between)
+		}
+		wrote = true
+		buf.Write(r.AppendJSON(buf.AvailableBuffer()))
+	})
+	if err != nil {
 		return err
 	}
-	wrote := false
-	for next := a.from; next < a.to; {
-		end := min(next+rangeRecords, a.to)
-		err := c.s.Store.Records(c.Context(), a.chain, next, end, func(r *chain.Record) error {
-			if wrote {
-				buf.WriteString(form.between)
-			}
-			wrote = true
-			buf.Write(r.AppendJSON(buf.AvailableBuffer()))
+	if wrote || form == jsonArray {
+		buf.WriteString(form.after)
+	}
+	_, err = buf.WriteTo(c.w)
+	return err
+}
+
+// eachRecord calls add, which writes to buf, for the records of [from, to) of a chain, and sends buf now and then.
+func (c *call) eachRecord(buf *bytes.Buffer, number, from, to int64, add func(r *chain.Record)) error {
+	for next := from; next < to; {
+		end := min(next+rangeRecords, to)
+		err := c.s.Store.Records(c.Context(), number, next, end, func(r *chain.Record) error {
+			add(r)
 			next = r.Index + 1
 			if buf.Len() >= rangeBytes {
 				return errRangeFull
@@ -93,14 +103,11 @@ func (a records) writeTo(c *call, status int) error {
 		case !errors.Is(err, errRangeFull):
 			return err
 		}
-		if err := write(); err != nil {
+		if _, err := buf.WriteTo(c.w); err != nil {
 			return err
 		}
 	}
-	if wrote || form == jsonArray {
-		buf.WriteString(form.after)
-	}
-	return write()
+	return nil
 }
 
 type verifyRequest struct {

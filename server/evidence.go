@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,16 +35,11 @@ func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceReques
 	if id, err := uuid.Parse(r.JTI); r.JTI != "" && (err != nil || id.String() != r.JTI || r.Log == store.Control) {
 		return file{}, fail(http.StatusBadRequest, "Invalid query parameter: jti must be a UUID in lower case, and goes with the actions alone")
 	}
-	for attempt := 0; ; attempt++ {
-		f, err := s.gather(ctx, by, r.Log, index, r.JTI)
-		if errors.Is(err, errRotated) && attempt < 3 {
-			continue
-		}
-		if err != nil {
-			return file{}, err
-		}
-		return file{"application/json", "no-store", f.JSON()}, nil
+	f, err := settled(func() (*evidence.File, error) { return s.gather(ctx, by, r.Log, index, r.JTI) })
+	if err != nil {
+		return file{}, err
 	}
+	return file{"application/json", "no-store", f.JSON()}, nil
 }
 
 // gatherer collects an evidence file. What it signs is all signed with one key, that of the company as it was found first.
@@ -53,17 +47,25 @@ type gatherer struct {
 	*Server
 	by      store.Caller // of the company as it was found first
 	file    *evidence.File
-	highest map[store.LogName]int64 // index of a record in the file
+	highest map[store.LogName]int64 // index of a record that is in the file, the greatest
 }
 
-func (s *Server) gather(ctx context.Context, by store.Caller, name store.LogName, index int64, jti string) (*evidence.File, error) {
+func (s *Server) newGatherer(ctx context.Context, by store.Caller) (*gatherer, error) {
 	company, err := s.Store.CompanyOfChain(ctx, by.Company.Chain) // its key may have ended since the caller was looked up
 	if err != nil {
 		return nil, err
 	}
 	by.Company = company
-	g := gatherer{s, by, &evidence.File{CompanyID: company.ID, Log: string(name)}, make(map[store.LogName]int64)}
-	if err := g.record(ctx, company.Log(name), index); err != nil {
+	return &gatherer{s, by, &evidence.File{CompanyID: company.ID}, make(map[store.LogName]int64)}, nil
+}
+
+func (s *Server) gather(ctx context.Context, by store.Caller, name store.LogName, index int64, jti string) (*evidence.File, error) {
+	g, err := s.newGatherer(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	g.file.Log = string(name)
+	if err := g.record(ctx, g.by.Company.Log(name), index); err != nil {
 		return nil, err
 	}
 	if name == store.Actions {
@@ -152,11 +154,7 @@ func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove 
 		}
 	}
 	signed = append(signed, lines...)
-	for _, vkey := range witnesses {
-		if !slices.Contains(g.file.Witnesses, vkey) {
-			g.file.Witnesses = append(g.file.Witnesses, vkey)
-		}
-	}
+	g.cosigned(witnesses)
 	return func(index int64) (string, error) {
 		hashes, err := tlog.ProveInclusion(ctx, g.Store.LogTree(l), checkpoint.Tree, index)
 		return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: signed}.Format()), err
@@ -209,7 +207,7 @@ func (g *gatherer) entries(ctx context.Context, indices []int64, prove func(inde
 	return list, nil
 }
 
-// keys gathers the keys up to the one that has signed the checkpoints, which are read last, so that none is missing.
+// keys gathers the keys up to the one that has signed the checkpoints. It comes last, so that none is missing.
 func (g *gatherer) keys(ctx context.Context) error {
 	last := g.by.Company.Issuer.Public.Key
 	for _, l := range g.by.Company.Logs() {
@@ -227,9 +225,28 @@ func (g *gatherer) keys(ctx context.Context) error {
 		g.file.Logs = append(g.file.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring[:at+1]})
 		if l.Name == store.Actions {
 			for _, k := range ring[:at+1] {
-				g.file.Keys = append(g.file.Keys, ed25519.PublicKey(k.Public))
+				g.file.Keys = append(g.file.Keys, k.Public)
 			}
 		}
 	}
 	return nil
+}
+
+// cosigned adds the witnesses of a checkpoint to those of the file.
+func (g *gatherer) cosigned(witnesses []string) {
+	for _, vkey := range witnesses {
+		if !slices.Contains(g.file.Witnesses, vkey) {
+			g.file.Witnesses = append(g.file.Witnesses, vkey)
+		}
+	}
+}
+
+// settled calls gather until no rotation comes between.
+func settled[T any](gather func() (T, error)) (T, error) {
+	for attempt := 0; ; attempt++ {
+		v, err := gather()
+		if !errors.Is(err, errRotated) || attempt == 3 {
+			return v, err
+		}
+	}
 }

@@ -51,6 +51,7 @@ var routes = []route{
 	{"GET", "/v1/proof/{index}", reader, limit.Standard, endpoint(200, (*Server).prove)},
 	{"GET", "/v1/authority/{index}", reader, limit.Standard, endpoint(200, (*Server).authority)},
 	{"GET", "/v1/evidence/{index}", reader, limit.Standard, endpoint(200, (*Server).evidence)},
+	{"GET", "/v1/report", reader, limit.Standard, endpoint(200, (*Server).report)},
 	{"GET", "/v1/consistency", reader, limit.Standard, endpoint(200, (*Server).proveConsistency)},
 
 	{"GET", "/v1/logs", reader, limit.Standard, endpoint(200, (*Server).listLogs)},

@@ -3,6 +3,7 @@ package tlog
 import (
 	"context"
 	"fmt"
+	"math/bits"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -21,6 +22,26 @@ func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
 		return Hash{}, fmt.Errorf("tlog: root of size %d: %w", size, err)
 	}
 	return root, nil
+}
+
+// FrontierAt computes the frontier of the first size leaves. It reads at most 256 hashes of each stored level below log₂ size.
+func FrontierAt(ctx context.Context, r Reader, size int64) (f Frontier, err error) {
+	if size < 0 || size > maxProvable {
+		return f, fmt.Errorf("tlog: no tree of size %d", size)
+	}
+	s := newSubtrees(ctx, r, size)
+	for level := bits.Len64(uint64(size)) - 1; level >= 0; level-- {
+		if size>>level&1 == 0 {
+			continue
+		}
+		root, err := s.Root(level, size>>level-1)
+		if err != nil {
+			return f, fmt.Errorf("tlog: frontier of size %d: %w", size, err)
+		}
+		f.Roots = append(f.Roots, root)
+	}
+	f.Size = size
+	return f, nil
 }
 
 // ProveInclusion builds the proof of RFC 6962 §2.1.1 that leaf index is in tree: the siblings on the way from the leaf to the root. It

@@ -1,0 +1,257 @@
+package evidence
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+	"attestd/tlog"
+)
+
+// ReportFormat is the first member of every report.
+//
+// A report is all records of a period of both logs, as JSON lines: a header, the records of control, those of actions, and nothing after them.
+//
+//	header  {"format":"attestd-report/v1","companyId","from","to","logs":[actions, control],"keys","witnesses","notProven"}
+//	        with companyId, keys and witnesses as in evidence, and of each log log, logId, origin and keys too, and
+//	        start     checkpoint of the log at the beginning of the period, with the last key's signature alone
+//	        frontier  [base64…]: the roots of the perfect subtrees of that tree, the largest first
+//	        end       checkpoint at the end of the period, with cosignatures where there are any
+//	line    {"log":"control"|"actions","record"}
+//
+// The times of all records lie in [from, to), which is what was asked for. Whoever checks a report computes the start's root of the frontier, adds the leaf of each
+// record, and so comes to the end's root: nothing was left out between the two checkpoints, and none was changed. Signatures of
+// records need no check of their own, for they stand in the leaves.
+const ReportFormat = "attestd-report/v1"
+
+// Report is the header of a report.
+type Report struct {
+	From, To string
+	File     *File // CompanyID, Logs, Keys and Witnesses
+	Periods  [2]Period
+}
+
+// Period is that of one log; those of a report stand in the order of its logs.
+type Period struct {
+	Start    string // signed checkpoint
+	Frontier tlog.Frontier
+	End      string // signed checkpoint
+}
+
+// Header returns the first line, without its line feed.
+func (r *Report) Header() []byte {
+	w := writer(nil)
+	w.object(func(m *members) {
+		m.text("format", ReportFormat)
+		m.text("companyId", r.File.CompanyID)
+		m.text("from", r.From)
+		m.text("to", r.To)
+		m.list("logs", func(each func(func(*members))) {
+			for i, l := range r.File.Logs {
+				each(func(m *members) {
+					l.write(m, len(r.File.Keys))
+					m.text("start", r.Periods[i].Start)
+					frontier := make([]string, len(r.Periods[i].Frontier.Roots))
+					for j, root := range r.Periods[i].Frontier.Roots {
+						frontier[j] = root.String()
+					}
+					m.texts("frontier", frontier)
+					m.text("end", r.Periods[i].End)
+				})
+			}
+		})
+		m.list("keys", r.File.writeKeys)
+		m.texts("witnesses", r.File.Witnesses)
+		m.texts("notProven", reportNotProven())
+	})
+	return w
+}
+
+// AppendLine appends the line of a record, without its line feed.
+func AppendLine(dst []byte, log string, r *chain.Record) []byte {
+	dst = append(append(append(dst, `{"log":"`...), log...), `","record":`...)
+	return append(r.AppendJSON(dst), '}')
+}
+
+func reportNotProven() []string {
+	return []string{
+		"That the period holds all records of its time: the sizes at its start and its end do, when the report before ended where this one starts, and the next one starts where this one ends.",
+		"That what payloads say is true: only that the service was given them, and when by the service's clock.",
+		"That the service's clock was right: every time in this report that is not a witness's is the operator's word.",
+		"That nobody else had the company's key, nor that a key was not declared compromised after this report was made.",
+		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
+		"What is not recorded: SVIDs, delegation tokens and access tokens.",
+	}
+}
+
+// Event is a record of a report, for people.
+type Event struct {
+	Log                string
+	Index              int64
+	Timestamp, AgentID string
+	Action             string
+	Delegated          []string // the delegation chain of an action
+	Subject, By        string   // of a control record
+}
+
+// CheckReport checks a report as it reads it, in constant memory, and calls header once it is known to be sound and then visit for each record. What it has
+// called them with counts only when the verdict says so: a record that is missing shows at the end.
+func CheckReport(src io.Reader, t Trust, header func(*Report), visit func(*Event)) Verdict {
+	c := newChecker(t)
+	return c.verdict(c.report(src, header, visit))
+}
+
+func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)) error {
+	lines := bufio.NewScanner(src)
+	lines.Buffer(nil, MaxSize)
+	if !lines.Scan() {
+		return fail(Malformed, "the report is empty")
+	}
+	r, err := readReport(lines.Bytes())
+	if err != nil {
+		return fail(Malformed, "header: %v", err)
+	}
+	c.file = r.File
+	for _, step := range []func() error{c.keys, c.readWitnesses, func() error { return c.periods(r) }, c.allCosigned, c.trusted} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	header(r)
+	for _, i := range []int{1, 0} {
+		if err := c.period(r, i, lines, visit); err != nil {
+			return err
+		}
+	}
+	if lines.Scan() {
+		return fail(Malformed, "there are more lines than the checkpoints have records")
+	}
+	return nil
+}
+
+// readReport reads the header.
+func readReport(line []byte) (*Report, error) {
+	if _, err := jcs.Append(nil, line, maxDepth); err != nil {
+		return nil, err
+	}
+	in, r := new(form), &Report{File: &File{bothLogs: true, Log: Actions}}
+	m := value{in, "it", line}.object([]string{"format", "companyId", "from", "to", "logs", "keys", "witnesses", "notProven"})
+	if m["format"].text() != ReportFormat {
+		in.refuse("format is not %q", ReportFormat)
+	}
+	f := r.File
+	f.CompanyID, r.From, r.To = m["companyId"].company(), m["from"].timestamp(), m["to"].timestamp()
+	f.readKeys(m["keys"])
+	logs := m["logs"].list(len(r.Periods))
+	for i, v := range logs {
+		m := v.object([]string{"log", "logId", "origin", "keys", "start", "frontier", "end"})
+		f.Logs = append(f.Logs, f.readLog(m))
+		r.Periods[i] = Period{Start: m["start"].text(), End: m["end"].text()}
+		for _, v := range m["frontier"].list(maxSteps) {
+			r.Periods[i].Frontier.Roots = append(r.Periods[i].Frontier.Roots, v.root())
+		}
+	}
+	for _, v := range m["witnesses"].list(maxCosign) {
+		f.Witnesses = append(f.Witnesses, v.text())
+	}
+	var said []string
+	for _, v := range m["notProven"].list(maxEntries) {
+		said = append(said, v.text())
+	}
+	if f.NotProven = reportNotProven(); in.err == nil && fmt.Sprint(said) != fmt.Sprint(f.NotProven) {
+		in.refuse("notProven does not say what a report does not prove")
+	}
+	if r.From > r.To {
+		in.refuse("the period ends before it begins")
+	}
+	return r, in.err
+}
+
+// periods checks the checkpoints of the period, and that the frontiers are theirs.
+func (c *checker) periods(r *Report) error {
+	for i := range c.file.Logs {
+		l, p := &c.file.Logs[i], &r.Periods[i]
+		end, err := c.open(l, p.End)
+		if err == nil {
+			var start tlog.Checkpoint
+			start, _, err = tlog.OpenCheckpoint([]byte(p.Start), l.vkey(l.Keys[len(l.Keys)-1].Public))
+			p.Frontier.Size = start.Size
+			switch {
+			case err != nil:
+			case start.Origin != l.Origin || start.Size > end.Size || bytes.Count([]byte(p.Start), []byte("\n")) != 5:
+				err = errors.New("it does not start with a checkpoint of the log, with one signature, of before its end")
+			default:
+				err = p.Frontier.Check(start.Root)
+			}
+		}
+		if err != nil {
+			return fail(BadLogProof, "log %s: %v", l.Name, err)
+		}
+		c.say("log %s: from %d records to %d, both signed by the company's last key", l.Name, p.Frontier.Size, end.Size)
+	}
+	return nil
+}
+
+// period reads the records of one log and comes from one checkpoint to the other.
+func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Event)) error {
+	l := &c.file.Logs[i]
+	tree, end := r.Periods[i].Frontier, c.notes[l.Name].Checkpoint
+	made := chain.Leaves{Keys: l.keySet()}
+	last := r.From
+	for tree.Size < end.Size {
+		if !lines.Scan() {
+			return fail(BadRecord, "log %s: record %d is missing", l.Name, tree.Size)
+		}
+		record, event, err := c.line(l, lines.Bytes())
+		switch {
+		case err != nil:
+		case record.Index != tree.Size:
+			err = fmt.Errorf("record %d stands in its place", record.Index)
+		case record.Timestamp < last || record.Timestamp >= r.To:
+			err = fmt.Errorf("its time %s is not of the period, or before that of the one before", record.Timestamp)
+		}
+		if err != nil {
+			return fail(BadRecord, "log %s, record %d: %v", l.Name, tree.Size, err)
+		}
+		last = record.Timestamp
+		leaf := made.Of(record)
+		tree, _ = tree.Append(leaf.Hash())
+		visit(event)
+	}
+	if tree.Tree() != end.Tree {
+		return fail(BadLogProof, "log %s: the records do not lead from the checkpoint at the start to the one at the end", l.Name)
+	}
+	c.say("log %s: %d records, which lead from one checkpoint to the other: none was left out between them or changed", l.Name, end.Size-r.Periods[i].Frontier.Size)
+	return nil
+}
+
+// line reads a record of a log.
+func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
+	if _, err := jcs.Append(nil, line, maxDepth); err != nil {
+		return nil, nil, err
+	}
+	f := new(form)
+	m := value{f, "it", line}.object([]string{"log", "record"})
+	name, r := m["log"].text(), m["record"].record()
+	if name != l.Name {
+		f.refuse("it is of the log %q", name)
+	}
+	if f.err != nil {
+		return nil, nil, f.err
+	}
+	in, err := c.hashed(l, &r)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := &Event{Log: l.Name, Index: r.Index, Timestamp: r.Timestamp, AgentID: in.agentID, Action: in.actionType, Delegated: in.delegated}
+	if l.Name == Control {
+		var said event
+		said, err = newEvent(&r, in)
+		e.Subject, e.By = said.subject, by(said.by)
+	}
+	return &r, e, err
+}

@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sort"
+)
+
+// SizeAt returns how many of the first size records of a chain are of before a time, in the form of the API. The times of a chain never run backwards.
+func (s *Store) SizeAt(ctx context.Context, number, size int64, at string) (before int64, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		before = int64(sort.Search(int(size), func(i int) bool {
+			var of string
+			if err == nil {
+				err = r.one([]any{&of}, `SELECT timestamp FROM record WHERE id = ?`, recordID(number, int64(i)))
+			}
+			return of >= at
+		}))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("size of chain %d at %s: %w", number, at, err)
+	}
+	return before, nil
+}
