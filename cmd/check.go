@@ -50,19 +50,28 @@ it is self-consistent only: anyone can make such a file.`,
 			} else {
 				printEvidence(cmd.OutOrStdout(), v)
 			}
-			switch v.Outcome {
-			case evidence.Fails:
-				return exitError{exitInvalid, fmt.Errorf("%s: %s: %s", args[0], v.Code, v.Reason)}
-			case evidence.SelfConsistent:
-				return exitError{exitRefused, fmt.Errorf("%s is self-consistent only: give --key or --policy", args[0])}
-			}
-			return nil
+			return outcome(args[0], v)
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, best the newest that you know")
-	cmd.Flags().StringVar(&policy, "policy", "", "`file` with the logs and witnesses that you trust")
+	trustFlags(cmd, &key, &policy)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
 	return cmd
+}
+
+func trustFlags(cmd *cobra.Command, key, policy *string) {
+	cmd.Flags().StringVar(key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, best the newest that you know")
+	cmd.Flags().StringVar(policy, "policy", "", "`file` with the logs and witnesses that you trust")
+}
+
+// outcome is the error of a verdict about a file that does not hold.
+func outcome(file string, v evidence.Verdict) error {
+	switch v.Outcome {
+	case evidence.Fails:
+		return exitError{exitInvalid, fmt.Errorf("%s: %s: %s", file, v.Code, v.Reason)}
+	case evidence.SelfConsistent:
+		return exitError{exitRefused, fmt.Errorf("%s is self-consistent only: give --key or --policy", file)}
+	}
+	return nil
 }
 
 // readTrust reads what is trusted, which may be nothing.
