@@ -1,15 +1,9 @@
 package cmd
 
 import (
-	"cmp"
-	_ "embed"
 	"encoding/json"
 	"fmt"
-	"html/template"
-	"io"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -68,60 +62,3 @@ with --html as one page to be printed. Memory does not grow with the length of t
 	cmd.Flags().BoolVar(&asHTML, "html", false, "print one page of HTML")
 	return cmd
 }
-
-// reportPage is what a report says, for people.
-type reportPage struct {
-	Verdict evidence.Verdict
-	Report  *evidence.Report // nil where its header does not hold
-	Changes []evidence.Event // of the control log
-
-	actions map[deed]int64
-}
-
-// deed is what an agent did, perhaps often.
-type deed struct {
-	Agent, Action string
-	Delegated     bool
-}
-
-// maxDeeds bounds the table of what agents did; action types are free text.
-const maxDeeds = 10_000
-
-func (p *reportPage) add(e *evidence.Event, keep bool) {
-	if e.Log == evidence.Control {
-		if keep {
-			p.Changes = append(p.Changes, *e)
-		}
-		return
-	}
-	d := deed{e.AgentID, e.Action, e.Delegated != nil}
-	if _, known := p.actions[d]; !known && len(p.actions) >= maxDeeds {
-		d = deed{Agent: "(others)", Action: "(others)"}
-	}
-	p.actions[d]++
-}
-
-// Deeds are those of the report in the order of agents.
-func (p *reportPage) Deeds() []deed {
-	return slices.SortedFunc(maps.Keys(p.actions), func(a, b deed) int {
-		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Action, b.Action))
-	})
-}
-
-func (p *reportPage) Count(d deed) int64 { return p.actions[d] }
-
-func (p *reportPage) print(out io.Writer) {
-	for _, d := range p.Deeds() {
-		delegated := ""
-		if d.Delegated {
-			delegated = " (delegated)"
-		}
-		fmt.Fprintf(out, "%d × %s by %s%s\n", p.Count(d), d.Action, d.Agent, delegated)
-	}
-	printEvidence(out, p.Verdict)
-}
-
-//go:embed report.html
-var reportHTML string
-
-var reportTemplate = template.Must(template.New("report").Parse(reportHTML))

@@ -14,9 +14,10 @@ import (
 type event struct {
 	index                      int64
 	timestamp, action, subject string
-	by                         string // credential, "" for the service itself
-	agentID, revokedAt         string // "" where it has none
-	reason                     []byte // canonical; null where it has none
+	by                         string  // credential, "" for the service itself
+	agentID, revokedAt         string  // "" where it has none
+	reason                     []byte  // canonical; null where it has none
+	before, witnesses          *string // the setting before and from then on; nil where it does not say
 }
 
 // event checks a control record and its place in the control log.
@@ -49,12 +50,31 @@ func newEvent(r *chain.Record, in content) (event, error) {
 			v.revokedAt, _ = strictjson.AsString(src)
 		case "reason":
 			v.reason = canonical(src)
+		case "settings": // of a company that registers
+			v.witnesses = textAt(src, "witnesses")
+		case "changed": // of settings, by their names
+			v.before, v.witnesses = textAt(src, "witnesses", "from"), textAt(src, "witnesses", "to")
 		}
 	})
 	if err != nil || !ok || !isBy {
 		return event{}, errors.New("it does not say what was changed and by whom")
 	}
 	return v, nil
+}
+
+// textAt returns the text at the end of a path of members, nil where there is none.
+func textAt(src []byte, path ...string) (text *string) {
+	_ = strictjson.EachMember(src, maxDepth, func(name, value []byte) {
+		if string(name) != path[0] {
+			return
+		}
+		if len(path) > 1 {
+			text = textAt(value, path[1:]...)
+		} else if s, ok := strictjson.AsString(value); ok {
+			text = &s
+		}
+	})
+	return text
 }
 
 // events checks control records, each of which must be about one of the subjects that about takes.

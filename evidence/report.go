@@ -96,6 +96,9 @@ type Event struct {
 	Action             string
 	Delegated          []string // the delegation chain of an action
 	Subject, By        string   // of a control record
+
+	// Of a control record that says which witnesses are asked: those before it and from it on, "" for none, and nil where it does not say.
+	WitnessesBefore, Witnesses *string
 }
 
 // CheckReport checks a report as it reads it, in constant memory, and calls header once it is known to be sound and then visit for each record. What it has
@@ -251,7 +254,7 @@ func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
 	if l.Name == Control {
 		var said event
 		said, err = newEvent(&r, in)
-		e.Subject, e.By = said.subject, by(said.by)
+		e.Subject, e.By, e.WitnessesBefore, e.Witnesses = said.subject, by(said.by), said.before, said.witnesses
 	}
 	return &r, e, err
 }

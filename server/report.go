@@ -52,32 +52,31 @@ func (s *Server) gatherReport(ctx context.Context, by store.Caller, from, to str
 	return a, g.keys(ctx)
 }
 
-// period finds where a log began and ended in a period. Both checkpoints are of the present key: the tree at each of these sizes is shown to be
-// a beginning of the tree as it is.
+// period finds where a log began and ended in a period. Both checkpoints are of the present key, and of beginnings of a tree that is published:
+// nothing else is signed here, also where the database was rolled back and nothing more is published.
 func (g *gatherer) period(ctx context.Context, l store.Log, from, to string) (p evidence.Period, err error) {
 	head, _, err := g.Store.Tip(ctx, l.Chain)
 	if err != nil {
 		return p, err
 	}
+	var sizes [2]int64
+	for i, at := range []string{from, to} {
+		if sizes[i], err = g.Store.SizeAt(ctx, l.Chain, head.Length, at); err != nil {
+			return p, err
+		}
+	}
+	signed, err := g.checkpoints.covering(ctx, g.by, l, sizes[1]-1)
+	if err != nil {
+		return p, err
+	}
+	published, _, err := tlog.ParseSignedCheckpoint(signed)
+	if err != nil {
+		return p, err
+	}
 	var trees [2]tlog.Frontier
 	var notes [2][]byte
-	for i, at := range []string{from, to} {
-		size, err := g.Store.SizeAt(ctx, l.Chain, head.Length, at)
-		if err != nil {
-			return p, err
-		}
-		if trees[i], err = tlog.FrontierAt(ctx, g.Store.LogTree(l), size); err != nil {
-			return p, err
-		}
-		whole := tlog.Tree{Size: head.Length, Root: head.LogRoot}
-		proof, err := tlog.ProveConsistency(ctx, g.Store.LogTree(l), size, whole)
-		if err == nil && size < whole.Size {
-			err = tlog.CheckConsistency(proof, trees[i].Tree(), whole)
-		}
-		if err == nil && size == whole.Size && trees[i].Root() != whole.Root {
-			err = fmt.Errorf("log %s: hashes on disk do not lead to the root", l.ID)
-		}
-		if err != nil {
+	for i, size := range sizes {
+		if trees[i], err = g.frontier(ctx, l, size, published.Tree); err != nil {
 			return p, err
 		}
 		if notes[i], err = g.by.Company.SignCheckpoint(l, trees[i].Tree()); err != nil {
@@ -88,6 +87,19 @@ func (g *gatherer) period(ctx context.Context, l store.Log, from, to string) (p 
 	g.cosigned(witnesses)
 	g.highest[l.Name] = trees[1].Size - 1
 	return evidence.Period{Start: string(notes[0]), Frontier: trees[0], End: string(notes[1]) + lines}, err
+}
+
+// frontier returns that of the first size records, when they are a beginning of a tree.
+func (g *gatherer) frontier(ctx context.Context, l store.Log, size int64, whole tlog.Tree) (f tlog.Frontier, err error) {
+	tree := g.Store.LogTree(l)
+	proof, err := tlog.ProveConsistency(ctx, tree, size, whole)
+	if err == nil {
+		f, err = tlog.FrontierAt(ctx, tree, size)
+	}
+	if err == nil && tlog.CheckConsistency(proof, f.Tree(), whole) != nil {
+		err = fmt.Errorf("log %s: hashes on disk do not lead from size %d to the root of size %d", l.ID, size, whole.Size)
+	}
+	return f, err
 }
 
 func (report) setHeader(h http.Header) { h.Set("Cache-Control", "no-store") }
