@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { base64url, hex, rawKeyFromPEM, unbase64url, unhex, utf8 } from '../console/lib/bytes.js';
 import { engine, fallback, publicKey, verify } from '../console/lib/ed25519.js';
@@ -161,4 +162,14 @@ test('a passport is read strictly and each failed check is named', async () => {
 test('a delegation token names its principals from the subject inward', () => {
   const token = decode(jwt({ alg: 'EdDSA', typ: 'JWT' }, { sub: 'spiffe://d/company/acme', act: { sub: 'a', act: { sub: 'b' } } }));
   assert.deepEqual([token.kind, token.companyId, principals(token)], ['delegation', 'acme', ['spiffe://d/company/acme', 'a', 'b']]);
+});
+
+// Keys of low and of mixed order, odd spellings, S above the order: valid is what Go's crypto/ed25519 says (TestOddSignatures).
+test('both Ed25519 engines take the odd signatures that Go takes, and no others', async () => {
+  const cases = JSON.parse(readFileSync(new URL('../testdata/ed25519_odd.json', import.meta.url), 'utf8'));
+  for (const e of [await engine(), await fallback()]) {
+    for (const c of cases) {
+      assert.equal(await e.verify(await e.key(unhex(c.key)), unhex(c.signature), unhex(c.message)), c.valid, `${e.name}: ${c.name}`);
+    }
+  }
 });

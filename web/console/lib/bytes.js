@@ -44,6 +44,24 @@ export function unbase64url(s) {
   return bytes;
 }
 
+/** Standard base64 with padding, in its only spelling. */
+export function unbase64(s) {
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(s) || s.length % 4) throw new Error('not base64');
+  const bytes = fromBase64(s);
+  if (toBase64(bytes) !== s) throw new Error('not canonical base64');
+  return bytes;
+}
+
+export function concat(...parts) {
+  const out = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
 export function equalBytes(a, b) {
   return a.length === b.length && a.every((v, i) => v === b[i]);
 }
@@ -58,6 +76,9 @@ export function spki(raw) {
   der.set(raw, SPKI_HEAD.length);
   return der;
 }
+
+/** A raw Ed25519 public key as attestd writes it in PEM. */
+export const pemOf = (raw) => `-----BEGIN PUBLIC KEY-----\n${toBase64(spki(raw))}\n-----END PUBLIC KEY-----\n`;
 
 /** The raw 32 bytes of an Ed25519 public key in SPKI PEM. */
 export function rawKeyFromPEM(pem) {

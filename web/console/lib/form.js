@@ -17,7 +17,8 @@ export const read = (form, source, name) => form(parse(source), source, name);
 
 export const string = (node, source, name) => (node.type === 'string' ? node.value : refuse(name, 'a string'));
 
-const stringThat = (holds, what) => (node, source, name) => {
+/** A string of which something holds. */
+export const stringThat = (holds, what) => (node, source, name) => {
   const s = string(node, source, name);
   return holds(s) ? s : refuse(name, what);
 };

@@ -28,7 +28,8 @@ export async function prepareKey(published) {
 /** What both keys of a rotation sign. */
 export const statement = (origin, index, old, next) => `attestd/key-rotation/v1\n${origin}\n${index}\n${old}\n${next}\n`;
 
-async function follows(origin, old, next) {
+/** Whether next is proven to follow old in the log of an origin; each has kid, prepared and fromIndex. */
+export async function follows(origin, old, next) {
   const { rotation } = next;
   if (!rotation || next.fromIndex < old.fromIndex || rotation.statement !== statement(origin, next.fromIndex, old.kid, next.kid)) return false;
   const said = utf8(rotation.statement);

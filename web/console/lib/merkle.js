@@ -21,8 +21,11 @@ export async function climb(leaf, proof) {
   return { steps, root: current };
 }
 
+/** The form of one step of a proof. */
+export const proofStep = exactly({ sibling: hash, position: oneOf('left', 'right') });
+
 /** The form of a proof; 64 levels are more than any chain has. */
-export const proofForm = list(exactly({ sibling: hash, position: oneOf('left', 'right') }), 64);
+export const proofForm = list(proofStep, 64);
 
 /** A growing tree that remembers only the roots of its perfect subtrees: O(log n) memory at any length. */
 export class Frontier {

@@ -1,0 +1,563 @@
+// check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
+//
+//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]   a file of GET /v1/evidence/{index}
+//   node check.mjs proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
+//
+// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
+import { createHash, createPublicKey, verify } from "node:crypto";
+import { readFileSync, realpathSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const must = (ok, message) => { if (!ok) throw new Error(message); };
+const sha256 = (text) => createHash("sha256").update(text).digest();
+const isString = (value) => typeof value === "string";
+
+const exact = (spelling) => { // the digits without outer zeros, and their exponent
+  const [, sign, whole, fraction = "", power = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:e([-+]?\d+))?$/i.exec(spelling);
+  const digits = (whole + fraction).replace(/^0+/, ""), kept = digits.replace(/0+$/, "");
+  return kept && `${sign}${kept}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - kept.length)}`;
+};
+
+export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+  JSON.parse(text); // refuses what is not JSON, so that the rest need not
+  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]]|[^\s{}[\]:,"]+/g);
+  let at = 0;
+  const scalar = (token) => {
+    const value = JSON.parse(token);
+    must(typeof value !== "number" || exact(String(value)) === exact(token), `${token} is not kept by a double`);
+    must(!isString(value) || !/\p{Surrogate}/u.test(value), "a lone surrogate");
+    return typeof value === "number" && !/[.e]|^-0$/i.test(token) ? BigInt(token) : value;
+  };
+  const next = () => {
+    const token = tokens[at++], members = new Map(), items = [];
+    if (token !== "{" && token !== "[") return scalar(token);
+    for (; !"}]".includes(tokens[at]); ) {
+      if (token === "[") { items.push(next()); continue; }
+      const name = scalar(tokens[at++]);
+      must(!members.has(name), `${name} stands twice`);
+      members.set(name, next());
+    }
+    at++;
+    return token === "[" ? items : Object.fromEntries(members);
+  };
+  return next();
+}
+
+const canonical = (v) => // RFC 8785: JavaScript's own numbers, strings and sort order are its rules
+  Array.isArray(v) ? `[${v.map(canonical)}]`
+  : v && typeof v === "object" ? `{${Object.keys(v).sort().map((k) => `${JSON.stringify(k)}:${canonical(v[k])}`)}}`
+  : JSON.stringify(typeof v === "bigint" ? Number(v) : v);
+
+const exactly = (value, members, optional = []) =>
+  must(value && typeof value === "object" && members.every((name) => Object.hasOwn(value, name))
+    && Object.keys(value).every((name) => members.includes(name) || optional.includes(name)), `not an object of exactly ${members}`);
+
+const milliseconds = (timestamp) => { // of its one form, such as 2006-01-02T15:04:05.000Z
+  must(isString(timestamp) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(timestamp), "not a timestamp");
+  must(new Date(timestamp).toISOString() === timestamp, "not a time");
+  return Date.parse(timestamp);
+};
+
+const unbase64url = (text) => {
+  const decoded = Buffer.from(text, "base64url");
+  must(decoded.toString("base64url") === text, "not base64url");
+  return decoded;
+};
+
+export function checkKey(key) { // returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+  if ("origin" in key) return ring(key).map(checkKey);
+  const digest = sha256(createPublicKey(key.pem).export({ type: "spki", format: "der" }));
+  const fingerprint = `SHA256:${digest.toString("base64url")}`;
+  must(key.fingerprint === fingerprint && key.kid === digest.toString("hex").slice(0, 16), "the key is not the one that it says");
+  return fingerprint;
+}
+
+const checkSignature = (key, signature, message) =>
+  must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
+
+function ring(key) { // all keys of the company, each proven by the one before it; or the one that was given
+  if (!("origin" in key)) return [key];
+  const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
+  must(keys.length > 0 && keys[0].fromIndex === 0n && !("rotation" in keys[0]), "the first key is missing");
+  keys.forEach((one, i) => {
+    checkKey(one);
+    if (i === 0) return;
+    const { fromIndex, rotation: { statement, oldSignature, newSignature } } = one, old = keys[i - 1];
+    must(fromIndex >= old.fromIndex, "the keys are not in order");
+    must(statement === `attestd/key-rotation/v1\n${origin}\n${fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+    checkSignature(old, oldSignature, Buffer.from(statement));
+    checkSignature(one, newSignature, Buffer.from(statement));
+  });
+  return keys;
+}
+
+const tokenKeys = (key) => // those whose tokens may be good now
+  ring(key).filter((one) => !("compromisedAt" in one) && (!("endedAt" in one) || Date.now() < milliseconds(one.endedAt) + 86400_000));
+
+function digestOf(record, company) { // the form comes first: parts that moved from one member to another have the same hash
+  exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
+  const { index, timestamp, payload, delegation: info } = record;
+  must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
+  milliseconds(timestamp);
+  exactly(payload, ["agentId", "companyId", "actionType", "payload"]);
+  must([payload.agentId, payload.actionType].every(isString), "not a string");
+  must(payload.companyId === company, "the record is of another company");
+  const parts = [index, timestamp, canonical(payload)];
+  if (Object.hasOwn(record, "delegation")) {
+    exactly(info, ["subject", "delegationChain", "act", "tokenId"]);
+    must(Array.isArray(info.delegationChain) && typeof info.act === "object" && !Array.isArray(info.act), "not a delegation");
+    must([info.subject, info.tokenId, ...info.delegationChain].every(isString), "not a string");
+    parts.push(canonical(info));
+  }
+  const digest = sha256(parts.join("|"));
+  must(digest.toString("hex") === record.hash, "the record was changed");
+  return digest;
+}
+
+export function checkRecord(record, key) {
+  const digest = digestOf(record, key.companyId);
+  checkSignature(ring(key).findLast(({ fromIndex = 0n }) => fromIndex <= record.index), record.signature, digest);
+}
+
+export function checkProof(evidence, key) { // returns the root: compare it with the one that you keep
+  exactly(evidence, ["record", "proof", "root"]);
+  const { record, proof, root } = evidence;
+  checkRecord(record, key);
+  must(Array.isArray(proof) && proof.length <= 64, "not a proof");
+  const node = proof.reduce((at, step) => {
+    exactly(step, ["sibling", "position"]);
+    must(isString(step.sibling) && /^[0-9a-f]{64}$/.test(step.sibling) && ["left", "right"].includes(step.position), "not a step of a proof");
+    return sha256(step.position === "left" ? step.sibling + at : at + step.sibling).toString("hex");
+  }, record.hash);
+  must(node === root, "the record is not in the chain of this root");
+  return root;
+}
+
+export function checkPassport(passport, key, audience = "service:passport:v1") {
+  const [header, claims, signature, ...rest] = passport.split(".");
+  must(rest.length === 0, "not a token");
+  const [h, c] = [header, claims].map((part) => read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(unbase64url(part))));
+  key = tokenKeys(key).find(({ kid }) => kid === h.kid);
+  must(key, "not a passport of the company's keys");
+  checkSignature(key, signature, Buffer.from(`${header}.${claims}`));
+  must(canonical(h) === canonical({ alg: "EdDSA", kid: key.kid, typ: "CAP+JWT" }), "not a passport of this key");
+  const own = c[audience.split(":")[0]], [domain] = key.spiffeId.split("/company/");
+  must(c.iss === `${domain}/ca` && canonical(c.aud) === canonical([audience]), "not a passport of this service");
+  must([own.v, c.nbf, c.exp].every((n) => typeof n === "bigint") && own.v === 1n, "not a passport that we know");
+  must(own.org === key.companyId && c.sub === `${key.spiffeId}/agent/${own.agentId}`, "not of this company");
+  must(own.delegationChain.at(-1) === c.sub, "the chain does not end with the subject");
+  must(c.nbf <= Date.now() / 1000 && Date.now() / 1000 < c.exp, "the passport is not valid now");
+  return c;
+}
+
+export function checkStatus(answer, key, jti, maxAge = 300) { // of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds
+  exactly(answer, ["jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"], ["revokedAt", "reason"]);
+  const { caPublicKey, signature, ...signed } = answer;
+  must(Object.values(answer).every(isString), "not a string");
+  key = tokenKeys(key).find(({ pem }) => pem === caPublicKey);
+  must(key && (!("endedAt" in key) || milliseconds(answer.checkedAt) <= milliseconds(key.endedAt) + 60_000), "the status is of another key");
+  checkSignature(key, signature, sha256(canonical(signed)));
+  must(answer.jti === jti, "the status is of another passport");
+  must(answer.companyId === key.companyId, "the status is of another company");
+  const age = (Date.now() - milliseconds(answer.checkedAt)) / 1000;
+  must(-60 <= age && age <= maxAge, "the status is not of now: ask for a new one");
+  must(["valid", "revoked", "unknown"].includes(answer.status) && (answer.status === "revoked") === ("revokedAt" in answer), "not a status");
+  return answer.status;
+}
+
+// What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
+// first that fails gives the code.
+
+const like = (pattern) => (s) => isString(s) && pattern.test(s);
+const hexadecimal = (digits) => like(new RegExp(`^[0-9a-f]{${digits}}$`));
+const base64url = (size) => (s) => isString(s) && unbase64url(s).length === size;
+const oneOf = (...values) => (s) => values.includes(s);
+const number = (n) => typeof n === "bigint" && n >= 0n && n < 2n ** 53n;
+const timestamp = (s) => Number.isFinite(milliseconds(s));
+const anything = () => true;
+
+// A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+const RECORD = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
+const ENTRIES = [{ record: RECORD, tlogProof: isString }, 10_000];
+const ROTATION = { statement: isString, oldSignature: base64url(64), newSignature: base64url(64) };
+const JWK = { kty: isString, crv: isString, x: base64url(32), kid: isString, alg: isString, use: isString };
+const STATUS = {
+  jti: isString, companyId: isString, status: isString, checkedAt: timestamp, caPublicKey: isString, signature: base64url(64), "revokedAt?": timestamp, "reason?": isString,
+};
+const EVIDENCE = {
+  format: oneOf("attestd-evidence/v1"), companyId: like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/), log: oneOf("actions", "control"), record: RECORD,
+  hexProof: { proof: [{ sibling: hexadecimal(64), position: oneOf("left", "right") }, 60], root: hexadecimal(64), size: number },
+  tlogProof: isString, keys: [{ kid: hexadecimal(16), fingerprint: isString, jwk: JWK }, 10_000], witnesses: [isString, 16],
+  logs: [{ log: oneOf("actions", "control"), logId: hexadecimal(32), origin: isString, keys: [{ kid: hexadecimal(16), fromIndex: number, "rotation?": ROTATION }, 10_000] }, 2],
+  "delegation?": anything, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
+  notProven: [isString, 10_000],
+};
+
+function hasForm(value, form, name) {
+  if (typeof form === "function") return must(form(value), `${name} has not its form`);
+  if (Array.isArray(form)) {
+    must(Array.isArray(value) && value.length <= form[1], `${name} is not a list of at most ${form[1]}`);
+    return value.forEach((element, i) => hasForm(element, form[0], `${name}[${i}]`));
+  }
+  const names = Object.keys(form), optional = names.filter((n) => n.endsWith("?")).map((n) => n.slice(0, -1));
+  must(!Array.isArray(value), `${name} is a list`);
+  exactly(value, names.filter((n) => !n.endsWith("?")), optional);
+  for (const n of names) {
+    const member = n.replace("?", "");
+    if (Object.hasOwn(value, member)) hasForm(value[member], form[n], `${name}.${member}`);
+  }
+}
+
+const deep = (value) => (value && typeof value === "object" ? 1 + Object.values(value).reduce((most, inside) => Math.max(most, deep(inside)), 0) : 0);
+
+// Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte.
+function verifies(raw, signature, message) {
+  try {
+    const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw]);
+    return verify(null, message, createPublicKey({ key: der, format: "der", type: "spki" }), signature);
+  } catch {
+    return false; // not a point of the curve
+  }
+}
+
+const isName = (name) => // that may stand in a signature line
+  name !== "" && Buffer.byteLength(name) <= 255 && !/[\0-\x20+\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(name);
+
+const unbase64 = (text) => {
+  const decoded = Buffer.from(text, "base64");
+  must(decoded.toString("base64") === text, "not base64");
+  return decoded;
+};
+
+const keyID = (name, kind, raw) => sha256(Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(kind), raw])).subarray(0, 4);
+
+function readVKey(vkey, kind) { // of a log (1) or a witness (4)
+  const [name, tag, ...rest] = vkey.split("+"), key = unbase64(rest.join("+")), raw = key.subarray(1);
+  must(isName(name) && raw.length === 32 && key[0] === kind && keyID(name, kind, raw).toString("hex") === tag, "not a vkey of this kind");
+  return { vkey, name, raw, id: keyID(name, kind, raw) };
+}
+
+// The one of some witnesses whose cosignature a line is; undefined where it says that it is of none of them, and refused where it does not verify.
+function cosigner([name, blob], body, witnesses) {
+  const claimed = witnesses.filter((w) => w.name === name && w.id.equals(blob.subarray(0, 4)));
+  if (claimed.length === 0) return undefined;
+  must(blob.length === 76, "not a cosignature");
+  const at = blob.readBigUInt64BE(4);
+  const found = claimed.find(({ raw }) => verifies(raw, blob.subarray(12), Buffer.from(`cosignature/v1\ntime ${at}\n${body}`)));
+  must(at > 0n && at < 2n ** 63n && found, `the cosignature of ${name} does not verify`);
+  return found;
+}
+
+const signatureLines = (lines) => {
+  must(lines.endsWith("\n"), "not a signed note");
+  return lines.slice(0, -1).split("\n").map((line) => {
+    const [dash, name, base64, ...rest] = line.split(" ");
+    must(dash === "\u2014" && isString(base64) && rest.length === 0 && isName(name) && unbase64(base64).length > 4, "not a signature line");
+    return [name, unbase64(base64)];
+  });
+};
+
+const signer = (log, { index }) => log.keys.findLast(({ fromIndex }) => fromIndex <= index);
+
+export class Evidence { // a file while it is checked
+  checked = [];
+  notes = new Map(); // of each log its one checkpoint
+  cosigners = [];
+
+  constructor(source, { fingerprint, policy } = {}) {
+    Object.assign(this, { source, fingerprint, policy });
+  }
+
+  verdict() { // {verdict, code, reason}
+    for (const [code, check] of [
+      ["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses],
+      ["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["AUTHORITY", this.authority], ["PASSPORT", this.passport],
+      ["STATUS", this.status], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy],
+    ]) {
+      try {
+        check.call(this);
+      } catch (refused) {
+        return { verdict: "fails", code, reason: refused.message };
+      }
+    }
+    if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
+    return { verdict: "self-consistent only", code: "", reason: "nothing from outside says whose keys these are: anyone can make such a file" };
+  }
+
+  form() {
+    must(this.source.length <= 64 << 20, "longer than 64 MiB");
+    const file = this.file = read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source));
+    must(deep(file) <= 160, "nested too deep");
+    hasForm(file, EVIDENCE, "file");
+    must(file.keys.length > 0, "keys is empty");
+    this.entries = [...file.passport?.records ?? [], ...file.authority?.records ?? []];
+    this.logs = Object.fromEntries(file.logs.map((log) => [log.log, log]));
+    this.raw = file.keys.map(({ jwk: { x } }) => unbase64url(x));
+  }
+
+  keys() {
+    const { file, raw, logs: { control } } = this, count = raw.length;
+    file.keys.forEach((key, i) => {
+      const digest = sha256(Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw[i]])), kid = digest.toString("hex").slice(0, 16);
+      const is = { kid, fingerprint: `SHA256:${digest.toString("base64url")}`, jwk: { kty: "OKP", crv: "Ed25519", x: key.jwk.x, kid, alg: "EdDSA", use: "sig" } };
+      must(canonical(key) === canonical(is), "a key is not the one that it says");
+    });
+    must(new Set(file.keys.map(({ jwk: { x } }) => x)).size === count, "a key stands twice");
+    const later = control && control.keys.length > 0 && control.keys.length !== count;
+    const needed = [...(file.log === "actions" || later ? ["actions"] : []), ...(file.log === "control" || this.entries.length > 0 ? ["control"] : [])];
+    must(canonical(file.logs.map(({ log }) => log)) === canonical(needed), `the logs are not ${needed}`);
+    for (const { log, logId, origin, keys } of file.logs) {
+      must(origin.endsWith(`/v1/log/${logId}`), "an origin is of another log");
+      must(keys.length > 0 && keys.length <= count && (log === "control" || keys.length === count), "a log has not its keys");
+      keys.forEach((one, i) => {
+        one.raw = raw[count - keys.length + i];
+        must(one.kid === file.keys[count - keys.length + i].kid, "a log has other keys");
+        if (i === 0) return must(one.fromIndex === 0n && !one.rotation, "the first key of a log is missing");
+        const old = keys[i - 1], { statement, oldSignature, newSignature } = one.rotation;
+        must(one.fromIndex >= old.fromIndex, "the keys are not in order");
+        must(statement === `attestd/key-rotation/v1\n${origin}\n${one.fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+        for (const [key, signature] of [[old, oldSignature], [one, newSignature]]) {
+          must(verifies(key.raw, unbase64url(signature), Buffer.from(statement)), "a rotation is not signed by both keys");
+        }
+      });
+    }
+    this.checked.push(`keys: ${count}, each named by the one before it, up to ${file.keys.at(-1).fingerprint}`);
+  }
+
+  signed(log, record) {
+    const digest = digestOf(record, this.file.companyId);
+    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "the key that the company had then has not signed it");
+  }
+
+  record() {
+    const { record, log: name } = this.file, log = this.logs[name], { index, timestamp: at, payload: { agentId, actionType } } = record;
+    this.signed(log, record);
+    this.by = signer(log, record).kid;
+    this.checked.push(`record ${index} of ${name}, ${at}, ${agentId}, ${actionType}: signed by key ${this.by}`);
+  }
+
+  hexProof() {
+    const { hexProof: { proof, root, size }, record: { index, hash } } = this.file, steps = proof.values();
+    must(index < size, "there is no such record in the tree");
+    let node = hash;
+    for (let at = index, n = size - 1n; n > 0n; at >>= 1n, n >>= 1n) {
+      if (!(at & 1n) && at >= n) continue;
+      const { value: { sibling, position } } = steps.next();
+      must((position === "left") === Boolean(at & 1n), "a step is on the other side");
+      node = sha256(position === "left" ? sibling + node : node + sibling).toString("hex");
+    }
+    must(steps.next().done && node === root, "the steps do not lead to the root");
+    this.checked.push(`its hash leads to the root ${root} of ${size} records`);
+  }
+
+  readWitnesses() {
+    this.witnesses = this.file.witnesses.map((vkey) => readVKey(vkey, 4));
+    must(new Set(this.witnesses.map(({ raw }) => raw.toString("hex"))).size === this.witnesses.length, "a witness stands twice");
+  }
+
+  opened({ log, origin, keys }, signed) { // a log's one checkpoint, once its signatures are checked
+    if (!this.notes.has(log)) {
+      const { raw, fromIndex } = keys.at(-1), parts = signed.split("\n\n"), [head, size, root, ...rest] = parts[0].split("\n"), body = `${parts[0]}\n`;
+      must(parts.length === 2 && rest.length === 0 && head === origin && isName(origin) && /^(0|[1-9][0-9]*)$/.test(size), "the checkpoint is of another log");
+      must(BigInt(size) >= fromIndex && BigInt(size) <= 2n ** 60n && unbase64(root).length === 32, "the checkpoint is older than the key that signs it");
+      const [[name, blob], ...others] = signatureLines(parts[1]);
+      must(name === origin && blob.subarray(0, 4).equals(keyID(origin, 1, raw)) && blob.length === 68, "the last key has not signed the checkpoint");
+      must(verifies(raw, blob.subarray(4), Buffer.from(body)), "the last key has not signed the checkpoint");
+      const by = others.map((line) => cosigner(line, body, this.witnesses)?.vkey);
+      must(!by.includes(undefined) && new Set(by).size === by.length, "a line below the checkpoint is of nobody, or of somebody twice");
+      this.cosigners.push(...by.filter((vkey) => !this.cosigners.includes(vkey)));
+      this.notes.set(log, { signed, size: BigInt(size), root: unbase64(root), others, body });
+      this.checked.push(`checkpoint of ${log} at ${size} records, signed by the last key and cosigned by ${by.join(", ") || "nobody"}`);
+    }
+    must(this.notes.get(log).signed === signed, "the checkpoint is another one");
+    return this.notes.get(log);
+  }
+
+  placed(log, record, proof) { // in the log that standard tools read; returns its size
+    const cut = proof.indexOf("\n\n"), [version, at, ...lines] = proof.slice(0, cut).split("\n");
+    must(cut > 0 && version === "c2sp.org/tlog-proof@v1" && at === `index ${record.index}`, "the proof is of another record");
+    const { size, root } = this.opened(log, proof.slice(cut + 2)), hashes = lines.map(unbase64);
+    must(record.index < size && hashes.length <= 60 && hashes.every((h) => h.length === 32), "not a proof of the record");
+    const join = (...parts) => sha256(Buffer.concat(parts));
+    let node = join(Buffer.of(0), Buffer.from(record.hash, "hex"), unbase64url(record.signature), sha256(signer(log, record).raw));
+    let i = record.index, n = size - 1n;
+    for (const sibling of hashes) { // RFC 9162, section 2.1.3.2
+      must(n > 0n, "the proof is too long");
+      const left = Boolean(i & 1n) || i === n;
+      node = left ? join(Buffer.of(1), sibling, node) : join(Buffer.of(1), node, sibling);
+      for (; left && i > 0n && !(i & 1n); n >>= 1n) i >>= 1n;
+      i >>= 1n;
+      n >>= 1n;
+    }
+    must(n === 0n && node.equals(root), "the proof does not lead to the root of the checkpoint");
+    return size;
+  }
+
+  logProof() {
+    const { log, record, tlogProof, hexProof: { size } } = this.file;
+    must(this.placed(this.logs[log], record, tlogProof) === size, "the two proofs are of trees of two sizes");
+  }
+
+  delegation() {
+    const of = (object) => (Object.hasOwn(object, "delegation") ? canonical(object.delegation) : "");
+    must(of(this.file) === of(this.file.record), "delegation is not that of the record");
+  }
+
+
+  said(entries, about) { // control records, each of which must be about what it may be about
+    let last = -1n;
+    return entries.map(({ record, tlogProof }) => {
+      this.signed(this.logs.control, record);
+      this.placed(this.logs.control, record, tlogProof);
+      const { index, timestamp: at, payload: { actionType: action, payload } } = record;
+      const own = (name) => (Object.hasOwn(payload, name) ? payload[name] : undefined), text = (name) => (isString(own(name)) ? own(name) : "");
+      must(payload && typeof payload === "object" && !Array.isArray(payload), "it does not say what was changed");
+      must(isString(own("subject")) && (isString(own("by")) || own("by") === null), "it does not say what was changed and by whom");
+      must(index > last && about(own("subject"), action, text("agentId")), `control record ${index} does not belong there`);
+      last = index;
+      this.checked.push(`control record ${index}, ${at}: ${action}, ${own("subject")}, by ${own("by") || "the service itself"}`);
+      return { action, revokedAt: text("revokedAt"), reason: canonical(own("reason") ?? null) };
+    });
+  }
+
+  authority() {
+    const { record: { payload: { agentId }, delegation }, companyId, authority } = this.file, agents = new Set([agentId]);
+    for (const id of delegation?.delegationChain ?? []) {
+      const path = id.slice(id.indexOf("/", 9) + 1), prefix = `company/${companyId}/agent/`;
+      if (id.startsWith("spiffe://") && id.indexOf("/", 9) > 0 && path.startsWith(prefix)) agents.add(path.slice(prefix.length));
+    }
+    this.said(authority?.records ?? [], (subject, action, agent) => {
+      const [kind] = subject.split(":", 1), name = subject.slice(kind.length + 1);
+      return kind === "agent" ? agents.has(name) : kind === "passport" ? agents.has(agent) : kind === "signing-key" && name === this.by;
+    });
+  }
+
+  passport() {
+    const { passport } = this.file;
+    let owner = "";
+    this.events = this.said(passport?.records ?? [], (subject, action, agent) => {
+      if (subject !== `passport:${passport.jti}`) return action === "agent.disabled" && owner !== "" && subject === `agent:${owner}`;
+      if (action === "passport.issued") owner = agent;
+      return true;
+    });
+  }
+
+  status() {
+    const { status: answer, passport, companyId } = this.file, raw = this.raw.at(-1);
+    must(Boolean(passport) === Boolean(answer), "passport and status are not there together");
+    if (!answer) return;
+    const { caPublicKey, signature, ...signed } = answer, { status, revokedAt, reason } = signed, revoked = status === "revoked";
+    must(answer.jti === passport.jti && answer.companyId === companyId, "the status is of another passport");
+    must(["valid", "revoked", "unknown"].includes(status) && revoked === ("revokedAt" in answer) && (revoked || !("reason" in answer)), "not a status");
+    const base64 = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw]).toString("base64");
+    must(caPublicKey === `-----BEGIN PUBLIC KEY-----\n${base64}\n-----END PUBLIC KEY-----\n`, "the status is of another key");
+    must(verifies(raw, unbase64url(signature), sha256(canonical(signed))), "the last key has not signed the status");
+    for (const event of this.events) {
+      must(event.action !== "passport.issued" || status !== "unknown", "the passport was issued");
+      must(!["passport.revoked", "agent.disabled"].includes(event.action) || revoked, "the passport was revoked");
+      must(event.action !== "passport.revoked" || event.revokedAt === revokedAt && event.reason === canonical(reason ?? null), "the passport was revoked otherwise");
+    }
+    this.checked.push(`passport ${passport.jti}: ${status} at ${answer.checkedAt}`);
+  }
+
+  allCosigned() {
+    must(canonical(this.cosigners) === canonical(this.file.witnesses), "the witnesses are not those who have cosigned");
+  }
+
+  notProven() {
+    const { file } = this, want = [...NOT_PROVEN, ...NOT_PROVEN_OF.filter(([, ...members]) => members.some((name) => name in file)).map(([said]) => said)];
+    must(canonical(file.notProven) === canonical(want), "notProven does not say what such a file does not prove");
+  }
+
+  key() {
+    must(!this.fingerprint || this.file.keys.some(({ fingerprint }) => fingerprint === this.fingerprint), "the key that you trust is none of the file's");
+  }
+
+  byPolicy() {
+    if (!this.policy) return;
+    const { logs, witnesses, groups, quorum } = this.policy, raw = this.raw.at(-1);
+    must(this.file.logs.some(({ origin }) => logs.some((log) => log.name === origin && log.raw.equals(raw))), "the policy does not name the last key");
+    for (const { others, body } of this.notes.values()) {
+      const names = new Set(["none"]);
+      for (const [name, witness] of witnesses) if (others.map((line) => cosigner(line, body, [witness])).some(Boolean)) names.add(name);
+      for (const [name, k, members] of groups) if (members.filter((member) => names.has(member)).length >= k) names.add(name);
+      must(names.has(quorum), "a checkpoint is not cosigned by a quorum of the policy");
+    }
+  }
+}
+
+const NOT_PROVEN = [
+  "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
+  "That what the payload says is true: only that the service was given it, and when by the service's clock.",
+  "That the service's clock was right: every time in this file that is not a witness's is the operator's word.",
+  "That nobody else had the company's key, nor that a key was not declared compromised after this file was made.",
+  "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
+  "That the root in hexProof is the chain's: compare it with one that you kept.",
+];
+const NOT_PROVEN_OF = [ // and of files with one of these members
+  ["That no other record of the control log bears on this one: what is missing here may stand there.", "authority", "passport"],
+  ["How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", "authority"],
+  ["That the status of the passport is still the same: it is of the moment when it was checked.", "status"],
+];
+
+export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+  const logs = [], witnesses = [], groups = [], free = new Map([["none", false]]); // free: may a name that stands there still become a member
+  let quorum;
+  must(Buffer.byteLength(text) <= 1 << 20 && /(^|\n)$/.test(text) && !/[\0-\x08\x0b-\x1f\x7f]/.test(text), "not the text of a policy");
+  for (const line of text.split("\n")) {
+    const [keyword, ...items] = line.split(/[ \t]+/).filter(Boolean), [name] = items;
+    if (keyword === undefined || keyword.startsWith("#")) continue;
+    if (keyword === "log" && items.length >= 1 && items.length <= 2) {
+      logs.push(readVKey(name, 1));
+      continue;
+    }
+    if (keyword === "quorum" && items.length === 1 && !quorum && free.has(name)) {
+      quorum = name;
+      continue;
+    }
+    must(!free.has(name), `not a line of a policy: ${line}`);
+    if (keyword === "witness" && items.length >= 2 && items.length <= 3) {
+      witnesses.push([name, readVKey(items[1], 4)]);
+    } else {
+      const [, asked, ...members] = items, k = asked === "all" ? members.length : asked === "any" ? 1 : Number(asked);
+      must(keyword === "group" && members.length > 0 && /^(all|any|[1-9][0-9]*)$/.test(asked) && k <= members.length, `not a line of a policy: ${line}`);
+      for (const member of members) {
+        must(free.get(member), `${member} is not there, or is of another group already`);
+        free.set(member, false);
+      }
+      groups.push([name, k, members]);
+    }
+    free.set(name, true);
+  }
+  must(quorum, "no line says what the quorum is");
+  for (const list of [logs, witnesses.map(([, w]) => w)]) must(new Set(list.map(({ raw }) => raw.toString("hex"))).size === list.length, "a key stands twice");
+  return { logs, witnesses, groups, quorum };
+}
+
+function main([name, option, given, ...rest]) {
+  const textOf = (file) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(file));
+  if (option && !option.startsWith("--") && !given) {
+    const [proof, key] = [name, option].map((file) => read(textOf(file)));
+    console.log(`record ${proof.record.index} is genuine and in the chain with root ${checkProof(proof, key)}`);
+    console.log(`if this is the company's key, or one of them is: ${checkKey(key)}`);
+    return 0;
+  }
+  let source;
+  const trust = {};
+  try {
+    must(name && rest.length === 0 && (!option || given && ["--key", "--policy"].includes(option)), "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE]");
+    source = readFileSync(name);
+    must(option !== "--key" || /^SHA256:[A-Za-z0-9_-]{43}$/.test(given), "a fingerprint is SHA256: and 43 characters of base64url");
+    if (option === "--key") trust.fingerprint = given;
+    if (option === "--policy") trust.policy = readPolicy(textOf(given));
+  } catch (refused) {
+    console.error(refused.message);
+    return 2;
+  }
+  const evidence = new Evidence(source, trust), { verdict, code, reason } = evidence.verdict();
+  const notProven = code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
+  console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].join("\n"));
+  return { holds: 0, fails: 4 }[verdict] ?? 5;
+}
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = main(process.argv.slice(2));

@@ -1,0 +1,517 @@
+# check.py checks what an attestd has signed, without it. It needs Python 3.8 and the package cryptography, for Ed25519.
+#
+#   python3 check.py evidence.json [--key FINGERPRINT | --policy FILE]   a file of GET /v1/evidence/{index}
+#   python3 check.py proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
+#
+# Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
+import base64, hashlib, json, re, sys, time
+from datetime import datetime
+from decimal import Decimal
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+
+def must(ok, message):  # not assert, which python3 -O leaves out
+    if not ok:
+        raise ValueError(message)
+
+def read(text):  # strict JSON: no name twice, and no number that a double does not keep
+    def unique(members):
+        must(len(dict(members)) == len(members), "a name stands twice")
+        return dict(members)
+    def number(digits):
+        must(digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
+        return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
+    return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
+
+def canonical(value):  # RFC 8785
+    if type(value) is dict:
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
+    if type(value) is list:
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if type(value) not in (int, float):
+        return json.dumps(value, ensure_ascii=False)
+    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
+    digits, point = "".join(map(str, digits)), len(digits) + exponent
+    dot = lambda whole, rest: whole + "." + rest if rest else whole
+    if 0 < point <= 21:
+        return "-" * sign + dot(digits[:point].ljust(point, "0"), digits[point:])
+    return "-" * sign + ("0." + "0" * -point + digits if -6 < point <= 0 else dot(digits[0], digits[1:]) + f"e{point - 1:+d}")
+
+def exactly(value, members, optional=()):
+    must(type(value) is dict and set(members) <= set(value) <= {*members, *optional}, f"not an object of exactly {members}")
+
+def strings(*values):
+    must(all(type(value) is str for value in values), "not a string")
+
+def seconds(timestamp):  # of its one form, such as 2006-01-02T15:04:05.000Z
+    must(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", timestamp), "not a timestamp")
+    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")  # year 0 is a year, too
+    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() if timestamp[:4] > "0001" else 0
+
+def unbase64url(text):
+    decoded = base64.urlsafe_b64decode(text + "==")
+    must(base64.urlsafe_b64encode(decoded).decode().rstrip("=") == text, "not base64url")
+    return decoded
+
+def check_key(key):  # returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+    if "origin" in key:
+        return [check_key(one) for one in ring(key)]
+    der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digest = hashlib.sha256(der).digest()
+    fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    must(key["fingerprint"] == fingerprint and key["kid"] == digest.hex()[:16], "the key is not the one that it says")
+    return fingerprint
+
+def check_signature(key, signature, message):  # raises InvalidSignature
+    load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
+
+def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
+    if "origin" not in key:
+        return [key]
+    keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
+    must(keys and keys[0]["fromIndex"] == 0 and "rotation" not in keys[0], "the first key is missing")
+    check_key(keys[0])
+    for old, new in zip(keys, keys[1:]):
+        check_key(new)
+        proof, at = new["rotation"], new["fromIndex"]
+        must(type(at) is int and at >= old["fromIndex"], "the keys are not in order")
+        must(proof["statement"] == f"attestd/key-rotation/v1\n{key['origin']}\n{at}\n{old['kid']}\n{new['kid']}\n", "the proof is of another rotation")
+        check_signature(old, proof["oldSignature"], proof["statement"].encode())
+        check_signature(new, proof["newSignature"], proof["statement"].encode())
+    return keys
+
+def token_keys(key):  # those whose tokens may be good now
+    good = lambda one: "compromisedAt" not in one and ("endedAt" not in one or time.time() < seconds(one["endedAt"]) + 86400)
+    return [one for one in ring(key) if good(one)]
+
+def digest_of(record, company):  # the form comes first: parts that moved from one member to another have the same hash
+    exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
+    index, payload = record["index"], record["payload"]
+    must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
+    seconds(record["timestamp"])
+    exactly(payload, ("agentId", "companyId", "actionType", "payload"))
+    strings(payload["agentId"], payload["actionType"])
+    must(payload["companyId"] == company, "the record is of another company")
+    parts = [str(index), record["timestamp"], canonical(payload)]
+    if "delegation" in record:
+        info = record["delegation"]
+        exactly(info, ("subject", "delegationChain", "act", "tokenId"))
+        must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
+        strings(info["subject"], info["tokenId"], *info["delegationChain"])
+        parts.append(canonical(info))
+    digest = hashlib.sha256("|".join(parts).encode()).digest()
+    must(digest.hex() == record["hash"], "the record was changed")
+    return digest
+
+def check_record(record, key):
+    digest = digest_of(record, key["companyId"])
+    check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
+
+def check_proof(evidence, key):  # returns the root: compare it with the one that you keep
+    exactly(evidence, ("record", "proof", "root"))
+    check_record(evidence["record"], key)
+    node = evidence["record"]["hash"]
+    must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
+    for step in evidence["proof"]:
+        exactly(step, ("sibling", "position"))
+        sibling, position = step["sibling"], step["position"]
+        must(re.fullmatch("[0-9a-f]{64}", sibling) and position in ("left", "right"), "not a step of a proof")
+        node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
+    must(node == evidence["root"], "the record is not in the chain of this root")
+    return node
+
+def check_passport(passport, key, audience="service:passport:v1"):
+    header, claims, signature = passport.split(".")
+    signed = f"{header}.{claims}".encode()
+    header, claims = (read(unbase64url(part).decode()) for part in (header, claims))
+    key = next((one for one in token_keys(key) if one["kid"] == header["kid"]), None)
+    must(key, "not a passport of the company's keys")
+    check_signature(key, signature, signed)
+    must(header == {"alg": "EdDSA", "kid": key["kid"], "typ": "CAP+JWT"}, "not a passport of this key")
+    own, domain = claims[audience.split(":")[0]], key["spiffeId"].split("/company/")[0]
+    must(claims["iss"] == domain + "/ca" and claims["aud"] == [audience], "not a passport of this service")
+    must(all(type(n) is int for n in (own["v"], claims["nbf"], claims["exp"])) and own["v"] == 1, "not a passport that we know")
+    must(own["org"] == key["companyId"] and claims["sub"] == key["spiffeId"] + "/agent/" + own["agentId"], "not of this company")
+    must(own["delegationChain"][-1] == claims["sub"], "the chain does not end with the subject")
+    must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
+    return claims
+
+def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+    exactly(answer, ("jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"), ("revokedAt", "reason"))
+    signed = {k: v for k, v in answer.items() if k not in ("caPublicKey", "signature")}
+    strings(*answer.values())
+    key = next((one for one in token_keys(key) if one["pem"] == answer["caPublicKey"]), None)
+    must(key and ("endedAt" not in key or seconds(answer["checkedAt"]) <= seconds(key["endedAt"]) + 60), "the status is of another key")
+    check_signature(key, answer["signature"], hashlib.sha256(canonical(signed).encode()).digest())
+    must(answer["jti"] == jti, "the status is of another passport")
+    must(answer["companyId"] == key["companyId"], "the status is of another company")
+    must(-60 <= time.time() - seconds(answer["checkedAt"]) <= max_age, "the status is not of now: ask for a new one")
+    must(answer["status"] in ("valid", "revoked", "unknown") and (answer["status"] == "revoked") == ("revokedAt" in answer), "not a status")
+    return answer["status"]
+
+# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
+# first that fails gives the code.
+
+def hexadecimal(digits):
+    return lambda s: type(s) is str and re.fullmatch("[0-9a-f]{%d}" % digits, s)
+
+def base64url(size):
+    return lambda s: len(unbase64url(s)) == size
+
+text, timestamp, kid = (lambda s: type(s) is str), (lambda s: seconds(s) is not None), hexadecimal(16)
+number = lambda n: type(n) is int and 0 <= n < 2**53
+anything = lambda value: True
+log_name = lambda s: s in ("actions", "control")
+company = lambda s: re.fullmatch("[A-Za-z0-9._-]{1,128}", s) and s not in (".", "..")
+uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
+
+# A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
+ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
+ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
+JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
+STATUS = {"jti": text, "companyId": text, "status": text, "checkedAt": timestamp, "caPublicKey": text, "signature": base64url(64), "revokedAt?": timestamp, "reason?": text}
+EVIDENCE = {
+    "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
+    "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
+    "tlogProof": text, "keys": [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000], "witnesses": [text, 16],
+    "logs": [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2],
+    "delegation?": anything, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
+    "notProven": [text, 10_000],
+}
+
+def has_form(value, form, name):
+    if callable(form):
+        return must(form(value), f"{name} has not its form")
+    if type(form) is list:
+        must(type(value) is list and len(value) <= form[1], f"{name} is not a list of at most {form[1]}")
+        for i, element in enumerate(value):
+            has_form(element, form[0], f"{name}[{i}]")
+        return
+    exactly(value, [n for n in form if n[-1] != "?"], [n[:-1] for n in form if n[-1] == "?"])
+    for member, inner in form.items():
+        if member.rstrip("?") in value:
+            has_form(value[member.rstrip("?")], inner, f"{name}.{member.rstrip('?')}")
+
+def deep(value):
+    inside = value.values() if type(value) is dict else value if type(value) is list else None
+    return 0 if inside is None else 1 + max(map(deep, inside), default=0)
+
+def verify(raw, signature, message):  # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+    Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
+
+def is_name(name):  # that may stand in a signature line
+    return 0 < len(name.encode()) <= 255 and not re.search("[\0-\x20+\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]", name)
+
+def unbase64(s):
+    decoded = base64.b64decode(s)
+    must(base64.b64encode(decoded).decode() == s, "not base64")
+    return decoded
+
+def key_id(name, kind, raw):
+    return hashlib.sha256(name.encode() + b"\n" + bytes([kind]) + raw).digest()[:4]
+
+def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
+    name, tag, key = vkey.split("+", 2)
+    raw = unbase64(key)[1:]
+    must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
+    return {"vkey": vkey, "name": name, "raw": raw, "id": key_id(name, kind, raw)}
+
+def cosigned_by(lines, body, witnesses):  # the (witness, time) of each line that says it is of one of them; raises where it is not
+    for name, blob in lines:
+        claimed = [w for w in witnesses if w["name"] == name and w["id"] == blob[:4]]
+        for w in claimed:
+            try:
+                at = int.from_bytes(blob[4:12], "big")
+                must(len(blob) == 76 and 0 < at < 2**63, "not a cosignature")
+                verify(w["raw"], blob[12:], f"cosignature/v1\ntime {at}\n{body}".encode())
+                yield w, at
+                break
+            except Exception:
+                must(w is not claimed[-1], f"the cosignature of {name} does not verify")
+
+def signature_lines(lines):
+    must(lines.endswith("\n"), "not a signed note")
+    for line in lines[:-1].split("\n"):
+        dash, name, blob = line.split(" ")
+        must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
+        yield name, unbase64(blob)
+
+class Evidence:  # a file while it is checked
+    def __init__(self, source, fingerprint=None, policy=None):
+        self.source, self.fingerprint, self.policy = source, fingerprint, policy
+        self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+
+    def verdict(self):  # (verdict, code, reason)
+        for code, check in (
+            ("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses),
+            ("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("AUTHORITY", self.authority), ("PASSPORT", self.passport),
+            ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy),
+        ):
+            try:
+                check()
+            except Exception as refused:
+                return "fails", code, str(refused) or type(refused).__name__
+        if self.fingerprint is None and self.policy is None:
+            return "self-consistent only", "", "nothing from outside says whose keys these are: anyone can make such a file"
+        return "holds", "", ""
+
+    def form(self):
+        must(len(self.source) <= 64 << 20, "longer than 64 MiB")
+        self.file = f = read(self.source.decode())
+        must(deep(f) <= 160 and canonical(f).encode(), "nested too deep")
+        has_form(f, EVIDENCE, "file")
+        must(f["keys"], "keys is empty")
+        self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
+        self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
+
+    def keys(self):
+        f, count = self.file, len(self.raw)
+        for raw, key in zip(self.raw, f["keys"]):
+            digest = hashlib.sha256(bytes.fromhex("302a300506032b6570032100") + raw).digest()
+            jwk = {"kty": "OKP", "crv": "Ed25519", "x": key["jwk"]["x"], "kid": digest.hex()[:16], "alg": "EdDSA", "use": "sig"}
+            fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            must(key == {"kid": digest.hex()[:16], "fingerprint": fingerprint, "jwk": jwk}, "a key is not the one that it says")
+        must(len(set(self.raw)) == count, "a key stands twice")
+        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != count
+        needed = ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
+        must([log["log"] for log in f["logs"]] == needed, f"the logs are not {needed}")
+        for log in f["logs"]:
+            ring, origin = log["keys"], log["origin"]
+            must(origin.endswith("/v1/log/" + log["logId"]), "an origin is of another log")
+            must(0 < len(ring) <= count and (log["log"] == "control" or len(ring) == count), "a log has not its keys")
+            log["raw"] = self.raw[count - len(ring):]
+            must([k["kid"] for k in ring] == [k["kid"] for k in f["keys"]][count - len(ring):], "a log has other keys")
+            must(ring[0]["fromIndex"] == 0 and "rotation" not in ring[0], "the first key of a log is missing")
+            for i in range(1, len(ring)):
+                old, new, proof = ring[i - 1], ring[i], ring[i]["rotation"]
+                must(new["fromIndex"] >= old["fromIndex"], "the keys are not in order")
+                must(proof["statement"] == f"attestd/key-rotation/v1\n{origin}\n{new['fromIndex']}\n{old['kid']}\n{new['kid']}\n", "the proof is of another rotation")
+                verify(log["raw"][i - 1], unbase64url(proof["oldSignature"]), proof["statement"].encode())
+                verify(log["raw"][i], unbase64url(proof["newSignature"]), proof["statement"].encode())
+        self.checked.append(f"keys: {count}, each named by the one before it, up to {f['keys'][-1]['fingerprint']}")
+
+    def signer(self, log, record):  # the place in the log's keys of the one that signs a record
+        return [i for i, key in enumerate(log["keys"]) if key["fromIndex"] <= record["index"]][-1]
+
+    def signed(self, log, record):
+        verify(log["raw"][self.signer(log, record)], unbase64url(record["signature"]), digest_of(record, self.file["companyId"]))
+
+    def record(self):
+        record, log = self.file["record"], self.logs[self.file["log"]]
+        self.signed(log, record)
+        self.by, payload = log["keys"][self.signer(log, record)]["kid"], record["payload"]
+        self.checked.append(f"record {record['index']} of {log['log']}, {record['timestamp']}, {payload['agentId']}, {payload['actionType']}: signed by key {self.by}")
+
+    def hex_proof(self):
+        proof, at, node = self.file["hexProof"], self.file["record"]["index"], self.file["record"]["hash"]
+        must(at < proof["size"], "there is no such record in the tree")
+        steps, n = list(proof["proof"]), proof["size"] - 1
+        while n > 0:
+            if at % 2 or at < n:
+                sibling, position = steps[0]["sibling"], steps.pop(0)["position"]
+                must((position == "left") == bool(at % 2), "a step is on the other side")
+                node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
+            at, n = at // 2, n // 2
+        must(not steps and node == proof["root"], "the steps do not lead to the root")
+        self.checked.append(f"its hash leads to the root {node} of {proof['size']} records")
+
+    def read_witnesses(self):
+        self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
+        must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness stands twice")
+
+    def opened(self, log, signed):  # the size and the root of a log's one checkpoint, once its signatures are checked
+        name, origin = log["log"], log["origin"]
+        if name not in self.notes:
+            body, lines = signed.split("\n\n")
+            head, size, root = body.split("\n")
+            must(head == origin and is_name(origin) and re.fullmatch("0|[1-9][0-9]*", size), "the checkpoint is of another log")
+            size, root, lines, body = int(size), unbase64(root), list(signature_lines(lines)), body + "\n"
+            must(log["keys"][-1]["fromIndex"] <= size <= 2**60 and len(root) == 32, "the checkpoint is older than the key that signs it")
+            must(lines[0][0] == origin and lines[0][1][:4] == key_id(origin, 1, log["raw"][-1]), "the last key has not signed the checkpoint")
+            verify(log["raw"][-1], lines[0][1][4:], body.encode())
+            by = [w["vkey"] for w, _ in cosigned_by(lines[1:], body, self.witnesses)]
+            must(len(set(by)) == len(by) == len(lines) - 1, "a line below the checkpoint is of nobody, or of somebody twice")
+            self.cosigners += [vkey for vkey in by if vkey not in self.cosigners]
+            self.notes[name] = (signed, size, root, lines, body)
+            self.checked.append(f"checkpoint of {name} at {size} records, signed by the last key and cosigned by {by or 'nobody'}")
+        must(self.notes[name][0] == signed, "the checkpoint is another one")
+        return self.notes[name][1:3]
+
+    def placed(self, log, record, proof):  # in the log that standard tools read; returns its size
+        head, signed = proof.split("\n\n", 1)
+        version, index, *hashes = head.split("\n")
+        must(version == "c2sp.org/tlog-proof@v1" and index == f"index {record['index']}", "the proof is of another record")
+        size, root = self.opened(log, signed)
+        hashes, at, n, sha = [unbase64(h) for h in hashes], record["index"], size - 1, lambda *parts: hashlib.sha256(b"".join(parts)).digest()
+        must(at < size and len(hashes) <= 60 and all(len(h) == 32 for h in hashes), "not a proof of the record")
+        raw = log["raw"][self.signer(log, record)]
+        node = sha(b"\0", bytes.fromhex(record["hash"]), unbase64url(record["signature"]), hashlib.sha256(raw).digest())
+        for sibling in hashes:  # RFC 9162, section 2.1.3.2
+            must(n > 0, "the proof is too long")
+            if at % 2 or at == n:
+                node = sha(b"\1", sibling, node)
+                while at % 2 == 0 and at:
+                    at, n = at // 2, n // 2
+            else:
+                node = sha(b"\1", node, sibling)
+            at, n = at // 2, n // 2
+        must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
+        return size
+
+    def log_proof(self):
+        size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])
+        must(size == self.file["hexProof"]["size"], "the two proofs are of trees of two sizes")
+
+    def delegation(self):
+        own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
+        must(own == copied, "delegation is not that of the record")
+
+    def told(self, entries, about):  # control records, each of which must be about what it may be about
+        last, events = -1, []
+        for entry in entries:
+            record = entry["record"]
+            self.signed(self.logs["control"], record)
+            self.placed(self.logs["control"], record, entry["tlogProof"])
+            payload, action, index = record["payload"]["payload"], record["payload"]["actionType"], record["index"]
+            must(type(payload) is dict and type(payload["subject"]) is str and type(payload["by"]) in (str, type(None)), "it does not say what was changed")
+            agent = payload.get("agentId") if type(payload.get("agentId")) is str else ""
+            must(index > last and about(payload["subject"], action, agent), f"control record {index} does not belong there")
+            last = index
+            events.append((action, payload))
+            self.checked.append(f"control record {index}, {record['timestamp']}: {action}, {payload['subject']}, by {payload['by'] or 'the service itself'}")
+        return events
+
+    def authority(self):
+        record, company = self.file["record"], self.file["companyId"]
+        match = (re.fullmatch(f"spiffe://[^/]*/company/{re.escape(company)}/agent/(.*)", one, re.S) for one in record.get("delegation", {}).get("delegationChain", []))
+        agents = {record["payload"]["agentId"], *(m[1] for m in match if m)}
+        def about(subject, action, agent):
+            kind, _, name = subject.partition(":")
+            return kind == "agent" and name in agents or kind == "passport" and agent in agents or kind == "signing-key" and name == self.by
+        self.told(self.file.get("authority", {}).get("records", []), about)
+
+    def passport(self):
+        given, owner = self.file.get("passport"), ""
+        def about(subject, action, agent):
+            nonlocal owner
+            if subject == "passport:" + given["jti"]:
+                owner = agent if action == "passport.issued" else owner
+                return True
+            return action == "agent.disabled" and owner != "" and subject == "agent:" + owner
+        self.events = self.told(given["records"], about) if given else []
+
+    def status(self):
+        status, last = self.file.get("status"), self.raw[-1]
+        must(("passport" in self.file) == ("status" in self.file), "passport and status are not there together")
+        if not status:
+            return
+        state, at, why = status["status"], status.get("revokedAt"), status.get("reason")
+        must(status["jti"] == self.file["passport"]["jti"] and status["companyId"] == self.file["companyId"], "the status is of another passport")
+        must(state in ("valid", "revoked", "unknown") and (state == "revoked") == ("revokedAt" in status), "not a status")
+        must(state == "revoked" or "reason" not in status, "a reason of nothing")
+        pem = Ed25519PublicKey.from_public_bytes(last).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+        must(status["caPublicKey"] == pem, "the status is of another key")
+        signed = canonical({name: value for name, value in status.items() if name not in ("caPublicKey", "signature")})
+        verify(last, unbase64url(status["signature"]), hashlib.sha256(signed.encode()).digest())
+        for action, payload in self.events:
+            must(action != "passport.issued" or state != "unknown", "the passport was issued")
+            must(action not in ("passport.revoked", "agent.disabled") or state == "revoked", "the passport was revoked")
+            then, reason = payload.get("revokedAt") if type(payload.get("revokedAt")) is str else "", canonical(payload.get("reason"))
+            must(action != "passport.revoked" or then == at and reason == canonical(why), "the passport was revoked otherwise")
+        self.checked.append(f"passport {status['jti']}: {state} at {status['checkedAt']}")
+
+    def all_cosigned(self):
+        must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
+
+    def not_proven(self):
+        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven does not say what such a file does not prove")
+
+    def key(self):
+        must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the key that you trust is none of the file's")
+
+    def by_policy(self):
+        if not self.policy:
+            return
+        logs, witnesses, groups, quorum = self.policy
+        named = {(log["origin"], self.raw[-1]) for log in self.file["logs"]} & {(log["name"], log["raw"]) for log in logs}
+        must(named, "the policy does not name the last key")
+        for _, _, _, lines, body in self.notes.values():
+            names = {"none", *(name for name, w in witnesses if list(cosigned_by(lines[1:], body, [w])))}
+            for name, k, members in groups:
+                names |= {name} if len(names & set(members)) >= k else set()
+            must(quorum in names, "a checkpoint is not cosigned by a quorum of the policy")
+
+NOT_PROVEN = [
+    "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
+    "That what the payload says is true: only that the service was given it, and when by the service's clock.",
+    "That the service's clock was right: every time in this file that is not a witness's is the operator's word.",
+    "That nobody else had the company's key, nor that a key was not declared compromised after this file was made.",
+    "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
+    "That the root in hexProof is the chain's: compare it with one that you kept.",
+]
+NOT_PROVEN_OF = [  # and of files with one of these members
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport"}),
+    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}),
+    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
+]
+
+def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}  # free: may a name that stands there still become a member
+    must(len(text.encode()) <= 1 << 20 and text[-1:] in ("", "\n") and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "not the text of a policy")
+    for line in text.split("\n"):
+        keyword, *items = re.split("[ \t]+", line.strip(" \t"))
+        if keyword == "" or keyword[0] == "#":
+            continue
+        if keyword == "log" and 1 <= len(items) <= 2:
+            logs.append(read_vkey(items[0], 1))
+            continue
+        must(items and (keyword == "quorum" or items[0] not in free), f"not a line of a policy: {line}")
+        if keyword == "witness" and 2 <= len(items) <= 3:
+            witnesses.append((items[0], read_vkey(items[1], 4)))
+        elif keyword == "group" and len(items) >= 3:
+            name, k, *members = items
+            must(re.fullmatch("all|any|[1-9][0-9]*", k) and len(set(members)) == len(members), f"not a group: {line}")
+            must(all(free.get(member) for member in members), f"a member of {name} is not there, or of another group already")
+            groups.append((name, {"all": len(members), "any": 1}.get(k) or int(k), members))
+            must(groups[-1][1] <= len(members), f"more members than there are: {line}")
+            free.update(dict.fromkeys(members, False))
+        else:
+            must(keyword == "quorum" and len(items) == 1 and quorum is None and items[0] in free, f"not a line of a policy: {line}")
+            quorum = items[0]
+            continue
+        free[items[0]] = True
+    must(quorum, "no line says what the quorum is")
+    must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
+    return logs, witnesses, groups, quorum
+
+def main(arguments):
+    if len(arguments) == 2 and not arguments[1].startswith("--"):
+        proof, key = (read(open(name, encoding="utf-8").read()) for name in arguments)
+        root = check_proof(proof, key)
+        print("record", proof["record"]["index"], "is genuine and in the chain with root", root)
+        print("if this is the company's key, or one of them is:", check_key(key))
+        return 0
+    trust = {}
+    try:
+        must(len(arguments) == 1 or len(arguments) == 3 and arguments[1] in ("--key", "--policy"), "usage: check.py FILE [--key FINGERPRINT | --policy FILE]")
+        with open(arguments[0], "rb") as file:
+            source = file.read((64 << 20) + 1)
+        if arguments[1:2] == ["--key"]:
+            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", arguments[2]), "a fingerprint is SHA256: and 43 characters of base64url")
+            trust = {"fingerprint": arguments[2]}
+        elif arguments[1:2]:
+            trust = {"policy": read_policy(open(arguments[2], encoding="utf-8", newline="").read())}
+    except Exception as refused:
+        print(refused, file=sys.stderr)
+        return 2
+    evidence = Evidence(source, **trust)
+    verdict, code, reason = evidence.verdict()
+    for line in evidence.checked + [""] + ["not proven: " + line for line in ([] if code else evidence.file["notProven"])] + [""]:
+        print(line)
+    print(": ".join(part for part in (verdict, code, reason) if part))
+    return {"holds": 0, "fails": 4}.get(verdict, 5)
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

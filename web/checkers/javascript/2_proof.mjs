@@ -1,0 +1,100 @@
+export function checkKey(key) { // returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+  if ("origin" in key) return ring(key).map(checkKey);
+  const digest = sha256(createPublicKey(key.pem).export({ type: "spki", format: "der" }));
+  const fingerprint = `SHA256:${digest.toString("base64url")}`;
+  must(key.fingerprint === fingerprint && key.kid === digest.toString("hex").slice(0, 16), "the key is not the one that it says");
+  return fingerprint;
+}
+
+const checkSignature = (key, signature, message) =>
+  must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
+
+function ring(key) { // all keys of the company, each proven by the one before it; or the one that was given
+  if (!("origin" in key)) return [key];
+  const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
+  must(keys.length > 0 && keys[0].fromIndex === 0n && !("rotation" in keys[0]), "the first key is missing");
+  keys.forEach((one, i) => {
+    checkKey(one);
+    if (i === 0) return;
+    const { fromIndex, rotation: { statement, oldSignature, newSignature } } = one, old = keys[i - 1];
+    must(fromIndex >= old.fromIndex, "the keys are not in order");
+    must(statement === `attestd/key-rotation/v1\n${origin}\n${fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+    checkSignature(old, oldSignature, Buffer.from(statement));
+    checkSignature(one, newSignature, Buffer.from(statement));
+  });
+  return keys;
+}
+
+const tokenKeys = (key) => // those whose tokens may be good now
+  ring(key).filter((one) => !("compromisedAt" in one) && (!("endedAt" in one) || Date.now() < milliseconds(one.endedAt) + 86400_000));
+
+function digestOf(record, company) { // the form comes first: parts that moved from one member to another have the same hash
+  exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
+  const { index, timestamp, payload, delegation: info } = record;
+  must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
+  milliseconds(timestamp);
+  exactly(payload, ["agentId", "companyId", "actionType", "payload"]);
+  must([payload.agentId, payload.actionType].every(isString), "not a string");
+  must(payload.companyId === company, "the record is of another company");
+  const parts = [index, timestamp, canonical(payload)];
+  if (Object.hasOwn(record, "delegation")) {
+    exactly(info, ["subject", "delegationChain", "act", "tokenId"]);
+    must(Array.isArray(info.delegationChain) && typeof info.act === "object" && !Array.isArray(info.act), "not a delegation");
+    must([info.subject, info.tokenId, ...info.delegationChain].every(isString), "not a string");
+    parts.push(canonical(info));
+  }
+  const digest = sha256(parts.join("|"));
+  must(digest.toString("hex") === record.hash, "the record was changed");
+  return digest;
+}
+
+export function checkRecord(record, key) {
+  const digest = digestOf(record, key.companyId);
+  checkSignature(ring(key).findLast(({ fromIndex = 0n }) => fromIndex <= record.index), record.signature, digest);
+}
+
+export function checkProof(evidence, key) { // returns the root: compare it with the one that you keep
+  exactly(evidence, ["record", "proof", "root"]);
+  const { record, proof, root } = evidence;
+  checkRecord(record, key);
+  must(Array.isArray(proof) && proof.length <= 64, "not a proof");
+  const node = proof.reduce((at, step) => {
+    exactly(step, ["sibling", "position"]);
+    must(isString(step.sibling) && /^[0-9a-f]{64}$/.test(step.sibling) && ["left", "right"].includes(step.position), "not a step of a proof");
+    return sha256(step.position === "left" ? step.sibling + at : at + step.sibling).toString("hex");
+  }, record.hash);
+  must(node === root, "the record is not in the chain of this root");
+  return root;
+}
+
+export function checkPassport(passport, key, audience = "service:passport:v1") {
+  const [header, claims, signature, ...rest] = passport.split(".");
+  must(rest.length === 0, "not a token");
+  const [h, c] = [header, claims].map((part) => read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(unbase64url(part))));
+  key = tokenKeys(key).find(({ kid }) => kid === h.kid);
+  must(key, "not a passport of the company's keys");
+  checkSignature(key, signature, Buffer.from(`${header}.${claims}`));
+  must(canonical(h) === canonical({ alg: "EdDSA", kid: key.kid, typ: "CAP+JWT" }), "not a passport of this key");
+  const own = c[audience.split(":")[0]], [domain] = key.spiffeId.split("/company/");
+  must(c.iss === `${domain}/ca` && canonical(c.aud) === canonical([audience]), "not a passport of this service");
+  must([own.v, c.nbf, c.exp].every((n) => typeof n === "bigint") && own.v === 1n, "not a passport that we know");
+  must(own.org === key.companyId && c.sub === `${key.spiffeId}/agent/${own.agentId}`, "not of this company");
+  must(own.delegationChain.at(-1) === c.sub, "the chain does not end with the subject");
+  must(c.nbf <= Date.now() / 1000 && Date.now() / 1000 < c.exp, "the passport is not valid now");
+  return c;
+}
+
+export function checkStatus(answer, key, jti, maxAge = 300) { // of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds
+  exactly(answer, ["jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"], ["revokedAt", "reason"]);
+  const { caPublicKey, signature, ...signed } = answer;
+  must(Object.values(answer).every(isString), "not a string");
+  key = tokenKeys(key).find(({ pem }) => pem === caPublicKey);
+  must(key && (!("endedAt" in key) || milliseconds(answer.checkedAt) <= milliseconds(key.endedAt) + 60_000), "the status is of another key");
+  checkSignature(key, signature, sha256(canonical(signed)));
+  must(answer.jti === jti, "the status is of another passport");
+  must(answer.companyId === key.companyId, "the status is of another company");
+  const age = (Date.now() - milliseconds(answer.checkedAt)) / 1000;
+  must(-60 <= age && age <= maxAge, "the status is not of now: ask for a new one");
+  must(["valid", "revoked", "unknown"].includes(answer.status) && (answer.status === "revoked") === ("revokedAt" in answer), "not a status");
+  return answer.status;
+}

@@ -1,0 +1,95 @@
+def check_key(key):  # returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+    if "origin" in key:
+        return [check_key(one) for one in ring(key)]
+    der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digest = hashlib.sha256(der).digest()
+    fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    must(key["fingerprint"] == fingerprint and key["kid"] == digest.hex()[:16], "the key is not the one that it says")
+    return fingerprint
+
+def check_signature(key, signature, message):  # raises InvalidSignature
+    load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
+
+def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
+    if "origin" not in key:
+        return [key]
+    keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
+    must(keys and keys[0]["fromIndex"] == 0 and "rotation" not in keys[0], "the first key is missing")
+    check_key(keys[0])
+    for old, new in zip(keys, keys[1:]):
+        check_key(new)
+        proof, at = new["rotation"], new["fromIndex"]
+        must(type(at) is int and at >= old["fromIndex"], "the keys are not in order")
+        must(proof["statement"] == f"attestd/key-rotation/v1\n{key['origin']}\n{at}\n{old['kid']}\n{new['kid']}\n", "the proof is of another rotation")
+        check_signature(old, proof["oldSignature"], proof["statement"].encode())
+        check_signature(new, proof["newSignature"], proof["statement"].encode())
+    return keys
+
+def token_keys(key):  # those whose tokens may be good now
+    good = lambda one: "compromisedAt" not in one and ("endedAt" not in one or time.time() < seconds(one["endedAt"]) + 86400)
+    return [one for one in ring(key) if good(one)]
+
+def digest_of(record, company):  # the form comes first: parts that moved from one member to another have the same hash
+    exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
+    index, payload = record["index"], record["payload"]
+    must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
+    seconds(record["timestamp"])
+    exactly(payload, ("agentId", "companyId", "actionType", "payload"))
+    strings(payload["agentId"], payload["actionType"])
+    must(payload["companyId"] == company, "the record is of another company")
+    parts = [str(index), record["timestamp"], canonical(payload)]
+    if "delegation" in record:
+        info = record["delegation"]
+        exactly(info, ("subject", "delegationChain", "act", "tokenId"))
+        must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
+        strings(info["subject"], info["tokenId"], *info["delegationChain"])
+        parts.append(canonical(info))
+    digest = hashlib.sha256("|".join(parts).encode()).digest()
+    must(digest.hex() == record["hash"], "the record was changed")
+    return digest
+
+def check_record(record, key):
+    digest = digest_of(record, key["companyId"])
+    check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
+
+def check_proof(evidence, key):  # returns the root: compare it with the one that you keep
+    exactly(evidence, ("record", "proof", "root"))
+    check_record(evidence["record"], key)
+    node = evidence["record"]["hash"]
+    must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
+    for step in evidence["proof"]:
+        exactly(step, ("sibling", "position"))
+        sibling, position = step["sibling"], step["position"]
+        must(re.fullmatch("[0-9a-f]{64}", sibling) and position in ("left", "right"), "not a step of a proof")
+        node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
+    must(node == evidence["root"], "the record is not in the chain of this root")
+    return node
+
+def check_passport(passport, key, audience="service:passport:v1"):
+    header, claims, signature = passport.split(".")
+    signed = f"{header}.{claims}".encode()
+    header, claims = (read(unbase64url(part).decode()) for part in (header, claims))
+    key = next((one for one in token_keys(key) if one["kid"] == header["kid"]), None)
+    must(key, "not a passport of the company's keys")
+    check_signature(key, signature, signed)
+    must(header == {"alg": "EdDSA", "kid": key["kid"], "typ": "CAP+JWT"}, "not a passport of this key")
+    own, domain = claims[audience.split(":")[0]], key["spiffeId"].split("/company/")[0]
+    must(claims["iss"] == domain + "/ca" and claims["aud"] == [audience], "not a passport of this service")
+    must(all(type(n) is int for n in (own["v"], claims["nbf"], claims["exp"])) and own["v"] == 1, "not a passport that we know")
+    must(own["org"] == key["companyId"] and claims["sub"] == key["spiffeId"] + "/agent/" + own["agentId"], "not of this company")
+    must(own["delegationChain"][-1] == claims["sub"], "the chain does not end with the subject")
+    must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
+    return claims
+
+def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+    exactly(answer, ("jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"), ("revokedAt", "reason"))
+    signed = {k: v for k, v in answer.items() if k not in ("caPublicKey", "signature")}
+    strings(*answer.values())
+    key = next((one for one in token_keys(key) if one["pem"] == answer["caPublicKey"]), None)
+    must(key and ("endedAt" not in key or seconds(answer["checkedAt"]) <= seconds(key["endedAt"]) + 60), "the status is of another key")
+    check_signature(key, answer["signature"], hashlib.sha256(canonical(signed).encode()).digest())
+    must(answer["jti"] == jti, "the status is of another passport")
+    must(answer["companyId"] == key["companyId"], "the status is of another company")
+    must(-60 <= time.time() - seconds(answer["checkedAt"]) <= max_age, "the status is not of now: ask for a new one")
+    must(answer["status"] in ("valid", "revoked", "unknown") and (answer["status"] == "revoked") == ("revokedAt" in answer), "not a status")
+    return answer["status"]

@@ -1,0 +1,68 @@
+// Control records in a file: what was changed in the service, by whom, and what that says of the record's agent and of a passport.
+import { pemOf, unbase64url, utf8 } from '../console/lib/bytes.js';
+import { verify } from '../console/lib/ed25519.js';
+import { canonical } from '../console/lib/jcs.js';
+import { member } from '../console/lib/json.js';
+import { sha256 } from '../console/lib/sha256.js';
+import { must } from './note.js';
+
+const textOf = (node) => (node?.type === 'string' ? node.value : '');
+
+/** What a control record that was checked says; inner is as in recordForm. Texts that are not there are ''. */
+export function eventOf({ index, timestamp, actionType, inner }) {
+  const subject = member(inner, 'subject');
+  const by = member(inner, 'by');
+  must(subject?.type === 'string' && (by?.type === 'string' || by?.type === 'null'), 'it does not say what was changed and by whom');
+  const reason = member(inner, 'reason');
+  return {
+    index, timestamp, action: actionType, subject: subject.value, by: textOf(by),
+    agentId: textOf(member(inner, 'agentId')), revokedAt: textOf(member(inner, 'revokedAt')), reason: reason ? canonical(reason) : 'null',
+  };
+}
+
+/** Which events may stand in the authority of a record that key kid has signed. */
+export function bearsOn(record, kid) {
+  const agents = new Set([record.agentId]);
+  for (const id of record.delegation?.chain ?? []) {
+    const slash = id.startsWith('spiffe://') ? id.indexOf('/', 'spiffe://'.length) : -1;
+    const prefix = `/company/${record.companyId}/agent/`;
+    if (slash >= 0 && id.startsWith(prefix, slash)) agents.add(id.slice(slash + prefix.length));
+  }
+  return ({ subject, agentId }) => {
+    const [kind] = subject.split(':', 1);
+    const name = subject.slice(kind.length + 1);
+    return { agent: agents.has(name), passport: agents.has(agentId), 'signing-key': name === kid }[kind] === true;
+  };
+}
+
+/** Which events, in their order, may stand with a passport. */
+export function ofPassport(jti) {
+  let owner = '';
+  return ({ subject, action, agentId }) => {
+    if (subject !== `passport:${jti}`) return action === 'agent.disabled' && owner !== '' && subject === `agent:${owner}`;
+    if (action === 'passport.issued') owner = agentId;
+    return true;
+  };
+}
+
+function agrees({ status, revokedAt, reason }, event) {
+  switch (event.action) {
+    case 'passport.issued': return status !== 'unknown';
+    case 'agent.disabled': return status === 'revoked';
+    case 'passport.revoked':
+      return status === 'revoked' && event.revokedAt === revokedAt && event.reason === (reason === undefined ? 'null' : JSON.stringify(reason));
+    default: return true;
+  }
+}
+
+/** Checks the signed status of a passport with the company's last key, and that it is what the events leave of it. */
+export async function checkStatus(status, jti, companyId, last, events) {
+  must(status.jti === jti && status.companyId === companyId, 'the status is of another passport');
+  must(['valid', 'revoked', 'unknown'].includes(status.status), `${status.status} is no status`);
+  const revoked = status.status === 'revoked';
+  must(revoked === (status.revokedAt !== undefined) && (revoked || status.reason === undefined), 'revokedAt and reason do not go with the status');
+  const signed = { ...status.node, members: status.node.members.filter(({ key }) => key !== 'caPublicKey' && key !== 'signature') };
+  const digest = await sha256(utf8(canonical(signed)));
+  must(status.caPublicKey === pemOf(last.raw) && (await verify(last.prepared, unbase64url(status.signature), digest)), 'the company’s last key has not signed the status');
+  for (const event of events) must(agrees(status, event), `the status is not what control record ${event.index} leaves of the passport`);
+}

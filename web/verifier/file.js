@@ -1,0 +1,57 @@
+// The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence is its specification.
+import { FormError, exactly, hash, integer, json, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../console/lib/form.js';
+import { canonical } from '../console/lib/jcs.js';
+import { parse } from '../console/lib/json.js';
+import { proofStep } from '../console/lib/merkle.js';
+
+const LARGEST = 64 << 20; // bytes
+const MOST = 10_000; // keys, entries
+
+const like = (pattern, what) => stringThat((s) => pattern.test(s), what);
+const kid = like(/^[0-9a-f]{16}$/, 'a kid');
+const logName = oneOf('actions', 'control');
+
+// Payload and delegation are read when the record is checked.
+const record = (node, source, name) => ({
+  node, source, ...exactly({ index: integer, timestamp, payload: json, hash, signature }, { delegation: json })(node, source, name),
+});
+const entries = list(exactly({ record, tlogProof: string }), MOST);
+
+const form = exactly({
+  format: oneOf('attestd-evidence/v1'),
+  companyId: like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z, a-z, 0-9, ., _ and -'),
+  log: logName,
+  record,
+  hexProof: exactly({ proof: list(proofStep, 60), root: hash, size: integer }),
+  tlogProof: string,
+  logs: list(exactly({
+    log: logName, logId: like(/^[0-9a-f]{32}$/, '32 lower-case hex digits'), origin: string,
+    keys: list(exactly({ kid, fromIndex: integer }, { rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }) }), MOST),
+  }), 2),
+  keys: list(exactly({
+    kid, fingerprint: string, jwk: exactly({ kty: string, crv: string, x: rawKey, kid: string, alg: string, use: string }),
+  }), MOST),
+  witnesses: list(string, 16),
+  notProven: list(string, MOST),
+}, {
+  delegation: json,
+  passport: exactly({ jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'a UUID'), records: entries }),
+  status: (node, source, name) => ({
+    node,
+    ...exactly(
+      { jti: string, companyId: string, status: string, checkedAt: timestamp, caPublicKey: string, signature },
+      { revokedAt: timestamp, reason: string },
+    )(node, source, name),
+  }),
+  authority: exactly({ records: entries }),
+});
+
+/** Reads the text of an evidence file; size is that of its bytes. Throws an Error that says what is wrong with its form. */
+export function readFile(text, size) {
+  if (size > LARGEST) throw new FormError('the file is longer than 64 MiB');
+  const node = parse(text);
+  canonical(node); // for the numbers that it refuses
+  const file = form(node, text, 'file');
+  if (!file.keys.length) throw new FormError('file.keys is empty');
+  return file;
+}
