@@ -31,11 +31,21 @@ var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".mjs":  "text/javascript; charset=utf-8",
 }
+
+// What checks evidence without us, in one file each: the page works from disk.
+//
+//go:generate go run ./gen page verifier/page.html verifier.html
+//go:generate go run ./gen join checkers/python check.py
+//go:generate go run ./gen join checkers/javascript check.mjs
+//go:embed verifier.html check.py check.mjs
+var checkerFiles embed.FS
 
 // asset is one file of the console, ready to be sent.
 type asset struct {
 	contentType string
+	policy      string
 	etag        string
 	plain       []byte
 	gzipped     []byte
@@ -66,7 +76,7 @@ func Console() (h http.Handler, has func(path string) bool) {
 
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", consolePolicy)
+	h.Set("Content-Security-Policy", a.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -113,8 +123,27 @@ var loadConsole = sync.OnceValue(func() map[string]*asset {
 	if err != nil {
 		panic(err)
 	}
+	for _, name := range []string{"verifier.html", "check.py", "check.mjs"} {
+		content, err := checkerFiles.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		a := newAsset(path.Ext(name), content)
+		a.policy = ownPolicy(content)
+		assets["/"+name] = a
+	}
 	return assets
 })
+
+// ownPolicy is the policy that stands in a page of one file, and what a page cannot say of itself; of what is no page, that it is none.
+func ownPolicy(content []byte) string {
+	policy := "default-src 'none'"
+	if _, rest, ok := bytes.Cut(content, []byte(`http-equiv="Content-Security-Policy" content="`)); ok {
+		own, _, _ := bytes.Cut(rest, []byte(`"`))
+		policy = string(own)
+	}
+	return policy + "; frame-ancestors 'none'"
+}
 
 func newAsset(ext string, content []byte) *asset {
 	contentType, ok := contentTypes[ext]
@@ -128,6 +157,7 @@ func newAsset(ext string, content []byte) *asset {
 	_ = zip.Close()
 	return &asset{
 		contentType: contentType,
+		policy:      consolePolicy,
 		// Weak: the same file stands behind its plain and its gzipped form.
 		etag:    `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
 		plain:   content,

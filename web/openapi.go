@@ -5,7 +5,7 @@ import _ "embed"
 // openapi.json is openapi.yaml in the form that is served. Both are in the repository, so that a build needs no generator.
 // When the two no longer agree, or a merge finds a conflict in openapi.json, take either side of it and generate it again.
 //
-//go:generate go run ./gen openapi.yaml openapi.json
+//go:generate go run ./gen openapi openapi.yaml openapi.json
 //go:embed openapi.json
 var openAPI []byte
 

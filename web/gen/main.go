@@ -1,6 +1,8 @@
-// Command gen converts the API reference from YAML, which people write, to JSON, which is served:
+// Command gen makes the files that are served from those that people write:
 //
-//	gen openapi.yaml openapi.json
+//	gen openapi openapi.yaml openapi.json        the API reference, from YAML to JSON
+//	gen page verifier/page.html verifier.html    a page with its modules and styles, in one file
+//	gen join checkers/python check.py            the files of a folder in the order of their names, in one file
 package main
 
 import (
@@ -15,20 +17,25 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) != 3 {
-		log.Fatal("usage: gen openapi.yaml openapi.json")
+	makers := map[string]func(from string) ([]byte, error){"openapi": openAPI, "page": page, "join": join}
+	if len(os.Args) != 4 || makers[os.Args[1]] == nil {
+		log.Fatal("usage: gen openapi|page|join FROM TO")
 	}
-	src, err := os.ReadFile(os.Args[1])
+	made, err := makers[os.Args[1]](os.Args[2])
 	if err != nil {
+		log.Fatalf("%s: %v", os.Args[2], err)
+	}
+	if err := os.WriteFile(os.Args[3], made, 0o644); err != nil {
 		log.Fatal(err)
 	}
-	doc, err := convert(src)
+}
+
+func openAPI(name string) ([]byte, error) {
+	src, err := os.ReadFile(name)
 	if err != nil {
-		log.Fatalf("%s: %v", os.Args[1], err)
+		return nil, err
 	}
-	if err := os.WriteFile(os.Args[2], doc, 0o644); err != nil {
-		log.Fatal(err)
-	}
+	return convert(src)
 }
 
 // convert returns the one YAML document in src as JSON. The order of members is kept, which a detour over Go maps would

@@ -1,4 +1,5 @@
 // The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence is its specification.
+import { text as utf8Text } from '../console/lib/bytes.js';
 import { FormError, exactly, hash, integer, json, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../console/lib/form.js';
 import { canonical } from '../console/lib/jcs.js';
 import { parse } from '../console/lib/json.js';
@@ -46,9 +47,10 @@ const form = exactly({
   authority: exactly({ records: entries }),
 });
 
-/** Reads the text of an evidence file; size is that of its bytes. Throws an Error that says what is wrong with its form. */
-export function readFile(text, size) {
-  if (size > LARGEST) throw new FormError('the file is longer than 64 MiB');
+/** Reads the bytes of an evidence file. Throws an Error that says what is wrong with its form. */
+export function readFile(bytes) {
+  if (bytes.length > LARGEST) throw new FormError('the file is longer than 64 MiB');
+  const text = utf8Text(bytes);
   const node = parse(text);
   canonical(node); // for the numbers that it refuses
   const file = form(node, text, 'file');

@@ -28,12 +28,13 @@ function ring(key) { // all keys of the company, each proven by the one before i
 const tokenKeys = (key) => // those whose tokens may be good now
   ring(key).filter((one) => !("compromisedAt" in one) && (!("endedAt" in one) || Date.now() < milliseconds(one.endedAt) + 86400_000));
 
-function digestOf(record, company) { // the form comes first: parts that moved from one member to another have the same hash
+function digestOf(record, company, log = "actions") { // the form comes first: parts that moved from one member to another have the same hash
   exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
   const { index, timestamp, payload, delegation: info } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
   milliseconds(timestamp);
-  exactly(payload, ["agentId", "companyId", "actionType", "payload"]);
+  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []]);
+  must((payload.log ?? "actions") === log, "the record is of another log");
   must([payload.agentId, payload.actionType].every(isString), "not a string");
   must(payload.companyId === company, "the record is of another company");
   const parts = [index, timestamp, canonical(payload)];

@@ -29,12 +29,13 @@ def token_keys(key):  # those whose tokens may be good now
     good = lambda one: "compromisedAt" not in one and ("endedAt" not in one or time.time() < seconds(one["endedAt"]) + 86400)
     return [one for one in ring(key) if good(one)]
 
-def digest_of(record, company):  # the form comes first: parts that moved from one member to another have the same hash
+def digest_of(record, company, log="actions"):  # the form comes first: parts that moved from one member to another have the same hash
     exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
     seconds(record["timestamp"])
-    exactly(payload, ("agentId", "companyId", "actionType", "payload"))
+    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"))
+    must(payload.get("log", "actions") == log, "the record is of another log")
     strings(payload["agentId"], payload["actionType"])
     must(payload["companyId"] == company, "the record is of another company")
     parts = [str(index), record["timestamp"], canonical(payload)]

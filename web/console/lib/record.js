@@ -1,28 +1,36 @@
 // One attestation record: read strictly and without loss, and checked from nothing but itself and the company's key.
 import { hex, unbase64url, utf8 } from './bytes.js';
 import { verify } from './ed25519.js';
-import { exactly, hash, integer, json, jsonOf, list, read, signature, string, timestamp } from './form.js';
+import { exactly, hash, integer, json, jsonOf, list, oneOf, read, signature, string, timestamp } from './form.js';
 import { canonical } from './jcs.js';
 import { member } from './json.js';
 import { keyAt } from './keyring.js';
 import { sha256 } from './sha256.js';
 
 // Parts that moved between index, timestamp, payload and delegation would give the same preimage. The forms refuse them.
-const form = exactly({
+const formOf = (log) => exactly({
   index: integer,
   timestamp,
-  payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json }),
+  payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json, ...log }),
   hash,
   signature,
 }, {
   delegation: exactly({ subject: string, delegationChain: list(string), act: jsonOf('object', 'null'), tokenId: string }),
 });
 
+const actionForm = formOf({});
+const controlForm = formOf({ log: oneOf('control') });
+
 /**
  * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId, actionType, delegation, hash, signature}
  * and the nodes that were hashed. inner is the node of the caller's own value.
  */
-export function recordForm(node, source, name) {
+export const recordForm = (node, source, name) => of(actionForm, node, source, name);
+
+/** The form of a record of the control log, which says so of itself. */
+export const controlRecordForm = (node, source, name) => of(controlForm, node, source, name);
+
+function of(form, node, source, name) {
   const { payload, delegation, ...rest } = form(node, source, name);
   return {
     ...rest,

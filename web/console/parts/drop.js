@@ -4,7 +4,8 @@ import { html, useRef, useState } from '../vendor/preact-htm.js';
 
 const LARGEST = 8 << 20;
 
-export function Drop({ what, onText, children }) {
+/** A file of at most largest bytes goes to onBytes, or its text to onText, each with its name. */
+export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
   const [over, setOver] = useState(false);
   const [error, setError] = useState('');
   const input = useRef(null);
@@ -12,10 +13,12 @@ export function Drop({ what, onText, children }) {
     setOver(false);
     setError('');
     if (!file) return;
-    if (file.size > LARGEST) return setError('That file is larger than 8 MiB.');
+    if (file.size > largest) return setError(`That file is larger than ${largest >> 20} MiB.`);
+    const bytes = new Uint8Array(await file.arrayBuffer()); // file.text() would put U+FFFD for what is no UTF-8
+    if (onBytes) return onBytes(bytes, file.name);
     let content;
     try {
-      content = text(new Uint8Array(await file.arrayBuffer())); // file.text() would put U+FFFD for what is no UTF-8
+      content = text(bytes);
     } catch {
       return setError('That file is not text in UTF-8.');
     }

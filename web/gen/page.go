@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The places of a page where something is put in.
+var (
+	styleLink  = regexp.MustCompile(`(?m)^<link rel="stylesheet" href="([^"]+)">\n`)
+	scriptLink = regexp.MustCompile(`(?m)^<script type="module" src="([^"]+)"></script>\n`)
+	policyMark = "{{policy}}"
+	noticeMark = "{{licences}}"
+)
+
+// page returns a page in one file: its styles and its modules stand in it, its policy allows those by their hashes and nothing else.
+func page(name string) ([]byte, error) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(name)
+	var style bytes.Buffer
+	for _, m := range styleLink.FindAllSubmatch(src, -1) {
+		css, err := os.ReadFile(filepath.Join(dir, string(m[1])))
+		if err != nil {
+			return nil, err
+		}
+		style.Write(css)
+	}
+	entry := scriptLink.FindSubmatch(src)
+	if entry == nil || bytes.Contains(style.Bytes(), []byte("</style")) {
+		return nil, errors.New("the page has no one script, or its styles end early")
+	}
+	var modules bundle
+	if _, err := modules.add(filepath.Join(dir, string(entry[1]))); err != nil {
+		return nil, err
+	}
+	licences, err := licencesOf(modules.names)
+	if err != nil {
+		return nil, err
+	}
+	script := "'use strict';\n(() => {" + modules.out.String() + "})();\n"
+	policy := "default-src 'none'; script-src " + hashOf(script) + "; style-src " + hashOf(style.String()) +
+		"; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	text := styleLink.ReplaceAllLiteralString(string(src), "")
+	text = scriptLink.ReplaceAllLiteralString(text, "<script>"+script+"</script>\n")
+	return []byte(strings.NewReplacer(policyMark, policy, noticeMark, licences, "</head>", "<style>"+style.String()+"</style>\n</head>").Replace(text)), nil
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// licencesOf returns the notices that stand beside vendored modules, which must travel with copies of these.
+func licencesOf(modules []string) (string, error) {
+	var all strings.Builder
+	var folders []string
+	for _, name := range modules {
+		if dir := filepath.Dir(name); strings.Contains(filepath.ToSlash(dir), "/vendor") && !slices.Contains(folders, dir) {
+			folders = append(folders, dir)
+		}
+	}
+	slices.Sort(folders)
+	for _, dir := range folders {
+		names, err := filepath.Glob(filepath.Join(dir, "LICENSE-*"))
+		if err != nil {
+			return "", err
+		}
+		for _, name := range names {
+			notice, err := os.ReadFile(name)
+			if err != nil {
+				return "", err
+			}
+			if bytes.Contains(notice, []byte("--")) {
+				return "", fmt.Errorf("%s cannot stand in a comment", name)
+			}
+			fmt.Fprintf(&all, "%s:\n\n%s\n", strings.TrimPrefix(filepath.Base(name), "LICENSE-"), strings.TrimSpace(string(notice)))
+		}
+	}
+	return all.String(), nil
+}
+
+// join returns the files of a folder one after the other.
+func join(dir string) ([]byte, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*")) // sorted
+	if err != nil {
+		return nil, err
+	}
+	var parts [][]byte
+	for _, name := range names {
+		part, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return bytes.Join(parts, []byte("\n")), nil
+}

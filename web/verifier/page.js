@@ -1,0 +1,58 @@
+// A page that checks evidence files from disk, with no server: what the person trusts, the file, and the verdict.
+import { html, render, useState } from '../console/vendor/preact-htm.js';
+import { Field, Notice, useResult } from '../console/parts/basic.js';
+import { Drop } from '../console/parts/drop.js';
+import { check } from './check.js';
+import { readPolicy } from './policy.js';
+import { Result } from './result.js';
+
+const LARGEST = 64 << 20;
+
+/** What was entered as {fingerprint}, {policy} or {}, or {error}. A fingerprint may lack its prefix. */
+async function trustOf(typed, policyText) {
+  const fingerprint = typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
+  if (fingerprint && policyText.trim()) return { error: 'Enter a fingerprint or a policy, not both.' };
+  if (fingerprint) return /^[A-Za-z0-9_-]{43}$/.test(fingerprint) ? { fingerprint: `SHA256:${fingerprint}` } : { error: 'A fingerprint is SHA256: and 43 letters, digits, - and _.' };
+  if (!policyText.trim()) return {};
+  try {
+    return { policy: await readPolicy(policyText.endsWith('\n') ? policyText : `${policyText}\n`) };
+  } catch (err) {
+    return { error: err.message };
+  }
+}
+
+async function judge(file, typed, policyText) {
+  const trust = await trustOf(typed, policyText);
+  return { trust, found: file && !trust.error ? await check(file.bytes, trust) : null };
+}
+
+function Page() {
+  const [file, setFile] = useState(null);
+  const [fingerprint, setFingerprint] = useState('');
+  const [policy, setPolicy] = useState('');
+  const result = useResult(() => judge(file, fingerprint, policy), [file, fingerprint, policy]);
+  return html`
+    <main class="verifier">
+      <div class="page-head">
+        <h1>Check evidence</h1>
+        <p class="lead">Drop an evidence file that an attestd has made. It is checked in this page, and nothing leaves it: save the page, and it works without any network.</p>
+      </div>
+      <div class="columns ask">
+        <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${(bytes, name) => setFile({ bytes, name })}>
+          <h2>The file</h2>
+          <p class="muted">${file ? file.name : 'Drop it here, or choose it.'}</p>
+        <//>
+        <section class="card">
+          <h2>What you trust</h2>
+          <p class="muted small">From elsewhere than the file: from a contract, the company’s site, a policy that you keep. Without it the file can only be consistent with itself.</p>
+          <${Field} label="Fingerprint of a key of the company">${(p) => html`<input ...${p} class="input" name="fingerprint" autocomplete="off" spellcheck="false" placeholder="SHA256:…" value=${fingerprint} onInput=${(e) => setFingerprint(e.target.value)} />`}<//>
+          <${Field} label="or a policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum.">${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${policy} onInput=${(e) => setPolicy(e.target.value)}></textarea>`}<//>
+          ${result?.trust.error && html`<${Notice} kind="bad">${result.trust.error}<//>`}
+        </section>
+      </div>
+      ${file && !result && html`<p class="muted" role="status">Checking …</p>`}
+      ${result?.found && html`<${Result} file=${file} found=${result.found} />`}
+    </main>`;
+}
+
+render(html`<${Page} />`, document.getElementById('app'));

@@ -1,0 +1,69 @@
+// The verdict on a file and what it rests on. All that is shown was read in its form, and is shown as text.
+import { html } from '../console/vendor/preact-htm.js';
+import { Notice } from '../console/parts/basic.js';
+import { JSONView } from '../console/parts/json_view.js';
+
+// Green is what holds with what the person entered, as in the console; amber what anyone could have made.
+const TONES = { holds: 'ok', 'self-consistent': 'warn', fails: 'bad' };
+
+function Verdict({ file, found: { verdict, code, reason } }) {
+  return html`
+    <section class="verdict" data-verdict=${verdict} data-code=${code} data-file=${file.name}>
+      <${Notice} kind=${TONES[verdict]}>
+        ${verdict === 'holds' ? html`<strong>It holds.</strong> ${file.name}: everything below follows from what you trust.`
+          : verdict === 'fails' ? html`<strong>It fails: ${code}.</strong> ${file.name}: ${reason}.`
+            : html`<strong>Self-consistent only.</strong> ${file.name}: nothing from outside says whose keys these are. Anyone can make such a file: enter a fingerprint or a policy.`}
+      <//>
+    </section>`;
+}
+
+function Record({ file, subject, signer }) {
+  return html`
+    <section class="card long">
+      <h2>The record</h2>
+      <dl class="facts">
+        <dt>company</dt><dd>${file.companyId}</dd>
+        <dt>log and index</dt><dd>${file.log}, ${subject.index}</dd>
+        <dt>time</dt><dd>${subject.timestamp}, by the service’s clock</dd>
+        <dt>agent</dt><dd>${subject.agentId}</dd>
+        <dt>action</dt><dd>${subject.actionType}</dd>
+        ${subject.delegation && html`<dt>on behalf of</dt><dd>${subject.delegation.chain.map((id) => html`<div><code>${id}</code></div>`)}</dd>`}
+        <dt>hash</dt><dd><code>${subject.hash}</code></dd>
+        <dt>signed by</dt><dd><code>${signer.fingerprint}</code></dd>
+      </dl>
+      <${JSONView} node=${subject.inner} source=${subject.source} what="Payload" />
+    </section>`;
+}
+
+function Events({ title, lead, events }) {
+  return html`
+    <section class="card long">
+      <h2>${title}</h2>
+      <p class="muted small">${lead}</p>
+      ${events.length ? html`
+        <ol class="words">${events.map((e) => html`
+          <li value=${e.index}><strong>${e.action}</strong>, <code>${e.subject}</code>, at ${e.timestamp}, by <code>${e.by || 'the service itself'}</code></li>`)}</ol>`
+        : html`<p>None.</p>`}
+    </section>`;
+}
+
+const Words = ({ title, lead, list }) => html`
+  <section class="card long">
+    <h2>${title}</h2>
+    ${lead && html`<p class="muted small">${lead}</p>`}
+    <ul class="words">${list.map((words) => html`<li>${words}</li>`)}</ul>
+  </section>`;
+
+/** found is what check of check.js returns. Of a file that fails only the verdict and the checks that came before are shown. */
+export function Result({ file, found }) {
+  const whole = found.verdict !== 'fails';
+  return html`
+    <${Verdict} file=${file} found=${found} />
+    ${whole && html`<${Record} file=${found.file} subject=${found.subject} signer=${found.subject.signer} />`}
+    ${whole && found.allowed && html`<${Events} title="What was allowed" events=${found.allowed}
+      lead="Records of the control log that bear on the agent, in their order and with their index there." />`}
+    ${whole && found.ofPassport && html`<${Events} title="The passport ${found.file.passport.jti}" events=${found.ofPassport}
+      lead="${found.file.status.status} at ${found.file.status.checkedAt}, as the company’s last key has signed. Its records in the control log:" />`}
+    ${found.checked.length > 0 && html`<${Words} title=${whole ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
+    ${whole && html`<${Words} title="What is not proven" list=${found.file.notProven} />`}`;
+}
