@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// The terminal session of the README, as it stands there, on the history of this very project, and then both of its ways to
-// check without us.
+// The terminal session of the README, as it stands there, on the history of this very project, and then both of the checkers that it names.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	history := gitDir(t)
@@ -24,10 +23,10 @@ func TestReadme(t *testing.T) {
 	t.Run("records are the history", func(t *testing.T) { w.checkRecords(t, commits) })
 	w.takeStatus(t)
 	t.Run("Python", func(t *testing.T) {
-		w.checkOffline(t, pythonWithCryptography(t), "check.py", readmeBlock(t, "python"), "readme.py")
+		w.checkOffline(t, pythonWithCryptography(t), "check.py", "readme.py")
 	})
 	t.Run("JavaScript", func(t *testing.T) {
-		w.checkOffline(t, tool(t, "node"), "check.mjs", readmeBlock(t, "js"), "readme.mjs")
+		w.checkOffline(t, tool(t, "node"), "check.mjs", "readme.mjs")
 	})
 }
 
@@ -35,6 +34,8 @@ func TestReadme(t *testing.T) {
 type walkthrough struct {
 	dir      string // holds chain.json, proof.json, key.json
 	answers  []string
+	checks   string // the README's lines that take the checkers and run them
+	typed    string // what those need of the session
 	passport string
 	client   *client
 }
@@ -44,7 +45,7 @@ func walk(t *testing.T, history string) *walkthrough {
 	t.Helper()
 	blocks := readmeBlocks(t, "sh")
 	const address = "http://127.0.0.1:8080"
-	if len(blocks) != 2 || blocks[0] != "go run . serve\n" || strings.Count(blocks[1], address) != 1 {
+	if len(blocks) != 3 || blocks[0] != "go run . serve\n" || strings.Count(blocks[1], address) != 1 {
 		t.Fatalf("the README's session has changed: a start and then the rest, with one address: %q", blocks)
 	}
 	w := &walkthrough{dir: t.TempDir()}
@@ -63,6 +64,7 @@ func walk(t *testing.T, history string) *walkthrough {
 		t.Fatalf("the session: %v\n%s\n%s", err, out, said.String())
 	}
 	w.answers = strings.Split(strings.TrimSpace(string(out)), "\n")
+	w.checks, w.typed = blocks[2], "BASE="+s.URL+"\n"+regexp.MustCompile(`(?m)^field\(\).*\n`).FindString(session)
 	w.passport = w.read(t, "PASSPORT")
 	w.client = s.client(t, w.read(t, "KEY"))
 	return w
@@ -141,14 +143,18 @@ func (w *walkthrough) takeStatus(t *testing.T) {
 	w.write(t, "other.json", w.client.call(t, 200, "GET", "/v1/ca/public-key?companyId=other", "", nil))
 }
 
-// checkOffline runs the README's lines as the README says, and then calls each of their functions, through a script of testdata, on
+// checkOffline types the README's line for a checker, lets it check the proof alone, and then calls each of its functions, through a script of testdata, on
 // what is genuine and on what was changed.
-func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, lines, caller string) {
-	w.write(t, name, []byte(lines))
-	if first, _, _ := strings.Cut(lines, "\n"); !strings.HasSuffix(first, " "+name+" proof.json key.json") {
-		t.Errorf("the first line does not say how to run it: %q", first)
+func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller string) {
+	line := regexp.MustCompile(`(?m)^curl -s \$BASE/` + regexp.QuoteMeta(name) + ` .*&& (python3|node) .*$`).FindStringSubmatch(w.checks)
+	if line == nil {
+		t.Fatalf("the README has no line with %s: %q", name, w.checks)
 	}
-	out := w.run(t, interpreter, name, "proof.json", "key.json")
+	out := w.run(t, tool(t, "bash"), "-c", w.typed+strings.Replace(line[0], "&& "+line[1], "&& "+interpreter, 1))
+	if !strings.Contains(out, "record 0 of actions") || !strings.Contains(out, "not proven: ") || !strings.HasSuffix(out, "\nholds\n") {
+		t.Errorf("of the evidence it says %q", out)
+	}
+	out = w.run(t, interpreter, name, "proof.json", "key.json")
 	if !regexp.MustCompile(`^record 0 is genuine and in the chain with root [0-9a-f]{64}\nif this is the company's key, or one of them is: SHA256:[A-Za-z0-9_-]{43}\n$`).MatchString(out) {
 		t.Errorf("it says %q", out)
 	}
@@ -233,15 +239,6 @@ func readmeBlocks(t *testing.T, language string) (blocks []string) {
 		blocks = append(blocks, m[1])
 	}
 	return blocks
-}
-
-func readmeBlock(t *testing.T, language string) string {
-	t.Helper()
-	blocks := readmeBlocks(t, language)
-	if len(blocks) != 1 {
-		t.Fatalf("the README has %d blocks of %s, want one", len(blocks), language)
-	}
-	return blocks[0]
 }
 
 // tool finds a program that the tests need and the service does not.

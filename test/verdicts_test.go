@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The three ways to check without us are the README's Python, the README's JavaScript and the console. Each is given the same genuine and
+// The three ways to check without us are check.py, check.mjs and the console. Each is given the same genuine and
 // forged things, and each must come to the same verdict: the right one (row 7).
 func TestCheckersAgree(t *testing.T) {
 	t.Parallel()
@@ -28,14 +28,12 @@ func agree(t *testing.T, key any, cases []checkerCase) {
 	given, err := json.Marshal(map[string]any{"key": key, "cases": cases})
 	must(t, err)
 	put("cases.json", string(given))
-	put("check.py", readmeBlock(t, "python"))
-	put("check.mjs", readmeBlock(t, "js"))
 	console, err := filepath.Abs("../web/console")
 	must(t, err)
-	for _, name := range []string{"verdicts.py", "verdicts.mjs", "verdicts_console.mjs"} {
-		script, err := os.ReadFile(filepath.Join("testdata", name))
+	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts.py", "testdata/verdicts.mjs", "testdata/verdicts_console.mjs"} {
+		script, err := os.ReadFile(name)
 		must(t, err)
-		put(name, string(script))
+		put(filepath.Base(name), string(script))
 	}
 	for _, checker := range []struct {
 		name string

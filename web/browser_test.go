@@ -56,9 +56,17 @@ var chromiumsOwn = regexp.MustCompile(`\.(google|googleapis|gvt1)\.com(:443)?$`)
 const watch = `window.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
 
-// openBrowser shows the console of base. At the end of the test everything that must not have happened is reported.
+// openBrowser shows the console of base.
 func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
+	return openPage(t, base+"/", extra...)
+}
+
+// openPage shows a page. At the end of the test everything that must not have happened is reported.
+func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOption) *browser {
+	t.Helper()
+	shown, err := url.Parse(address)
+	must(t, err)
 	b := &browser{t: t}
 	// Every request but those to loopback goes through this proxy, which answers none; those of workers as well.
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,22 +98,22 @@ func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOptio
 	t.Cleanup(cancel)
 	t.Cleanup(func() { b.reportEvil() })
 	b.ctx = ctx
-	host := strings.TrimPrefix(base, "http://")
-	must(t, chromedp.Listen(ctx, func(ev any) { b.listen(ev, host) }))
+	must(t, chromedp.Listen(ctx, func(ev any) { b.listen(ev, shown) }))
 	call(b, network.Enable, network.EnableParams{})
 	call(b, cdplog.Enable, cdp.Empty{})
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch})
-	must(t, chromedp.Do(ctx, chromedp.Navigate(base+"/")))
+	must(t, chromedp.Do(ctx, chromedp.Navigate(address)))
 	b.wait(`document.querySelector('h1')`)
 	return b
 }
 
-func (b *browser) listen(ev any, host string) {
+func (b *browser) listen(ev any, shown *url.URL) {
 	switch ev := ev.(type) {
 	case *network.EventRequestWillBeSent:
 		u, err := url.Parse(ev.Request.URL)
-		if err != nil || u.Scheme != "data" && u.Scheme != "blob" && u.Host != host {
-			b.note("request to another host: %s", ev.Request.URL)
+		own := err == nil && u.Scheme == shown.Scheme && u.Host == shown.Host && (u.Scheme != "file" || u.Path == shown.Path)
+		if !own && (err != nil || u.Scheme != "data" && u.Scheme != "blob") {
+			b.note("request to another host or file: %s", ev.Request.URL)
 		}
 	case *cdplog.EventEntryAdded:
 		if ev.Entry.Source == cdplog.EntrySourceSecurity || strings.Contains(ev.Entry.Text, "Content Security Policy") {

@@ -47,7 +47,7 @@ function Page() {
           <p class="muted small">From elsewhere than the file: from a contract, the company’s site, a policy that you keep. Without it the file can only be consistent with itself.</p>
           <${Field} label="Fingerprint of a key of the company">${(p) => html`<input ...${p} class="input" name="fingerprint" autocomplete="off" spellcheck="false" placeholder="SHA256:…" value=${fingerprint} onInput=${(e) => setFingerprint(e.target.value)} />`}<//>
           <${Field} label="or a policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum.">${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${policy} onInput=${(e) => setPolicy(e.target.value)}></textarea>`}<//>
-          ${result?.trust.error && html`<${Notice} kind="bad">${result.trust.error}<//>`}
+          ${result?.trust.error && html`<div data-invalid><${Notice} kind="bad">${result.trust.error}<//></div>`}
         </section>
       </div>
       ${file && !result && html`<p class="muted" role="status">Checking …</p>`}

@@ -19,7 +19,8 @@ def read(text):  # strict JSON: no name twice, and no number that a double does 
         must(len(dict(members)) == len(members), "a name stands twice")
         return dict(members)
     def number(digits):
-        must(digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
+        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])  # with any power, also one that no Decimal has
+        must(zero or digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
         return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
 

@@ -1,0 +1,172 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	bundle "attestd/evidence"
+	"attestd/tlog"
+)
+
+// evidenceCase is a file and what is trusted: a key, a policy or nothing.
+type evidenceCase struct {
+	Name   string `json:"name"`
+	File   []byte `json:"file"`
+	Key    string `json:"key"`
+	Policy string `json:"policy"`
+}
+
+// verdict is what package evidence says of a case, in the words in which the other checkers are asked: holds, self-consistent, fails with
+// its code, or usage where the policy is none.
+func (c *evidenceCase) verdict() string {
+	trust := bundle.Trust{Fingerprint: c.Key}
+	if c.Policy != "" {
+		var err error
+		if trust.Policy, err = tlog.ParsePolicy([]byte(c.Policy)); err != nil {
+			return "usage"
+		}
+	}
+	v := bundle.Check(c.File, trust)
+	return strings.TrimSpace(string(v.Outcome) + " " + string(v.Code))
+}
+
+// The five that check evidence files are package evidence, attestd check, verifier.html in a browser and from disk, check.py and check.mjs. Each judges the
+// same files, genuine and changed in every field, with a key, with a policy and with nothing, and comes to the same verdict and code.
+func TestEvidenceCheckersAgree(t *testing.T) {
+	t.Parallel()
+	cases := evidenceCases(t)
+	want, count := make([]string, len(cases)), make(map[string]int)
+	for i, c := range cases {
+		want[i] = c.verdict()
+		count[want[i]]++
+	}
+	t.Logf("%d cases: %v", len(cases), count)
+	for _, verdict := range []string{
+		"holds", "self-consistent", "usage", "fails MALFORMED", "fails KEYS", "fails RECORD", "fails HEX_PROOF", "fails WITNESSES", "fails LOG_PROOF",
+		"fails DELEGATION", "fails AUTHORITY", "fails PASSPORT", "fails STATUS", "fails NOT_PROVEN", "fails KEY", "fails POLICY",
+	} {
+		if count[verdict] == 0 {
+			t.Errorf("no case is to come to %s", verdict)
+		}
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts_evidence.py", "testdata/verdicts_evidence.mjs"} {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+	}
+	given, err := json.Marshal(cases)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "evidence.json"), given, 0o600))
+	for name, judge := range map[string]func(*testing.T) []string{
+		"Python": func(t *testing.T) []string { return script(t, dir, pythonWithCryptography(t), "verdicts_evidence.py") },
+		"Python without assertions": func(t *testing.T) []string {
+			return script(t, dir, pythonWithCryptography(t), "-O", "verdicts_evidence.py")
+		},
+		"JavaScript": func(t *testing.T) []string { return script(t, dir, tool(t, "node"), "verdicts_evidence.mjs") },
+		"page":       func(t *testing.T) []string { return pageVerdicts(t, given) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verdicts := judge(t)
+			if len(verdicts) != len(cases) {
+				t.Fatalf("%d verdicts on %d cases", len(verdicts), len(cases))
+			}
+			for i, c := range cases {
+				if verdicts[i] != want[i] {
+					t.Errorf("%s: %s, want %s", c.Name, verdicts[i], want[i])
+				}
+			}
+		})
+	}
+	t.Run("command", func(t *testing.T) {
+		t.Parallel()
+		commandVerdicts(t, cases, want)
+	})
+}
+
+func script(t *testing.T, dir, program string, args ...string) (verdicts []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.Output()
+	must(t, err)
+	must(t, json.Unmarshal(out, &verdicts))
+	return verdicts
+}
+
+// pageVerdicts lets verifier.html judge, from disk in a browser that finds no host.
+func pageVerdicts(t *testing.T, cases []byte) []string {
+	t.Helper()
+	page, err := filepath.Abs("../web/verifier.html")
+	must(t, err)
+	judge, err := os.ReadFile("testdata/verdicts_evidence_page.js")
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), chromedp.UserDataDir(t.TempDir()))...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	must(t, chromedp.Do(ctx, chromedp.Navigate("file://"+filepath.ToSlash(page))))
+	_, script, _ := strings.Cut(string(judge), "\n")
+	verdicts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](fmt.Sprintf("(%s)(%s)", script, cases), chromedp.EvalAwaitPromise))
+	must(t, err)
+	return verdicts
+}
+
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	missing(t, "there is no Chromium")
+	return ""
+}
+
+// commandVerdicts compares the exit status of attestd check, and the code that it prints, for each of the named mutations and each genuine file.
+func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
+	t.Helper()
+	dir := t.TempDir()
+	status := map[string]int{"holds": 0, "self-consistent": 5, "fails": 4, "usage": 2}
+	for i, c := range cases {
+		if strings.HasPrefix(c.Name, "/") {
+			continue // of these there are too many for a process each
+		}
+		file, policy := filepath.Join(dir, "file"), filepath.Join(dir, "policy")
+		must(t, os.WriteFile(file, c.File, 0o600))
+		args := []string{"check", file, "--json"}
+		if c.Key != "" {
+			args = append(args, "--key", c.Key)
+		}
+		if c.Policy != "" {
+			must(t, os.WriteFile(policy, []byte(c.Policy), 0o600))
+			args = append(args, "--policy", policy)
+		}
+		out, err := attestd(t, args...)
+		exit := 0
+		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
+			exit = exited.ExitCode()
+		} else {
+			must(t, err)
+		}
+		outcome, code, _ := strings.Cut(want[i], " ")
+		if exit != status[outcome] || outcome == "fails" && !bytes.Contains([]byte(out), []byte(`"code":"`+code+`"`)) {
+			t.Errorf("%s: exit status %d, want %s: %s", c.Name, exit, want[i], out)
+		}
+	}
+}
