@@ -63,6 +63,31 @@ func TestConsolePage(t *testing.T) {
 	}
 }
 
+// What checks evidence is served in one file each. The page's own policy, which holds from disk too, is sent with it; it allows no request at all.
+func TestCheckersAreServed(t *testing.T) {
+	t.Parallel()
+	for name, contentType := range map[string]string{"/verifier.html": "text/html", "/check.py": "text/plain", "/check.mjs": "text/javascript"} {
+		r := get(t, "GET", name)
+		text, policy := body(t, r), r.Header.Get("Content-Security-Policy")
+		if r.StatusCode != 200 || !strings.HasPrefix(r.Header.Get("Content-Type"), contentType) || r.Header.Get("X-Content-Type-Options") != "nosniff" || len(text) < 10_000 {
+			t.Errorf("%s: %d %v", name, r.StatusCode, r.Header)
+		}
+		if !strings.HasPrefix(policy, "default-src 'none'") || !strings.HasSuffix(policy, "; frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %s", name, policy)
+		}
+		if name != "/verifier.html" {
+			continue
+		}
+		own := strings.TrimSuffix(policy, "; frame-ancestors 'none'")
+		if !strings.Contains(text, `<meta http-equiv="Content-Security-Policy" content="`+own+`">`) || strings.Count(own, "'sha256-") != 2 || strings.Contains(own, "-src 'self'") || strings.Contains(own, "connect-src") {
+			t.Errorf("the page has not the policy %s", own)
+		}
+		if hosts := regexp.MustCompile(`(?i)<(link|img|iframe|script [^>]*src|a )|\son[a-z]+=|style=`).FindString(regexp.MustCompile(`(?s)<script>.*</script>|<!--.*-->`).ReplaceAllString(text, "")); hosts != "" {
+			t.Errorf("the page has %q", hosts)
+		}
+	}
+}
+
 func TestConsoleAnswers(t *testing.T) {
 	t.Parallel()
 	_, has := web.Console()

@@ -1,6 +1,6 @@
 // Ed25519 checks: the browser's own where it is there and works, else the vendored @noble/ed25519. Both take exactly what Go's crypto/ed25519 and
-// OpenSSL take, so that no signature is good for one checker and bad for another: S below the order of the group, and R, byte for byte, what is
-// computed from the rest. Keys of low order and odd spellings of a key are taken by those two, so they are here.
+// OpenSSL take, so that no signature is good for one checker and bad for another: S is below the order of the group, and R is, byte for byte, what is
+// computed from the rest. Keys of low order and odd spellings of a key pass there, so they do here.
 import { concat, equalBytes, hex, unhex } from './bytes.js';
 import { sha512 } from './sha512.js';
 

@@ -122,7 +122,8 @@ export function Proof({ argument }) {
         </form>
         <${Drop} what="an evidence file" onText=${dropped}>
           <h2>Check evidence</h2>
-          <p class="muted">Drop an evidence file here. It is checked in this page, whether the server runs or not.</p>
+          <p class="muted">Drop an evidence file here. It is checked in this page, whether the server runs or not.
+            Files of GET /v1/evidence have <a href="/verifier.html">a page of their own</a>, which can be saved and works without any server.</p>
         <//>
       </div>
       ${fileError && html`<${Notice} kind="bad">${fileError}<//>`}
