@@ -538,10 +538,15 @@ export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by n
 function main([name, option, given, ...rest]) {
   const textOf = (file) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(file));
   if (option && !option.startsWith("--") && !given) {
-    const [proof, key] = [name, option].map((file) => read(textOf(file)));
-    console.log(`record ${proof.record.index} is genuine and in the chain with root ${checkProof(proof, key)}`);
-    console.log(`if this is the company's key, or one of them is: ${checkKey(key)}`);
-    return 0;
+    try {
+      const [proof, key] = [name, option].map((file) => read(textOf(file))), root = checkProof(proof, key);
+      console.log(`record ${proof.record.index} is genuine and in the chain with root ${root}`);
+      console.log(`if this is the company's key, or one of them is: ${checkKey(key)}`);
+      return 0;
+    } catch (refused) {
+      console.log(`fails: ${refused.message}`);
+      return "syscall" in refused ? 2 : 4; // a file that cannot be read
+    }
   }
   let source;
   const trust = {};

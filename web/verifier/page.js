@@ -2,6 +2,8 @@
 import { html, render, useState } from '../console/vendor/preact-htm.js';
 import { Field, Notice, useResult } from '../console/parts/basic.js';
 import { Drop } from '../console/parts/drop.js';
+import { hex } from '../console/lib/bytes.js';
+import { sha256 } from '../console/lib/sha256.js';
 import { check } from './check.js';
 import { readPolicy } from './policy.js';
 import { Result } from './result.js';
@@ -23,7 +25,9 @@ async function trustOf(typed, policyText) {
 
 async function judge(file, typed, policyText) {
   const trust = await trustOf(typed, policyText);
-  return { trust, found: file && !trust.error ? await check(file.bytes, trust) : null };
+  if (!file || trust.error) return { trust, found: null };
+  const trusted = trust.fingerprint ?? (trust.policy ? policyText.trim() : '');
+  return { trust, trusted, digest: hex(await sha256(file.bytes)), found: await check(file.bytes, trust) };
 }
 
 function Page() {
@@ -51,7 +55,7 @@ function Page() {
         </section>
       </div>
       ${file && !result && html`<p class="muted" role="status">Checking …</p>`}
-      ${result?.found && html`<${Result} file=${file} found=${result.found} />`}
+      ${result?.found && html`<${Result} ...${{ file, ...result }} />`}
     </main>`;
 }
 

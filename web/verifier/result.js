@@ -6,14 +6,18 @@ import { JSONView } from '../console/parts/json_view.js';
 // Green is what holds with what the person entered, as in the console; amber what anyone could have made.
 const TONES = { holds: 'ok', 'self-consistent': 'warn', fails: 'bad' };
 
-function Verdict({ file, found: { verdict, code, reason } }) {
+function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
   return html`
-    <section class="verdict" data-verdict=${verdict} data-code=${code} data-file=${file.name}>
+    <section class="verdict stack tight" data-verdict=${verdict} data-code=${code} data-file=${file.name}>
       <${Notice} kind=${TONES[verdict]}>
-        ${verdict === 'holds' ? html`<strong>It holds.</strong> ${file.name}: everything below follows from what you trust.`
+        ${verdict === 'holds' ? html`<strong>It holds.</strong> ${file.name}: what was checked follows from what you trust.`
           : verdict === 'fails' ? html`<strong>It fails: ${code}.</strong> ${file.name}: ${reason}.`
             : html`<strong>Self-consistent only.</strong> ${file.name}: nothing from outside says whose keys these are. Anyone can make such a file: enter a fingerprint or a policy.`}
       <//>
+      <dl class="facts">
+        <dt>SHA-256 of the file</dt><dd><code>${digest}</code></dd>
+        <dt>you trust</dt><dd>${trusted ? html`<pre class="trusted">${trusted}</pre>` : 'nothing from outside'}</dd>
+      </dl>
     </section>`;
 }
 
@@ -54,11 +58,14 @@ const Words = ({ title, lead, list }) => html`
     <ul class="words">${list.map((words) => html`<li>${words}</li>`)}</ul>
   </section>`;
 
-/** found is what check of check.js returns. Of a file that fails only the verdict and the checks that came before are shown. */
-export function Result({ file, found }) {
+/**
+ * found is what check of check.js returns, digest the SHA-256 of the file, trusted what was entered. Of a file that fails only the verdict and the
+ * checks that came before are shown.
+ */
+export function Result({ file, digest, trusted, found }) {
   const whole = found.verdict !== 'fails';
   return html`
-    <${Verdict} file=${file} found=${found} />
+    <${Verdict} ...${{ file, digest, trusted, found }} />
     ${whole && html`<${Record} file=${found.file} subject=${found.subject} signer=${found.subject.signer} />`}
     ${whole && found.allowed && html`<${Events} title="What was allowed" events=${found.allowed}
       lead="Records of the control log that bear on the agent, in their order and with their index there." />`}

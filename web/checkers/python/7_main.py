@@ -43,8 +43,12 @@ def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups,
 
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
-        proof, key = (read(open(name, encoding="utf-8").read()) for name in arguments)
-        root = check_proof(proof, key)
+        try:
+            proof, key = (read(open(name, encoding="utf-8").read()) for name in arguments)
+            root = check_proof(proof, key)
+        except Exception as refused:
+            print("fails:", str(refused) or type(refused).__name__)
+            return 2 if isinstance(refused, OSError) else 4
         print("record", proof["record"]["index"], "is genuine and in the chain with root", root)
         print("if this is the company's key, or one of them is:", check_key(key))
         return 0
