@@ -21,7 +21,9 @@ func (b *bench) check(ctx context.Context, s *shape) error {
 		if _, err := ask(ctx, s.server.addr, request("GET", fmt.Sprintf("/v1/evidence/%d", rand.IntN(s.records)), t.key, "", ""), 200, &text); err != nil {
 			return err
 		}
-		var file struct{ Keys []struct{ Fingerprint string } }
+		var file struct {
+			Keys []struct{ Fingerprint string }
+		}
 		if err := json.Unmarshal(text, &file); err != nil {
 			return err
 		}
