@@ -11,6 +11,7 @@ import (
 
 	"attestd/evidence"
 	"attestd/tlog"
+	"attestd/witness"
 )
 
 // exitError is an error with an exit status of its own.
@@ -22,7 +23,7 @@ type exitError struct {
 var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
 
 func checkCommand() *cobra.Command {
-	var key, policy string
+	var key, policy, newer string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
@@ -30,7 +31,9 @@ func checkCommand() *cobra.Command {
 		Long: `Check a file of GET /v1/evidence, without a server and without a database. Prints a line for each thing that was checked, the verdict, and
 what no such file proves. Nothing in the file is trusted: say whose it should be, by the fingerprint of any key of the company, or by a policy
 (c2sp.org/tlog-policy), got from elsewhere. Exit status 0 when it holds, 4 when it does not, and 5 when nothing was given to trust and
-it is self-consistent only: anyone can make such a file.`,
+it is self-consistent only: anyone can make such a file.
+
+With --newer it also holds the checkpoint in the file against one of today: nothing of the history before it was changed since.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust, err := readTrust(key, policy)
@@ -44,7 +47,10 @@ it is self-consistent only: anyone can make such a file.`,
 			if reader := readerOf(text); reader != "" {
 				return fmt.Errorf("%s is older evidence, that %s", args[0], reader)
 			}
-			v := evidence.Check(text, trust)
+			v, err := checkEvidence(text, newer, trust)
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				_ = json.NewEncoder(cmd.OutOrStdout()).Encode(v) // a closed pipe shows in the exit status of whoever closed it
 			} else {
@@ -54,6 +60,7 @@ it is self-consistent only: anyone can make such a file.`,
 		},
 	}
 	trustFlags(cmd, &key, &policy)
+	cmd.Flags().StringVar(&newer, "newer", "", "`file` with the answer of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
 	return cmd
 }
@@ -61,6 +68,22 @@ it is self-consistent only: anyone can make such a file.`,
 func trustFlags(cmd *cobra.Command, key, policy *string) {
 	cmd.Flags().StringVar(key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, best the newest that you know")
 	cmd.Flags().StringVar(policy, "policy", "", "`file` with the logs and witnesses that you trust")
+}
+
+// checkEvidence checks a file, alone or against a newer checkpoint.
+func checkEvidence(text []byte, newer string, trust evidence.Trust) (v evidence.Verdict, err error) {
+	if newer == "" {
+		return evidence.Check(text, trust), nil
+	}
+	answer, err := readBounded(newer, witness.MaxRequest)
+	if err != nil {
+		return v, err
+	}
+	update, err := witness.ParseRequest(answer)
+	if err != nil {
+		return v, usagef("--newer: %s is not an answer of GET /v1/log/{logId}/consistency", newer)
+	}
+	return evidence.CheckNewer(text, evidence.Newer{From: update.Old, Proof: update.Proof, Checkpoint: update.Checkpoint}, trust), nil
 }
 
 // outcome is the error of a verdict about a file that does not hold.

@@ -42,42 +42,56 @@
 //     JSON here; of texts (tlogProof, statement, vkey, PEM, fingerprint, origin, members of jwk but x) it is only asked that they are strings. A
 //     status has jti, companyId, status, checkedAt, caPublicKey, signature and perhaps revokedAt and reason, all strings, checkedAt and
 //     revokedAt timestamps.
+//
 //  2. KEYS. Of each key, kid is the first 16 hex digits and fingerprint is "SHA256:" and the base64url of the SHA-256 of the key's SPKI DER;
 //     jwk is {"kty":"OKP","crv":"Ed25519","x","kid","alg":"EdDSA","use":"sig"} with this kid. No key stands twice. logs has the record's
 //     log; control also where any ENTRY is; actions also where the keys of control do not begin with the first of keys; and no other log. An
 //     origin ends in "/v1/log/" and the logId. The keys of a log have the kids of a run of keys, up to the last; in actions, of all of
 //     them. The first has fromIndex 0 and no rotation. Each further one has a fromIndex that is not below the one before, and a rotation whose
 //     statement is that of package keyring for this origin, fromIndex and both kids, signed by the key before it and by itself.
+//
 //  3. RECORD. payload is {"agentId","companyId","actionType","payload"}: three strings and any value; of the control log it also has
 //     "log":"control". companyId is the file's. delegation, if any, is {"act","delegationChain","subject","tokenId"}: null or an object, an
 //     array of strings, a string, a string. hash is the SHA-256 of index|timestamp|canonical payload and, with a delegation, |canonical
 //     delegation (RFC 8785). The key that the log has for the index, the last whose fromIndex is not above it, has signed the 32 bytes of
 //     the hash.
+//
 //  4. HEX_PROOF. index < size. The steps are those that index and size demand: with n = size-1, while n > 0, a sibling on the left when
 //     index is odd, else one on the right when index < n, else none; then both are halved, rounding down. From the record's hash they lead
 //     to root, with the node hash of package chain.
+//
 //  5. WITNESSES. Each of witnesses is the vkey of a cosigner (type 0x04), and no public key stands twice.
+//
 //  6. LOG_PROOF. tlogProof is a tlog-proof (package tlog) without extra and of the record's index. Its checkpoint has the log's origin and the size of
 //     hexProof. Of the signature lines the first is the last key's, in the name of the origin, and verifies. Each further one is the cosignature of one of witnesses, by name and key ID, and verifies;
 //     nobody has two. The proof leads from the record's leaf, in which the key of check 3 stands, to the root of the checkpoint.
+//
 //  7. DELEGATION. delegation is there exactly when record.delegation is, and has the same canonical form.
+//
 //  8. AUTHORITY. Of each ENTRY, in order: its record is as in 3 and its proof as in 6, of the control log, the size of hexProof aside. All
 //     entries of a file have the same checkpoint, byte for byte, and that of tlogProof when log is "control". payload.payload is an
 //     object in which subject is a string and by a string or null. The index is above that of the entry before. The subject is "agent:<id>"
 //     of one of the record's agents; or "passport:<jti>", and payload.payload.agentId is one of them; or "signing-key:<kid>" of the
 //     key of check 3. The record's agents are its payload.agentId, and <id> of each element of its delegationChain that is
 //     spiffe://<anything but a slash>/company/<companyId>/agent/<id>.
+//
 //  9. PASSPORT. Its entries are as in 8, but each subject is "passport:<jti>" of the file's passport; or, with the actionType
 //     agent.disabled, "agent:<id>", and a payload.payload.agentId of an entry before it with the actionType passport.issued is that id, the last
 //     such one. An agentId that is no string, or empty, is none.
+//
 //  10. STATUS. passport and status are there together. jti and companyId are the file's. status is valid, revoked or unknown; revokedAt is there
 //     exactly when it is revoked, reason only then. caPublicKey is the PEM of the last key, which has signed the SHA-256 of the canonical
 //     form of the rest. Beside an entry of passport with the actionType passport.issued the status is not unknown; beside one with
 //     agent.disabled it is revoked; beside one with passport.revoked too, with revokedAt of that payload and with its reason (null or no reason
 //     there is no reason here).
+//
 //  11. WITNESSES. Those who have cosigned a checkpoint, in the order in which the checks above meet them, are exactly witnesses.
+//
 //  12. NOT_PROVEN. notProven is exactly the list that belongs to the members that are there (file.go).
+//
 //  13. KEY or POLICY. What was given from outside takes the file, as below.
+//  14. NEWER, of [CheckNewer] alone. A newer checkpoint of one of logs is signed by the last key and meets the policy, if there is one, and
+//     the proof of consistency leads to it from the file's checkpoint of that log.
 //
 // A file that comes to 13 is self-consistent, and anyone can make such a file.
 //

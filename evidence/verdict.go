@@ -20,6 +20,7 @@ const (
 	BadNotProven  Code = "NOT_PROVEN"
 	KeyUntrusted  Code = "KEY"
 	PolicyUnmet   Code = "POLICY"
+	NotFollowed   Code = "NEWER" // of CheckNewer
 )
 
 // Outcome is what a check comes to.
