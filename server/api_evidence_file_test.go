@@ -118,3 +118,28 @@ func TestEvidenceIsTheCompanys(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// Evidence of a record that a witness has covered is under the newest checkpoint that it cosigned, signed with the key of now.
+func TestEvidenceIsWitnessed(t *testing.T) {
+	t.Parallel()
+	acme, log, w := watchedCompany(t)
+	acme.attestMany(t, 5)
+	vkey := w.vkey(t).String()
+	eventually(t, "evidence is cosigned", func() bool {
+		return strings.Contains(string(acme.do(t, "GET /v1/evidence/4", "").raw), vkey)
+	})
+	w.stop()
+	acme.do(t, "POST /v1/companies/rotate-keys", "").status(200)
+	acme.attestMany(t, 3)
+	r := acme.evidence(t, "4")
+	if witnesses := r.at("witnesses").([]any); len(witnesses) != 1 || witnesses[0] != vkey || r.at("hexProof", "size") != 5.0 {
+		t.Errorf("%s", r.raw)
+	}
+	newest := acme.actions(t).VKeys[0]
+	if newest == log.VKeys[0] {
+		t.Fatal("the key was not rotated")
+	}
+	if r := acme.evidence(t, "7"); len(r.at("witnesses").([]any)) != 0 || r.at("hexProof", "size") != 8.0 {
+		t.Errorf("%s", r.raw)
+	}
+}
