@@ -2,13 +2,9 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -261,123 +257,4 @@ func (s *Store) HeadFile() string {
 		return "behind"
 	}
 	return "written"
-}
-
-// HeadsBeside is the usual place of the head file of the database at path: beside it.
-func HeadsBeside(path string) string {
-	if real, err := absolute(path); err == nil {
-		path = real
-	}
-	return path + ".heads"
-}
-
-// openHeads compares the database with its head file. One that is behind what that knows is not written until somebody has accepted it; to
-// any other the head file is brought up, and made where there is none.
-func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
-	id, err := s.databaseID(ctx)
-	if err != nil {
-		return err
-	}
-	file, err := openHeadFile(path, id)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if s.behind, err = s.compareHeads(ctx, nil); err == nil && len(s.behind) == 0 {
-			s.newHeadFile(ctx, path, id, isNew)
-			return nil
-		}
-	case err == nil:
-		s.behind, err = s.compareHeads(ctx, file)
-	}
-	switch {
-	case err != nil:
-	case len(s.behind) > 0:
-		s.StopWrites(&RolledBackError{s.behind})
-		if file != nil {
-			err = file.Close()
-		}
-		return err
-	default:
-		s.heads = newHeads(s, path, id, file)
-		return s.catchUp(ctx)
-	}
-	if file != nil {
-		err = errors.Join(err, file.Close())
-	}
-	return fmt.Errorf("head file: %w", err)
-}
-
-// newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from writing the database.
-func (s *Store) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
-	file, err := s.createHeads(ctx, path, id)
-	switch {
-	case err != nil:
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be made: %v; an older database in the place of this one would not be noticed", path, err))
-	case !isNew:
-		s.notices = append(s.notices, "made the head file "+path+", for there was none: nothing says whether this database is older than it was")
-	}
-	s.heads = newHeads(s, path, id, file)
-}
-
-// catchUp writes what the database knows more than the head file.
-func (s *Store) catchUp(ctx context.Context) error {
-	logs, err := s.loggedHeads(ctx)
-	if err != nil {
-		return err
-	}
-	for _, l := range logs {
-		if err == nil {
-			err = s.heads.file.Update(l.Chain, func(known *headfile.Head) {
-				published := known.Checkpoint
-				if *known = l.Head; published.Size > l.Checkpoint.Size {
-					known.Checkpoint = published
-				}
-			})
-		}
-		if err != nil {
-			s.heads.due[l.Chain] = l.Head
-		}
-	}
-	if err == nil {
-		err = s.heads.file.Sync()
-	}
-	if err != nil {
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be written: %v; it stays behind until it can", s.heads.path, err))
-		s.heads.failing.Store(true)
-	}
-	return nil
-}
-
-// createHeads makes a head file that knows what the database has now.
-func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*headfile.File, error) {
-	logs, err := s.loggedHeads(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]headfile.Head, 0, len(logs))
-	for _, l := range logs {
-		list = append(list, l.Head)
-	}
-	file, err := headfile.Create(path, id, list)
-	if err == nil {
-		err = syncDir(path)
-	}
-	return file, err
-}
-
-// openHeadFile opens the head file of a database: fs.ErrNotExist, ErrRefused where it is another's or others may write it.
-func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
-	for _, name := range []string{filepath.Dir(path), path} {
-		info, err := os.Lstat(name)
-		if err != nil {
-			return nil, err
-		}
-		if othersMay(info, 0o022) {
-			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name, name)
-		}
-	}
-	file, err := headfile.Open(path, id)
-	if errors.Is(err, headfile.ErrForeign) {
-		err = fmt.Errorf("%w: %w; name its own with --heads, or move this one away", ErrRefused, err)
-	}
-	return file, err
 }
