@@ -90,6 +90,7 @@
 //  12. NOT_PROVEN. notProven is exactly the list that belongs to the members that are there (file.go).
 //
 //  13. KEY or POLICY. What was given from outside takes the file, as below.
+//
 //  14. NEWER, of [CheckNewer] alone. A newer checkpoint of one of logs is signed by the last key and meets the policy, if there is one, and
 //     the proof of consistency leads to it from the file's checkpoint of that log.
 //
