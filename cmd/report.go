@@ -11,14 +11,15 @@ import (
 )
 
 func reportCommand() *cobra.Command {
-	var key, policy string
+	var key, policy, passport string
 	var asJSON, asHTML bool
 	cmd := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Check a report of a period, offline, and print what happened",
 		Long: `Check a file of GET /v1/report, without a server and without a database, as attestd check does with evidence: exit status 0 when it
 holds, 4 when it does not, 5 when it is self-consistent only. Prints every change that the control log tells, and how often each agent did what;
-with --html as one page to be printed. Memory does not grow with the length of the report, but for the page: that holds its changes.`,
+with --html as one page to be printed. --passport says of a passport whether it was issued in the period: a report leaves nothing out, so one that somebody
+signed with the company's key and without the service is in none. Memory does not grow with the length of the report, but for the page: that holds its changes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && asHTML {
@@ -34,7 +35,7 @@ with --html as one page to be printed. Memory does not grow with the length of t
 			}
 			defer f.Close()
 			out := cmd.OutOrStdout()
-			page := reportPage{actions: make(map[deed]int64)}
+			page := reportPage{actions: make(map[deed]int64), passport: passport}
 			visit := func(e *evidence.Event) {
 				if e.Log == evidence.Control && !asHTML && !asJSON {
 					fmt.Fprintf(out, "%s  %d  %s  %s  by %s\n", e.Timestamp, e.Index, e.Action, e.Subject, e.By)
@@ -47,7 +48,7 @@ with --html as one page to be printed. Memory does not grow with the length of t
 			case asHTML:
 				err = reportTemplate.Execute(out, &page)
 			case asJSON:
-				err = json.NewEncoder(out).Encode(v)
+				err = json.NewEncoder(out).Encode(page.forScripts())
 			default:
 				page.print(out)
 			}
@@ -58,6 +59,7 @@ with --html as one page to be printed. Memory does not grow with the length of t
 		},
 	}
 	trustFlags(cmd, &key, &policy)
+	cmd.Flags().StringVar(&passport, "passport", "", "say what the report knows of the passport with this `jti`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict alone, as one JSON object")
 	cmd.Flags().BoolVar(&asHTML, "html", false, "print one page of HTML")
 	return cmd

@@ -19,6 +19,8 @@ type reportPage struct {
 	Changes []evidence.Event // of the control log
 	Alone   []span           // times in which no witness was asked
 
+	passport  string           // a jti that was asked about, "" for none
+	course    []evidence.Event // its changes
 	actions   map[deed]int64
 	witnesses *string // that are asked, nil before the report says it
 }
@@ -39,6 +41,9 @@ func (p *reportPage) add(e *evidence.Event, keep bool) {
 	if e.Log == evidence.Control {
 		if keep {
 			p.Changes = append(p.Changes, *e)
+		}
+		if p.passport != "" && e.Subject == "passport:"+p.passport {
+			p.course = append(p.course, *e)
 		}
 		p.noteWitnesses(e)
 		return
@@ -96,7 +101,44 @@ func (p *reportPage) print(out io.Writer) {
 	if p.Unsaid() {
 		fmt.Fprintln(out, "without a witness: no change of this period says it; look at the report before")
 	}
+	for _, line := range p.Passport() {
+		fmt.Fprintln(out, line)
+	}
 	printEvidence(out, p.Verdict)
+}
+
+// Passport says what became of the passport that was asked about, nothing where none was.
+func (p *reportPage) Passport() (lines []string) {
+	if p.passport == "" || p.Report == nil || p.Verdict.Outcome == evidence.Fails {
+		return nil
+	}
+	for _, e := range p.course {
+		lines = append(lines, fmt.Sprintf("passport %s: %s at %s, record %d of control", p.passport, e.Action, e.Timestamp, e.Index))
+	}
+	if !slices.ContainsFunc(p.course, func(e evidence.Event) bool { return e.Action == "passport.issued" }) {
+		lines = append(lines, fmt.Sprintf("passport %s: was not issued in this period", p.passport))
+	}
+	return lines
+}
+
+// forScripts is the verdict, and what is known of the passport where one was asked about.
+func (p *reportPage) forScripts() any {
+	type change struct {
+		Index     int64  `json:"index"`
+		Timestamp string `json:"timestamp"`
+		Action    string `json:"actionType"`
+	}
+	said := struct {
+		evidence.Verdict
+		Passport *[]change `json:"passport,omitempty"`
+	}{Verdict: p.Verdict}
+	if p.passport != "" {
+		said.Passport = &[]change{}
+		for _, e := range p.course {
+			*said.Passport = append(*said.Passport, change{e.Index, e.Timestamp, e.Action})
+		}
+	}
+	return said
 }
 
 //go:embed report.html

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"attestd/crypto/keys"
+	"attestd/evidence"
 )
 
 // controlled returns the control records of a company's log, oldest first.
@@ -147,5 +151,13 @@ func TestAuthorityOfAMintedPassport(t *testing.T) {
 	}
 	if listed := answer["passports"].([]any); len(listed) != 1 || listed[0].(map[string]any)["jti"] == "00000000-0000-4000-8000-000000000000" {
 		t.Errorf("passports: %v", listed)
+	}
+
+	issued := map[string]int{}
+	fingerprint := keys.Describe(acme.publicKey(t)).Fingerprint
+	report := evidence.CheckReport(bytes.NewReader(acme.do(t, "GET /v1/report", "").status(200).raw), evidence.Trust{Fingerprint: fingerprint},
+		func(*evidence.Report) {}, func(e *evidence.Event) { issued[e.Subject]++ })
+	if report.Outcome != evidence.Holds || issued["passport:"+jti(t, acme, genuine)] != 1 || issued["passport:00000000-0000-4000-8000-000000000000"] != 0 {
+		t.Errorf("the report, which leaves nothing out: %v, %v", report.Outcome, issued)
 	}
 }

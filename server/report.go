@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"attestd/chain"
 	"attestd/evidence"
@@ -23,7 +24,7 @@ const firstTime = "0001-01-01T00:00:00.000Z"
 
 // report answers with all records of a period of both logs. It is asked for by times: the logs have sizes of their own, and one clock.
 func (s *Server) report(ctx context.Context, by store.Caller, r reportRequest) (report, error) {
-	now := chain.FormatTime(by.At)
+	now := chain.FormatTime(by.At.Add(time.Millisecond)) // the end is no part of the period, and what has just happened is
 	from, to := cmp.Or(r.From, firstTime), cmp.Or(r.To, now)
 	if !chain.IsTimestamp(from) || !chain.IsTimestamp(to) || from > to || to > now {
 		return report{}, fail(http.StatusBadRequest, "from and to must be times, as in 2026-03-02T09:05:04.218Z, with from ≤ to ≤ now")
