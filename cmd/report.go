@@ -46,7 +46,7 @@ signed with the company's key and without the service is in none. Memory does no
 			v := page.Verdict
 			switch {
 			case asHTML:
-				err = reportTemplate.Execute(out, &page)
+				err = page.html(out)
 			case asJSON:
 				err = json.NewEncoder(out).Encode(page.forScripts())
 			default:
