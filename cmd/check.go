@@ -68,6 +68,9 @@ With --newer it also holds the checkpoint in the file against one of today: noth
 func trustFlags(cmd *cobra.Command, key, policy *string) {
 	cmd.Flags().StringVar(key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, best the newest that you know")
 	cmd.Flags().StringVar(policy, "policy", "", "`file` with the logs and witnesses that you trust")
+	for _, name := range []string{"key", "policy"} {
+		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
+	}
 }
 
 // checkEvidence checks a file, alone or against a newer checkpoint.
@@ -103,7 +106,7 @@ func readTrust(key, policy string) (t evidence.Trust, err error) {
 	case key != "" && policy != "":
 		return t, usagef("--key and --policy exclude each other")
 	case key != "" && !fingerprintForm.MatchString(key):
-		return t, usagef("--key must be a fingerprint, SHA256: and 43 characters, got %q", key)
+		return t, usagef("--key must be a fingerprint, SHA256: and 43 characters")
 	case policy != "":
 		text, err := readBounded(policy, maxPolicyFile)
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 func fromEnvironment(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || err != nil {
+		if f.Changed || f.Name == "help" || f.Annotations[typedOnly] != nil || err != nil {
 			return
 		}
 		for _, name := range environmentNames(f.Name) {
@@ -35,6 +35,9 @@ func fromEnvironment(cmd *cobra.Command) error {
 	}
 	return err
 }
+
+// typedOnly marks flags that no variable sets: what somebody trusts is said each time, and ATTESTD_KEY names a credential to whoever sends one.
+const typedOnly = "typed-only"
 
 // environmentNames lists where a flag's value may come from, the strongest first.
 func environmentNames(flag string) []string {
