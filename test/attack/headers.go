@@ -42,9 +42,11 @@ func headerFaults(op operation, method string, a harness.Answer) (wrong []string
 	return wrong
 }
 
-// mediaType is what an answer must say that it is: JSON, except for what other tools read of a log (C2SP tlog-tiles).
+// mediaType is what an answer must say that it is: JSON, except for a report's lines and what other tools read of a log (C2SP tlog-tiles).
 func (op operation) mediaType(status int) string {
 	switch {
+	case status == 200 && op.path == "/v1/report":
+		return "application/x-ndjson"
 	case status != 200 || !strings.HasPrefix(op.path, "/v1/log/"):
 		return "application/json"
 	case strings.HasSuffix(op.path, "/tile/{path}"):
