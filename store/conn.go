@@ -65,6 +65,21 @@ func dial(ctx context.Context, db *sql.DB) (*conn, error) {
 	return &conn{sql: c, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
+// onFile calls fn with a connection of its own to the file at path.
+func onFile(ctx context.Context, path, mode string, fn func(*conn) error) error {
+	db, err := connect(path, mode)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := dial(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return fn(c)
+}
+
 func (c *conn) close() error {
 	for _, s := range c.stmts {
 		s.Close()

@@ -137,19 +137,11 @@ func scrub(ctx context.Context, path string, progress func(stage string, done, t
 
 // endScrub checks the copy at path, and takes out of it that free pages may hold old secrets.
 func endScrub(ctx context.Context, path string) error {
-	db, err := connect(path, modeCreate)
-	if err != nil {
+	return onFile(ctx, path, modeCreate, func(c *conn) error {
+		if err := c.checkPages(ctx); err != nil {
+			return err
+		}
+		_, err := c.exec(`DELETE FROM setting WHERE name = 'scrub'`)
 		return err
-	}
-	defer db.Close()
-	c, err := dial(ctx, db)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	if err := c.checkPages(ctx); err != nil {
-		return err
-	}
-	_, err = c.exec(`DELETE FROM setting WHERE name = 'scrub'`)
-	return err
+	})
 }

@@ -81,17 +81,12 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 	if err != nil {
 		return err
 	}
-	db, err := connect(backup, modeRest)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	c, err := dial(ctx, db)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	if _, err := c.exec("ATTACH ? AS target", address(path, mode)); err != nil {
+	return onFile(ctx, backup, modeRest, func(c *conn) error { return r.compareTables(ctx, c, address(path, mode)) })
+}
+
+// compareTables compares what the two databases hold, over a connection to the backup.
+func (r *Rollback) compareTables(ctx context.Context, c *conn, target string) error {
+	if _, err := c.exec("ATTACH ? AS target", target); err != nil {
 		return err
 	}
 	var versions schemas

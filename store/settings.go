@@ -136,11 +136,8 @@ func markRestored(ctx context.Context, path string, at time.Time, replaced map[s
 	if err != nil {
 		return err
 	}
-	db, err := connect(path, modeCreate)
-	if err != nil {
+	return onFile(ctx, path, modeCreate, func(c *conn) error {
+		_, err := c.exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
 		return err
-	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, `INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
-	return sentinel(err)
+	})
 }
