@@ -63,6 +63,10 @@ func (w *writer) transact(batch []*waiter) (spoilers []*waiter, err error) {
 		tx.Rollback()
 		return spoilers, err
 	}
+	if spoilers, err := resolve(tx, batch); err != nil {
+		tx.Rollback()
+		return spoilers, err
+	}
 	for _, chain := range tx.Rekeyed() {
 		delete(w.heads, chain) // the key beside the head is no longer the one that signs
 	}
@@ -185,12 +189,26 @@ func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension)
 		records[extensions[i].Chain] = extensions[i].Records
 	}
 	for _, s := range batch {
-		for i := range s.drafts {
-			c := s.drafts[i].Chain
-			s.records = append(s.records, records[c][0])
-			records[c] = records[c][1:]
+		if s.err == nil {
+			s.take(records)
 		}
 		close(s.done)
+	}
+}
+
+// take gives the drafts their records: from what a batch has added, or from where else resolve has found them.
+func (s *waiter) take(added map[int64][]Record) {
+	s.records = make([]Record, len(s.drafts))
+	for i := range s.drafts {
+		switch from := s.source(i); {
+		case from.record != nil:
+			s.records[i] = *from.record
+		case from.of != nil:
+			s.records[i] = from.of.records[from.draft]
+		default:
+			c := s.drafts[i].Chain
+			s.records[i], added[c] = added[c][0], added[c][1:]
+		}
 	}
 }
 

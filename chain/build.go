@@ -2,6 +2,7 @@ package chain
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,9 @@ func groupByChain(batch []*waiter) []group {
 	for _, s := range batch {
 		for i := range s.drafts {
 			d := &s.drafts[i]
+			if s.err != nil || s.source(i) != (source{}) {
+				continue
+			}
 			place, known := places[d.Chain]
 			if !known {
 				place = len(groups)
@@ -39,6 +43,18 @@ func groupByChain(batch []*waiter) []group {
 		}
 	}
 	return groups
+}
+
+// keys are those of the drafts, nil where none has one.
+func (g *group) keys() []*Key {
+	if !slices.ContainsFunc(g.drafts, func(d *Draft) bool { return d.Key != nil }) {
+		return nil
+	}
+	keys := make([]*Key, len(g.drafts))
+	for i, d := range g.drafts {
+		keys[i] = d.Key
+	}
+	return keys
 }
 
 // build makes what a batch adds, on copies of the heads. Indices and times are given first, so that hashes and signatures,
@@ -67,7 +83,7 @@ func build(groups []group, now time.Time) []Extension {
 			}
 			jobs = append(jobs, job{&records[j], d.Canonical, &g.from, &leaves[i][j]})
 		}
-		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Records: records}
+		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Records: records, Keys: g.keys()}
 	}
 	parallel(len(jobs), func(i int) {
 		j := &jobs[i]

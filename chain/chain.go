@@ -53,6 +53,7 @@ type Draft struct {
 	Payload    []byte // what will be stored: a JSON object
 	Canonical  []byte // the RFC 8785 form of Payload
 	Delegation []byte // canonical DelegationInfo, or nil
+	Key        *Key   // makes its append idempotent; nil for one that may be repeated, and where rows ask for it
 }
 
 // Head is the state of a chain after its last record. A Head is a value: nobody changes a Frontier in place.
@@ -86,6 +87,7 @@ type Extension struct {
 	Chain   int64
 	From    Head // the head that it extends
 	Records []Record
+	Keys    []*Key // of the records, in their order; nil where none of them has one
 	Nodes   []Node
 	Head    Head
 }
@@ -119,11 +121,14 @@ type Transaction interface {
 	Head(chain int64) (Head, ed25519.PrivateKey, error)
 	// Rekeyed returns the chains whose signing key the rows of the transaction have changed: all its records come after that.
 	Rekeyed() []int64
-	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From.
+	// Recorded returns the record that stands under a key, as the transaction sees it, and nil where there is none. It MUST return ErrKeyReused
+	// where the name stands for another request.
+	Recorded(chain int64, key *Key) (*Record, error)
+	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From. The keys of the records become theirs.
 	Extend(e *Extension) error
 	// Savepoint calls rows. When that returns an error, what it wrote is undone and the error returned.
 	Savepoint(rows func() error) error
-	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Head or Extend
+	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Head, Recorded or Extend
 	// concerns that chain alone.
 	Err() error
 	// Commit MUST return nil only after everything is durable, and MUST fail where Err does. An error says that nothing was written, now

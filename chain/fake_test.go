@@ -54,8 +54,15 @@ type stored struct {
 	gone  bool // the head
 	keys  signing
 	rows  []chain.Record
+	keyed map[chain.Hash]keyed // by name
 	nodes map[[2]int64]chain.Hash
 	log   map[[2]int64]tlog.Hash // the same nodes in the log tree
+}
+
+// keyed is what is kept of a key: its request, and the index of its record.
+type keyed struct {
+	request chain.Hash
+	index   int64
 }
 
 // signing is the keys of a chain: all public parts, and the private one of the last.
@@ -71,7 +78,7 @@ func signingBy(k ed25519.PrivateKey) signing {
 func newDisk(chains ...int64) *disk {
 	d := &disk{chains: make(map[int64]*stored), steps: make(map[string]int)}
 	for _, c := range chains {
-		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
+		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), keyed: make(map[chain.Hash]keyed), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
 	}
 	return d
 }
@@ -109,7 +116,7 @@ func (d *disk) clone() *disk {
 	defer d.mu.Unlock()
 	n := newDisk()
 	for c, s := range d.chains {
-		n.chains[c] = &stored{head: s.head, keys: s.keys, rows: slices.Clone(s.rows), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
+		n.chains[c] = &stored{head: s.head, keys: s.keys, rows: slices.Clone(s.rows), keyed: maps.Clone(s.keyed), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
 	}
 	return n
 }
@@ -197,6 +204,27 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	return nil
 }
 
+func (tx *transaction) Recorded(c int64, key *chain.Key) (*chain.Record, error) {
+	if err := tx.d.step("recorded", c); err != nil {
+		return nil, tx.failed(err)
+	}
+	tx.d.mu.Lock()
+	defer tx.d.mu.Unlock()
+	s, err := tx.d.find(c)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := s.keyed[key.Name]
+	switch {
+	case !ok:
+		return nil, nil
+	case k.request != key.Request:
+		return nil, chain.ErrKeyReused
+	}
+	r := s.rows[k.index].Clone()
+	return &r, nil
+}
+
 func (tx *transaction) Savepoint(rows func() error) error {
 	before, keys := len(tx.table), maps.Clone(tx.keys)
 	tx.d.step("savepoint", 0)
@@ -218,6 +246,11 @@ func (tx *transaction) Commit() error {
 		s := tx.d.chains[e.Chain]
 		s.head = e.Head
 		s.rows = append(s.rows, e.Records...)
+		for i, k := range e.Keys {
+			if k != nil {
+				s.keyed[k.Name] = keyed{k.Request, e.Records[i].Index}
+			}
+		}
 		for _, n := range e.Nodes {
 			s.nodes[[2]int64{int64(n.Level), n.Index}] = n.Hash
 			s.log[[2]int64{int64(n.Level), n.Index}] = n.LogHash

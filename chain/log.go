@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxBatch      = 1024     // changes in one transaction
-	maxBatchBytes = 16 << 20 // payload in one transaction, but for its last record
+	maxBatch      = 1024     // changes and records in one transaction, but for the last change
+	maxBatchBytes = 16 << 20 // payload in one transaction, but for the last change
 )
 
 // Log is the single writer: of all chains, and of every row that stands beside them. Append and Write put a change into its queue; Run
@@ -28,10 +28,11 @@ type Log struct {
 	closed  bool      // nothing is added to waiting any more
 }
 
-// waiter is one call of Append or Write. Run writes records and err, then closes done.
+// waiter is one call of Append, AppendAll or Write. Run writes records and err, then closes done.
 type waiter struct {
-	rows    func() ([]Draft, error) // nil for Append
+	rows    func() ([]Draft, error) // of Write alone
 	drafts  []Draft
+	sources []source // of the drafts; nil where all become records
 	records []Record
 	err     error
 	done    chan struct{}
@@ -125,11 +126,13 @@ func (l *Log) withdraw(w *waiter) bool {
 func (l *Log) take() []*waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, size := 0, 0
-	for n < len(l.waiting) && n < maxBatch && size < maxBatchBytes {
-		for i := range l.waiting[n].drafts {
-			size += len(l.waiting[n].drafts[i].Payload)
+	n, changes, size := 0, 0, 0
+	for n < len(l.waiting) && changes < maxBatch && size < maxBatchBytes {
+		drafts := l.waiting[n].drafts
+		for i := range drafts {
+			size += len(drafts[i].Payload)
 		}
+		changes += max(1, len(drafts))
 		n++
 	}
 	batch := l.waiting[:n:n]
