@@ -218,7 +218,7 @@ func TestARestoreComparesControlLogs(t *testing.T) {
 // The keys that had ended by then sign nothing there; those that come later are proven there as elsewhere.
 func TestAnUpgradeMakesTheControlLog(t *testing.T) {
 	t.Parallel()
-	for version := range older {
+	for _, version := range []string{"1", "2", "4", "5"} {
 		path, companies := written(t, version)
 		must(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close()) // an operator's own, which the upgrade breaks
 		before, err := store.OpenReadOnly(ctx, path)

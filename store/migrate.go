@@ -9,7 +9,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 8
+	schemaVersion = 9
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -243,6 +243,17 @@ CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON pass
   INSERT INTO company_usage (company, agents, revocations) VALUES (NEW.company, 0, 1) ON CONFLICT (company) DO UPDATE SET revocations = revocations + 1;
 END;
 PRAGMA user_version = 8;`},
+
+	8: {sql: `
+CREATE TABLE idempotency_key (
+  record     INTEGER PRIMARY KEY REFERENCES record (id),
+  company    INTEGER NOT NULL,
+  name       BLOB NOT NULL CHECK (length(name) = 32),
+  request    BLOB NOT NULL CHECK (length(request) = 32),
+  expires_at INTEGER NOT NULL,
+  UNIQUE (company, name)
+) STRICT;
+PRAGMA user_version = 9;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.

@@ -37,6 +37,9 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 			return beyondHead(fmt.Sprintf("record %d", r.Index), err)
 		}
 	}
+	if err := tx.keep(e); err != nil {
+		return err
+	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
 		if _, err := tx.exec(`INSERT INTO node (chain, level, idx, hash, log_hash) VALUES (?, ?, ?, ?, ?)`,

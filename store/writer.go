@@ -79,6 +79,14 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 	return s.log.Append(ctx, d)
 }
 
+// AppendAll returns the records of drafts once all of them are durable; errors are those of Append, and chain.DraftError.
+func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
+	if s.writer == nil {
+		return nil, errReadOnly
+	}
+	return s.log.AppendAll(ctx, drafts)
+}
+
 // change makes rows durable, and with them the records of the drafts that it asks for; see chain.Log.Write for what rows must heed.
 func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 	if s.writer == nil {

@@ -1,0 +1,128 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// keyed is a draft under a key.
+func keyed(c *store.Company, key, request string) chain.Draft {
+	d := draft(c)
+	d.Key = keyOf(key, request)
+	return d
+}
+
+func keyOf(key, request string) *chain.Key {
+	return &chain.Key{Name: sha256.Sum256([]byte(key)), Request: sha256.Sum256([]byte(request))}
+}
+
+// once appends a draft alone.
+func once(t testing.TB, s *store.Store, d chain.Draft) (chain.Appended, error) {
+	t.Helper()
+	a, err := s.AppendAll(ctx, []chain.Draft{d})
+	if err != nil {
+		return chain.Appended{}, err
+	}
+	return a[0], nil
+}
+
+// A key stands for one record of one company: over restarts, a backup and a rotation of the company's keys.
+func TestAKeyIsKeptWithItsRecord(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	attest(t, s, acme, 3)
+	first := got(once(t, s, keyed(acme, "k", "a")))(t)
+	if first.Index != 3 || first.Replayed {
+		t.Errorf("first: %+v", first)
+	}
+	if other := got(once(t, s, keyed(zoo, "k", "a")))(t); other.Index != 0 || other.Replayed {
+		t.Errorf("of another company: %+v", other)
+	}
+	check := func(s *store.Store) {
+		t.Helper()
+		again := got(once(t, s, keyed(acme, "k", "a")))(t)
+		if !again.Replayed || again.Index != 3 || again.Hash != first.Hash || again.Signature != first.Signature || string(again.Payload) != string(first.Payload) {
+			t.Errorf("again: %+v", again)
+		}
+		if _, err := once(t, s, keyed(acme, "k", "b")); !errors.Is(err, chain.ErrKeyReused) {
+			t.Errorf("another request: %v", err)
+		}
+		r := got(s.Recorded(ctx, by(acme, time.Now()), keyOf("k", "a")))(t)
+		if r.Hash != first.Hash {
+			t.Errorf("read: %+v", r)
+		}
+		if _, err := s.Recorded(ctx, by(acme, time.Now()), keyOf("k", "b")); !errors.Is(err, chain.ErrKeyReused) {
+			t.Errorf("read with another request: %v", err)
+		}
+		if _, err := s.Recorded(ctx, by(acme, time.Now()), keyOf("unknown", "a")); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("an unknown one: %v", err)
+		}
+	}
+	check(s)
+	rotate(t, s, acme, time.Now(), false)
+	check(s)
+	must(t, s.Close())
+	check(open(t, path))
+	out := target(t)
+	must(t, store.Backup(ctx, path, out, schema(t), nil))
+	restored := target(t)
+	must(t, restore(t, out, restored, store.RestoreOptions{}))
+	check(open(t, restored))
+}
+
+// After its time a key is nobody's: what comes under it is a new record. What has expired is forgotten as new keys come.
+func TestKeysExpire(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	for i := range 10 {
+		got(once(t, s, keyed(c, fmt.Sprint(i), "a")))(t)
+	}
+	db := other(t, path)
+	count := func() (n int) {
+		must(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&n))
+		return n
+	}
+	if _, err := db.Exec("UPDATE idempotency_key SET expires_at = expires_at - ? WHERE record & 1099511627775 < 6", store.KeyLifetime.Milliseconds()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recorded(ctx, by(c, time.Now()), keyOf("5", "a")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("an expired key: %v", err)
+	}
+	if a := got(once(t, s, keyed(c, "5", "b")))(t); a.Index != 10 || a.Replayed {
+		t.Errorf("under an expired key: %+v", a)
+	}
+	if a := got(once(t, s, keyed(c, "9", "a")))(t); a.Index != 9 || !a.Replayed {
+		t.Errorf("under one that has not expired: %+v", a)
+	}
+	if n := count(); n != 8 {
+		t.Errorf("%d keys are left, want 8: two of six expired ones have gone, and one counts anew", n)
+	}
+	got(s.AppendAll(ctx, []chain.Draft{keyed(c, "x", ""), keyed(c, "y", ""), draft(c)}))(t)
+	if n := count(); n != 7 {
+		t.Errorf("%d keys are left, want 7", n)
+	}
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+}
+
+// A record that was taken away from under its key is no answer, and keeps nobody else from appending.
+func TestAKeyWhoseRecordIsGone(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	got(once(t, s, keyed(c, "k", "a")))(t)
+	attest(t, s, c, 1)
+	other(t, path, append(unguarded, "PRAGMA foreign_keys = 0", "DELETE FROM record WHERE id & 1099511627775 = 0")...)
+	if _, err := once(t, s, keyed(c, "k", "a")); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("answered: %v", err)
+	}
+	attest(t, s, c, 1)
+}
