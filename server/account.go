@@ -1,18 +1,27 @@
 package server
 
-import "attestd/server/limit"
+import (
+	"net/http"
 
-// counted is on whose account a call of a route counts: that of its credential and its company, and on a route that needs none,
-// of its address too, so that no credential, made up or fresh, moves a call away from where it comes from.
-func (c *call) counted(rt route) limit.Call {
-	of := limit.Call{Tier: rt.tier}
+	"attestd/server/limit"
+)
+
+// spend counts a call against a limit, as the items that it stands for, and refuses what is over it. It counts for its credential and its
+// company, and on a route that needs none, for its address too, so that no credential, made up or fresh, moves a call away from where it comes from.
+func (c *call) spend(tier limit.Tier, items int) error {
+	of := limit.Call{Tier: tier, Items: items}
 	if c.caller.Company != nil {
 		of.Credential, of.Company = c.hash, c.caller.Company.Chain
 	}
-	if c.caller.Company == nil || rt.needs == public {
+	if c.caller.Company == nil || c.needs == public {
 		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
 	}
-	return of
+	q := c.s.limiter.Take(of, c.came)
+	q.Header(c.w.Header(), c.came)
+	if !q.OK {
+		return fail(http.StatusTooManyRequests, "Too Many Requests")
+	}
+	return nil
 }
 
 // holder is on whose account a call holds bytes or a place on the stream.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 
-	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
@@ -19,26 +18,34 @@ type attestRequest struct {
 	ActionType string          `json:"actionType" must:"name"`
 	Payload    json.RawMessage `json:"payload" must:"present"`
 	Delegation string          `json:"delegation" must:"delegation"`
+	Key        string          `header:"Idempotency-Key" must:"key"`
 }
 
-// attest appends a record. All that can be the caller's fault is refused here, before the log sees it.
-func (s *Server) attest(ctx context.Context, by store.Caller, r attestRequest) (verbatim, error) {
-	if err := s.mayAct(ctx, by, r.AgentID); err != nil {
-		return nil, err
-	}
-	delegation, err := s.delegation(ctx, by, r.Delegation)
+// attest appends a record.
+func (s *Server) attest(ctx context.Context, by store.Caller, r attestRequest) (*appended, error) {
+	all, err := s.append(ctx, by, attestation(r))
 	if err != nil {
+		var item *itemError
+		if errors.As(err, &item) {
+			err = item.err
+		}
 		return nil, err
 	}
-	draft := chain.Draft{Chain: by.Company.Chain, Delegation: delegation}
-	if draft.Payload, draft.Canonical, err = recordPayload(r.AgentID, by.Company.ID, r.ActionType, r.Payload); err != nil {
-		return nil, err
+	record := &all[0]
+	return &appended{append(record.AppendJSON(make([]byte, 0, len(record.Payload)+512)), '\n'), record.Replayed}, nil
+}
+
+// appended is the answer of an append. One in which nothing is new says so in a header.
+type appended struct {
+	json     []byte
+	replayed bool
+}
+
+func (a *appended) writeTo(c *call, status int) error {
+	if a.replayed {
+		c.w.Header().Set("Idempotent-Replayed", "true")
 	}
-	record, err := s.Store.Append(ctx, draft)
-	if err != nil {
-		return nil, err
-	}
-	return append(record.AppendJSON(make([]byte, 0, len(record.Payload)+512)), '\n'), nil
+	return c.bytes(status, a.json)
 }
 
 // mayAct refuses what is done in the name of an agent that is disabled. The agent need not be registered.

@@ -38,12 +38,12 @@ func (c *call) release() {
 }
 
 // parseBody reads a body, which must be one JSON object or nothing.
-func parseBody(raw []byte) (object, error) {
+func parseBody(raw []byte, depth int) (object, error) {
 	o := make(object, 4)
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return o, nil
 	}
-	err := strictjson.EachMember(raw, maxDepth, func(name, value []byte) { o[string(name)] = value })
+	err := strictjson.EachMember(raw, depth, func(name, value []byte) { o[string(name)] = value })
 	if errors.Is(err, strictjson.ErrKind) {
 		return nil, fail(http.StatusBadRequest, "Request body must be a JSON object")
 	}
@@ -54,4 +54,11 @@ func parseBody(raw []byte) (object, error) {
 }
 
 // malformed answers a *strictjson.Error.
-func malformed(err error) error { return fail(http.StatusBadRequest, "Malformed "+err.Error()) }
+func malformed(err error) error {
+	refused := fail(http.StatusBadRequest, "Malformed "+err.Error())
+	var at *strictjson.Error
+	if errors.As(err, &at) {
+		refused.pointer = at.Pointer
+	}
+	return refused
+}

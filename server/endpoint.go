@@ -25,6 +25,11 @@ func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler 
 		if err := c.settle(); err != nil {
 			return err
 		}
+		if counted, ok := any(&r).(itemized); ok {
+			if err := counted.spend(c); err != nil {
+				return err
+			}
+		}
 		answer, err := f(c.s, c.Context(), c.caller, r)
 		if err != nil {
 			return err
@@ -33,6 +38,9 @@ func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler 
 	}
 	return handler{serve, form}
 }
+
+// itemized is a request that stands for as many as it holds, which is known once it was read: they are counted then.
+type itemized interface{ spend(c *call) error }
 
 // behind lets a call to h only when allow has nothing against it, which is asked before the body is read.
 func behind(allow func(c *call) error, h handler) handler {

@@ -19,8 +19,10 @@ type apiError struct {
 	Code        string // "code", machine-readable; mostly ""
 	Description string // "error_description", of the OAuth token endpoint alone
 	Header      http.Header
-	Body        any   // in place of the body that is made of the above
-	cause       error // for the log
+	Body        any    // in place of the body that is made of the above
+	pointer     string // the place in the body that is at fault (RFC 6901), where there is one
+	Pointer     string // "pointer": the same, where the answer names it beside its message
+	cause       error  // for the log
 }
 
 func (e *apiError) Error() string { return e.Message }
@@ -39,6 +41,15 @@ func (e *apiError) with(name, value string) *apiError {
 	return e
 }
 
+// at says of an answer which place in the body is at fault, unless it says so already.
+func at(err error, pointer string) error {
+	var refused *apiError
+	if errors.As(err, &refused) && refused.pointer == "" {
+		refused.pointer = pointer
+	}
+	return err
+}
+
 func unauthorized() *apiError {
 	return fail(http.StatusUnauthorized, "Unauthorized").with("WWW-Authenticate", "Bearer")
 }
@@ -54,6 +65,7 @@ type errorBody struct {
 	Error       string `json:"error"`
 	Code        string `json:"code,omitempty"`
 	Description string `json:"error_description,omitempty"`
+	Pointer     string `json:"pointer,omitempty"`
 	RequestID   string `json:"requestId,omitempty"` // of 5xx, to be found in the log
 }
 
@@ -76,6 +88,9 @@ func classify(err error) *apiError {
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
 	case errors.Is(err, limit.ErrFull):
 		return unavailable("NOT_DONE", "too many bytes are on their way to this server; try again later", err).with("Retry-After", "1")
+	case errors.Is(err, chain.ErrKeyReused):
+		return &apiError{Status: http.StatusUnprocessableEntity, Code: "IDEMPOTENCY_KEY_REUSED",
+			Message: "This idempotency key was used for another request; take a new one for a new record"}
 	case errors.Is(err, store.ErrUnknown): // first, for the reason stands beside it
 		return unavailable("OUTCOME_UNKNOWN", "it is not known whether the request was carried out; "+
 			"read the chain, or list what it would have made or changed, before you repeat it", err)

@@ -33,10 +33,8 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 
 func (s *Server) serve(rt route, c *call) error {
 	c.authenticate()
-	q := s.limiter.Take(c.counted(rt), c.came)
-	q.Header(c.w.Header(), c.came)
-	if !q.OK {
-		return fail(http.StatusTooManyRequests, "Too Many Requests")
+	if err := c.spend(rt.tier, 1); err != nil {
+		return err
 	}
 	if err := s.checkOrigin(c.Request); err != nil {
 		return err
@@ -90,7 +88,7 @@ func (c *call) refuse(e *apiError) error {
 	if e.Body != nil {
 		return c.json(e.Status, e.Body)
 	}
-	body := errorBody{Error: e.Message, Code: e.Code, Description: e.Description}
+	body := errorBody{Error: e.Message, Code: e.Code, Description: e.Description, Pointer: e.Pointer}
 	if e.Status >= 500 {
 		body.RequestID = c.id
 	}

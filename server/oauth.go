@@ -106,7 +106,7 @@ func (c *call) tokenParams() (p tokenParams, err error) {
 	case formEncoded:
 		o, err = parseForm(raw)
 	case "application/json":
-		o, err = parseBody(raw)
+		o, err = parseBody(raw, maxDepth)
 	default:
 		return p, invalidRequest("Content-Type must be " + formEncoded + " or application/json")
 	}

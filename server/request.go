@@ -25,12 +25,14 @@ import (
 //	default:"…"    the number or role of what is absent
 //
 // A field of the type *http.Request is the request itself, for the few that look at how it came. On a blank field, missing:"…" is
-// the error text for any member that is required and absent, and form:"yes" takes a form-encoded body for its parameters, too.
+// the error text for any member that is required and absent, form:"yes" takes a form-encoded body for its parameters, too, and list:"yes"
+// lets the body nest deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth itself.
 type requestForm struct {
 	fields  []field
 	whole   int  // the field of type *http.Request, -1 for none
 	hasBody bool // whether any field is a member of the body
 	form    bool
+	depth   int // how deep the body may nest
 	missing string
 }
 
@@ -48,11 +50,17 @@ type field struct {
 // formOf reads the tags of a request. A mistake in them is one of the program, and shows when it starts.
 func formOf[Request any]() *requestForm {
 	t := reflect.TypeFor[Request]()
-	form := &requestForm{whole: -1}
+	form := &requestForm{whole: -1, depth: maxDepth}
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" {
 			form.missing, form.form = sf.Tag.Get("missing"), sf.Tag.Get("form") != ""
+			if sf.Tag.Get("list") != "" {
+				form.depth = 2 * maxDepth
+			}
+			continue
+		}
+		if !sf.IsExported() { // the endpoint's own
 			continue
 		}
 		if sf.Type == reflect.TypeFor[*http.Request]() {
@@ -81,7 +89,7 @@ func (form *requestForm) read(c *call, request any) error {
 	var members object
 	if form.hasBody {
 		var err error
-		if members, err = c.members(form.form); err != nil {
+		if members, err = c.members(form); err != nil {
 			return err
 		}
 	}
@@ -89,6 +97,11 @@ func (form *requestForm) read(c *call, request any) error {
 	if form.whole >= 0 {
 		into.Field(form.whole).Set(reflect.ValueOf(c.Request))
 	}
+	return form.fill(c, members, into)
+}
+
+// fill fills the fields of a request. c is nil where all of them are members of an object.
+func (form *requestForm) fill(c *call, members object, into reflect.Value) error {
 	var query url.Values
 	for i := range form.fields {
 		f := &form.fields[i]
@@ -104,13 +117,14 @@ func (form *requestForm) read(c *call, request any) error {
 		case "path":
 			v.text, v.given = c.PathValue(f.name), true
 		case "header":
-			v.text, v.given = c.Header.Get(f.name), true
+			v.text = c.Header.Get(f.name)
+			v.given = len(c.Header.Values(f.name)) > 0
 		}
 		if err := f.check(v, into.Field(f.at)); err != nil {
 			if err == errMissing {
-				err = form.isMissing(f)
+				return form.isMissing(f)
 			}
-			return err
+			return at(err, "/"+f.name)
 		}
 	}
 	return nil
@@ -124,15 +138,15 @@ func (form *requestForm) isMissing(f *field) error {
 }
 
 // members reads the body, a JSON object or nothing, or a form where that may be one.
-func (c *call) members(mayBeForm bool) (object, error) {
+func (c *call) members(form *requestForm) (object, error) {
 	raw, err := c.read()
 	if err != nil {
 		return nil, err
 	}
-	if mayBeForm && mediaType(c.Header) == formEncoded {
+	if form.form && mediaType(c.Header) == formEncoded {
 		return parseForm(raw)
 	}
-	return parseBody(raw)
+	return parseBody(raw, form.depth)
 }
 
 const formEncoded = "application/x-www-form-urlencoded"

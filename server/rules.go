@@ -50,6 +50,7 @@ var rules = map[string]rule{
 	"role":        role,        // absent or a role that a credential can have
 	"log":         logName,     // absent or the name of one of a company's logs; the actions when it is absent
 	"time":        instant,     // absent or a time in the one form of the API; zero when it is absent
+	"key":         key,         // absent or an idempotency key
 	"number":      number,      // absent or a whole number between the two that follow
 }
 
@@ -237,6 +238,50 @@ func instant(v value, into reflect.Value) error {
 	}
 	into.Set(reflect.ValueOf(t))
 	return nil
+}
+
+// key reads an idempotency key: in a header bare or as a quoted string (RFC 8941 §3.3.3), which is the same key.
+func key(v value, into reflect.Value) error {
+	what, text, ok := "header", v.text, true
+	if v.from == "json" {
+		what, v.given = "field", !isAbsent(v.json)
+		text, ok = strictjson.AsString(v.json)
+	} else if quoted, is := strings.CutPrefix(text, `"`); is {
+		text, ok = unquoted(quoted)
+	}
+	if !v.given {
+		return nil
+	}
+	for i := range len(text) {
+		ok = ok && text[i] >= ' ' && text[i] <= '~'
+	}
+	if !ok || len(text) == 0 || len(text) > maxKey {
+		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid %s: %s must have 1 to %d printable ASCII characters, bare or as a quoted string", what, v.name, maxKey))
+	}
+	into.SetString(text)
+	return nil
+}
+
+// maxKey is the length of an idempotency key.
+const maxKey = 255
+
+// unquoted reads the rest of a quoted string, after its first quote.
+func unquoted(rest string) (text string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(rest); i++ {
+		switch {
+		case rest[i] == '"':
+			return b.String(), i == len(rest)-1
+		case rest[i] != '\\':
+			b.WriteByte(rest[i])
+		case i+1 < len(rest) && (rest[i+1] == '"' || rest[i+1] == '\\'):
+			i++
+			b.WriteByte(rest[i])
+		default:
+			return "", false
+		}
+	}
+	return "", false
 }
 
 // number reads a whole number; 60.0 and 6e1 are the number 60 in JSON, and not in a query.

@@ -84,12 +84,14 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	l.latest = max(l.latest, now.Sub(l.epoch)) // callers read the clock before they get the lock
 	at := l.latest
 
+	q := Quota{limit: limit, OK: true}
 	var room [3]budget
 	budgets := room[:0]
 	if call.Company != 0 {
 		budgets = append(budgets, budget{l.counter(account{tier: call.Tier, credential: call.Credential}, at), limit})
 		if most := l.company[call.Tier]; most > 0 {
 			budgets = append(budgets, budget{l.counter(account{tier: call.Tier, company: call.Company}, at), most})
+			q.company = most
 		}
 	}
 	if call.Company == 0 || call.Address.IsValid() {
@@ -97,7 +99,6 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	}
 	defer func() { l.tidy(at, budgets) }()
 
-	q := Quota{limit: limit, OK: true}
 	until := at
 	for _, b := range budgets {
 		if free := b.freeAt(items, b.limit, at); free > at {
@@ -112,9 +113,15 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 		}
 		q.remaining, until = limit-budgets[0].used, budgets[0].oldest()+window
 	}
+	if q.company > 0 {
+		q.left = q.company - budgets[1].used
+	}
 	q.reset = now.Add(until - at)
 	return q
 }
+
+// Most is how many items a call of a tier can have; 0 is no bound. One with more is refused whenever it comes.
+func (l *Limiter) Most(t Tier) int { return l.limits[t] }
 
 // counter finds or makes the counter of an account, puts it first, and forgets what has left its window.
 func (l *Limiter) counter(of account, at time.Duration) *counter {

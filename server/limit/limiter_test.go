@@ -42,6 +42,7 @@ func (m model) Take(call Call, now time.Time) Quota {
 		most[account{tier: call.Tier, address: call.Address}] = limit
 	}
 	most[first] = limit
+	company := account{tier: call.Tier, company: call.Company}
 	ok, reset := true, now
 	for a, most := range most {
 		m.log[a] = slices.DeleteFunc(m.log[a], func(at time.Time) bool { return now.Sub(at) >= time.Minute })
@@ -57,14 +58,15 @@ func (m model) Take(call Call, now time.Time) Quota {
 		}
 	}
 	if !ok {
-		return Quota{limit: limit, reset: reset}
+		return Quota{limit: limit, reset: reset, company: most[company], left: most[company] - len(m.log[company])}
 	}
 	for a := range most {
 		for range items {
 			m.log[a] = append(m.log[a], now)
 		}
 	}
-	return Quota{limit: limit, remaining: limit - len(m.log[first]), reset: m.log[first][0].Add(time.Minute), OK: true}
+	return Quota{limit: limit, remaining: limit - len(m.log[first]), reset: m.log[first][0].Add(time.Minute),
+		company: most[company], left: most[company] - len(m.log[company]), OK: true}
 }
 
 func TestLimiterAgreesWithModel(t *testing.T) {

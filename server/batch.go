@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"attestd/crypto/strictjson"
+	"attestd/server/limit"
+	"attestd/store"
+)
+
+// maxItems is how many records a batch may have.
+const maxItems = 1000
+
+type batchRequest struct {
+	_       struct{}        `missing:"Missing or invalid field: records is required" list:"yes"`
+	Records json.RawMessage `json:"records" must:"present"`
+	items   []attestation
+}
+
+// attestBatch appends records, all or none.
+func (s *Server) attestBatch(ctx context.Context, by store.Caller, r batchRequest) (*appended, error) {
+	all, err := s.append(ctx, by, r.items...)
+	if err != nil {
+		return nil, inBatch(err)
+	}
+	size := 32
+	for i := range all {
+		size += len(all[i].Payload) + 512
+	}
+	answer := &appended{append(make([]byte, 0, size), `{"records":[`...), true}
+	for i := range all {
+		if i > 0 {
+			answer.json = append(answer.json, ',')
+		}
+		answer.json = all[i].AppendJSON(answer.json)
+		answer.replayed = answer.replayed && all[i].Replayed
+	}
+	answer.json = append(answer.json, "]}\n"...)
+	return answer, nil
+}
+
+// inBatch names the item that an error is about.
+func inBatch(err error) error {
+	var item *itemError
+	if !errors.As(err, &item) {
+		return err
+	}
+	refused := *classify(item.err)
+	refused.Pointer = "/records/" + strconv.Itoa(item.item) + refused.pointer
+	return &refused
+}
+
+var itemForm = formOf[attestation]()
+
+// spend reads the items and counts them as so many calls of POST /v1/attest.
+func (r *batchRequest) spend(c *call) error {
+	if err := r.read(); err != nil {
+		return err
+	}
+	if most := c.s.limiter.Most(limit.Attest); most > 0 && len(r.items) > most {
+		return fail(http.StatusBadRequest, fmt.Sprintf("A batch of %d records is more than the %d that this server lets a credential attest in a minute; "+
+			"send smaller ones, or have the operator raise attest in --rate-limits", len(r.items), most))
+	}
+	return c.spend(limit.Attest, len(r.items))
+}
+
+func (r *batchRequest) read() error {
+	var raw [][]byte
+	err := strictjson.EachElement(r.Records, 2*maxDepth, func(value []byte) { raw = append(raw, value) })
+	if errors.Is(err, strictjson.ErrKind) || err == nil && (len(raw) == 0 || len(raw) > maxItems) {
+		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects", maxItems))
+	}
+	if err != nil {
+		return malformed(err)
+	}
+	r.items = make([]attestation, len(raw))
+	keys := make(map[string]int)
+	for i, text := range raw {
+		item := &r.items[i]
+		if err := readItem(text, item); err != nil {
+			return inBatch(&itemError{i, err})
+		}
+		if first, twice := keys[item.Key]; twice && item.Key != "" {
+			refused := fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: idempotencyKey is that of records[%d] too; each record needs a key of its own", first))
+			return inBatch(&itemError{i, at(refused, "/idempotencyKey")})
+		}
+		keys[item.Key] = i
+	}
+	return nil
+}
+
+func readItem(text []byte, item *attestation) error {
+	members := make(object, 5)
+	err := strictjson.EachMember(text, 2*maxDepth, func(name, value []byte) { members[string(name)] = value })
+	switch {
+	case errors.Is(err, strictjson.ErrKind):
+		return itemForm.isMissing(nil)
+	case err != nil:
+		return malformed(err)
+	}
+	return itemForm.fill(nil, members, reflect.ValueOf(item).Elem())
+}
