@@ -81,16 +81,17 @@ CREATE TABLE record (
 -- What a control record is about, in the words of store/control.go; those of actions, whose ids are positive, cost nothing here.
 CREATE INDEX control_subject ON record (CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END, id) WHERE id < 0;
 
--- The keys under which records were appended, so that who asks again is answered with the record that is there. name is the SHA-256 of what the
--- caller calls the append, request that of all that it asked for. A key counts until expires_at (Unix milliseconds), and goes some time after.
+-- The keys under which records were appended, so that who asks again is answered with the record that is there. name is the first 16 bytes of what
+-- the caller calls the append, so that keys which begin with a time stand beside one another, and 16 of its SHA-256; request is the SHA-256 of all
+-- that it asked for. A key counts until expires_at (Unix milliseconds), and goes some time after.
 CREATE TABLE idempotency_key (
-  record     INTEGER PRIMARY KEY REFERENCES record (id),
-  company    INTEGER NOT NULL,
+  chain      INTEGER NOT NULL,
   name       BLOB NOT NULL CHECK (length(name) = 32),
   request    BLOB NOT NULL CHECK (length(request) = 32),
+  idx        INTEGER NOT NULL, -- of the record
   expires_at INTEGER NOT NULL,
-  UNIQUE (company, name)
-) STRICT;
+  PRIMARY KEY (chain, name)
+) STRICT, WITHOUT ROWID;
 
 -- Roots of the perfect subtrees of 2^level records (level 8, 16, 24, 32) whose first record is number idx << level.
 -- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain. hash is of the specification's

@@ -3,7 +3,7 @@
 //
 //	go run ./bench                  all figures, some minutes
 //	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
-//	go run ./bench --only attest    one section: attest, credentials, length or stream
+//	go run ./bench --only attest    one section: attest, append, credentials, length or stream
 //	go run ./bench --json           the same figures for a program
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
@@ -40,6 +40,7 @@ var sections = []struct {
 	run  func(*bench, context.Context) error
 }{
 	{"attest", (*bench).attest},
+	{"append", (*bench).retries},
 	{"credentials", (*bench).credentials},
 	{"length", (*bench).length},
 	{"stream", (*bench).stream},
@@ -58,12 +59,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "small sizes, under 30 s; fail when a ratio is far off")
 	asJSON := flags.Bool("json", false, "print JSON instead of the table")
-	only := flags.String("only", "", "run one `section`: attest, credentials, length or stream")
+	only := flags.String("only", "", "run one `section`: attest, append, credentials, length or stream")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	if flags.NArg() > 0 || *only != "" && !isSection(*only) {
-		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, credentials, length or stream")
+		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, append, credentials, length or stream")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -87,12 +87,13 @@ func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, f
 func (nowhere) Head(int64) (chain.Head, ed25519.PrivateKey, error) {
 	return chain.EmptyHead(), key, nil
 }
-func (nowhere) Rekeyed() []int64                                  { return nil }
-func (nowhere) Recorded(int64, *chain.Key) (*chain.Record, error) { return nil, nil }
-func (nowhere) Extend(*chain.Extension) error                     { return nil }
-func (nowhere) Savepoint(rows func() error) error                 { return rows() }
-func (nowhere) Err() error                                        { return nil }
-func (nowhere) Rollback()                                         {}
+func (nowhere) Rekeyed() []int64                                             { return nil }
+func (nowhere) Kept(int64, []chain.Hash, func(chain.Hash, chain.Kept)) error { return nil }
+func (nowhere) Record(int64, int64) (*chain.Record, error)                   { return nil, chain.ErrMissing }
+func (nowhere) Extend(*chain.Extension) error                                { return nil }
+func (nowhere) Savepoint(rows func() error) error                            { return rows() }
+func (nowhere) Err() error                                                   { return nil }
+func (nowhere) Rollback()                                                    {}
 
 func (n nowhere) Commit() error {
 	if n.sync > 0 {

@@ -121,14 +121,15 @@ type Transaction interface {
 	Head(chain int64) (Head, ed25519.PrivateKey, error)
 	// Rekeyed returns the chains whose signing key the rows of the transaction have changed: all its records come after that.
 	Rekeyed() []int64
-	// Recorded returns the record that stands under a key, as the transaction sees it, and nil where there is none. It MUST return ErrKeyReused
-	// where the name stands for another request.
-	Recorded(chain int64, key *Key) (*Record, error)
+	// Kept yields what is kept under each of the names that stand for a record of a chain, as the transaction sees it.
+	Kept(chain int64, names []Hash, yield func(name Hash, kept Kept)) error
+	// Record reads a record of a chain. Where it is missing the error MUST wrap ErrMissing.
+	Record(chain, index int64) (*Record, error)
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From. The keys of the records become theirs.
 	Extend(e *Extension) error
 	// Savepoint calls rows. When that returns an error, what it wrote is undone and the error returned.
 	Savepoint(rows func() error) error
-	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Head, Recorded or Extend
+	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Head, Kept, Record or Extend
 	// concerns that chain alone.
 	Err() error
 	// Commit MUST return nil only after everything is durable, and MUST fail where Err does. An error says that nothing was written, now

@@ -54,15 +54,9 @@ type stored struct {
 	gone  bool // the head
 	keys  signing
 	rows  []chain.Record
-	keyed map[chain.Hash]keyed // by name
+	keyed map[chain.Hash]chain.Kept // by name
 	nodes map[[2]int64]chain.Hash
 	log   map[[2]int64]tlog.Hash // the same nodes in the log tree
-}
-
-// keyed is what is kept of a key: its request, and the index of its record.
-type keyed struct {
-	request chain.Hash
-	index   int64
 }
 
 // signing is the keys of a chain: all public parts, and the private one of the last.
@@ -78,7 +72,7 @@ func signingBy(k ed25519.PrivateKey) signing {
 func newDisk(chains ...int64) *disk {
 	d := &disk{chains: make(map[int64]*stored), steps: make(map[string]int)}
 	for _, c := range chains {
-		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), keyed: make(map[chain.Hash]keyed), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
+		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), keyed: make(map[chain.Hash]chain.Kept), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
 	}
 	return d
 }
@@ -204,24 +198,31 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	return nil
 }
 
-func (tx *transaction) Recorded(c int64, key *chain.Key) (*chain.Record, error) {
-	if err := tx.d.step("recorded", c); err != nil {
-		return nil, tx.failed(err)
+func (tx *transaction) Kept(c int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
+	if err := tx.d.step("kept", c); err != nil {
+		return tx.failed(err)
 	}
 	tx.d.mu.Lock()
 	defer tx.d.mu.Unlock()
 	s, err := tx.d.find(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k, ok := s.keyed[key.Name]
-	switch {
-	case !ok:
-		return nil, nil
-	case k.request != key.Request:
-		return nil, chain.ErrKeyReused
+	for _, name := range names {
+		if kept, ok := s.keyed[name]; ok {
+			yield(name, kept)
+		}
 	}
-	r := s.rows[k.index].Clone()
+	return nil
+}
+
+func (tx *transaction) Record(c, index int64) (*chain.Record, error) {
+	if err := tx.d.step("record", c); err != nil {
+		return nil, tx.failed(err)
+	}
+	tx.d.mu.Lock()
+	defer tx.d.mu.Unlock()
+	r := tx.d.chains[c].rows[index].Clone()
 	return &r, nil
 }
 
@@ -248,7 +249,7 @@ func (tx *transaction) Commit() error {
 		s.rows = append(s.rows, e.Records...)
 		for i, k := range e.Keys {
 			if k != nil {
-				s.keyed[k.Name] = keyed{k.Request, e.Records[i].Index}
+				s.keyed[k.Name] = chain.Kept{Request: k.Request, Index: e.Records[i].Index}
 			}
 		}
 		for _, n := range e.Nodes {

@@ -10,8 +10,14 @@ import (
 // Key makes an append idempotent: of all drafts of a chain whose keys have one Name, the first alone becomes a record, and the others are
 // answered with that record, for as long as the storage keeps the key.
 type Key struct {
-	Name    Hash // SHA-256 of what the caller calls the append
+	Name    Hash // of what the caller calls the append
 	Request Hash // of all that it asks for: another request under the same name is refused
+}
+
+// Kept is what a storage keeps under the name of a key.
+type Kept struct {
+	Request Hash
+	Index   int64 // of the record
 }
 
 // Appended is the answer to a draft.
@@ -60,63 +66,111 @@ func (s *waiter) source(draft int) source {
 	return s.sources[draft]
 }
 
-// resolve finds out which drafts of a batch that have keys are records already, or will be with an earlier draft. A caller whose key stands
-// for another request is answered alone; any other error names whom it concerns, as that of transact does.
+// resolve finds out which drafts of a batch that have keys are records already, or will be with an earlier draft. A caller whose key cannot be
+// used is answered alone; an error names whom it concerns, as that of transact does.
 func resolve(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
-	fresh := freshKeys{}
+	keys := batchKeys{tx: tx}
+	if spoilers, err = keys.read(batch); err != nil {
+		return spoilers, err
+	}
 	for _, s := range batch {
-		if s.rows != nil { // its rows are written by now, so that it could not be refused any more: it has no keys
-			continue
-		}
-		s.sources, s.err = nil, nil // of an attempt that was given up
-		for i := 0; i < len(s.drafts) && s.err == nil; i++ {
+		for i := range s.sources {
 			if s.drafts[i].Key == nil {
 				continue
 			}
-			if s.sources == nil {
-				s.sources = make([]source, len(s.drafts))
-			}
-			s.sources[i], err = fresh.find(tx, s, i)
-			if err != nil && tx.Err() != nil {
+			if s.sources[i], err = keys.find(s, i); err != nil && tx.Err() != nil {
 				return batch, err
 			}
 			if err != nil {
 				s.err = &DraftError{i, err}
+				keys.forget(s)
+				break
 			}
-		}
-		if s.err != nil {
-			fresh.forget(s)
 		}
 	}
 	return nil, nil
 }
 
-// freshKeys are the keys of a batch under which no record is on disk, and the drafts that become one.
-type freshKeys map[chainKey]source
-
+// chainKey is the name of a key in its chain.
 type chainKey struct {
 	chain int64
 	name  Hash
 }
 
+// batchKeys is what is known of the keys of a batch.
+type batchKeys struct {
+	tx      Transaction
+	kept    map[chainKey]Kept    // on disk
+	records map[chainKey]*Record // of those, what was read
+	fresh   map[chainKey]source  // of the others, the drafts that become records
+}
+
+// read asks for all keys of a batch, a chain at a time.
+func (k *batchKeys) read(batch []*waiter) (spoilers []*waiter, err error) {
+	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
+	for _, s := range batch {
+		if s.rows != nil { // its rows are written by now, so that it could not be refused any more: it has no keys
+			continue
+		}
+		s.sources, s.err = nil, nil // of an attempt that was given up
+		for i := range s.drafts {
+			d := &s.drafts[i]
+			if d.Key == nil {
+				continue
+			}
+			if s.sources == nil {
+				s.sources = make([]source, len(s.drafts))
+			}
+			names[d.Chain] = append(names[d.Chain], d.Key.Name)
+			if u := users[d.Chain]; len(u) == 0 || u[len(u)-1] != s {
+				users[d.Chain] = append(u, s)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	k.kept, k.records, k.fresh = make(map[chainKey]Kept), make(map[chainKey]*Record), make(map[chainKey]source)
+	for chain := range names {
+		err := k.tx.Kept(chain, names[chain], func(name Hash, kept Kept) { k.kept[chainKey{chain, name}] = kept })
+		if err != nil && k.tx.Err() != nil {
+			return batch, err
+		}
+		if err != nil {
+			return users[chain], err
+		}
+	}
+	return nil, nil
+}
+
 // find returns where the record of a draft with a key comes from.
-func (f freshKeys) find(tx Transaction, s *waiter, draft int) (source, error) {
+func (k *batchKeys) find(s *waiter, draft int) (source, error) {
 	d := &s.drafts[draft]
 	key := chainKey{d.Chain, d.Key.Name}
-	if from, known := f[key]; known {
-		if from.of.drafts[from.draft].Key.Request != d.Key.Request {
+	if kept, known := k.kept[key]; known {
+		if kept.Request != d.Key.Request {
 			return source{}, ErrKeyReused
 		}
-		return from, nil
+		record, read := k.records[key]
+		if !read {
+			var err error
+			if record, err = k.tx.Record(d.Chain, kept.Index); err != nil {
+				return source{}, err
+			}
+			k.records[key] = record
+		}
+		return source{record: record}, nil
 	}
-	record, err := tx.Recorded(d.Chain, d.Key)
-	if record == nil && err == nil {
-		f[key] = source{of: s, draft: draft}
+	from, known := k.fresh[key]
+	if !known {
+		k.fresh[key] = source{of: s, draft: draft}
+	} else if from.of.drafts[from.draft].Key.Request != d.Key.Request {
+		return source{}, ErrKeyReused
 	}
-	return source{record: record}, err
+	return from, nil
 }
 
 // forget takes back what a caller who is refused would have written.
-func (f freshKeys) forget(s *waiter) {
-	maps.DeleteFunc(f, func(_ chainKey, from source) bool { return from.of == s })
+func (k *batchKeys) forget(s *waiter) {
+	maps.DeleteFunc(k.fresh, func(_ chainKey, from source) bool { return from.of == s })
 }

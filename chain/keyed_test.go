@@ -126,10 +126,19 @@ func TestAKeyForAnotherRequest(t *testing.T) {
 // A key that cannot be looked up fails its own append where the transaction goes on, and all of it where that is lost.
 func TestAKeyThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{errDisk, errLost} {
+	for _, fault := range []struct {
+		step string
+		err  error
+	}{{"kept", errDisk}, {"kept", errLost}, {"record", errDisk}, {"record", errLost}} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDisk(1)
-			d.setFault(fail(1, "recorded", err))
+			d, err := newDisk(1), fault.err
+			l := chain.NewLog(d)
+			stop := run(t, l)
+			if _, err := l.AppendAll(t.Context(), []chain.Draft{keyedDraft(1, 1, "k")}); err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			d.setFault(fail(1, fault.step, err))
 			var keyed, plain func() ([]chain.Appended, error)
 			inOneBatch(t, d, func(l *chain.Log) {
 				plain = submit(l, draft(1, 0))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"attestd/chain"
@@ -13,15 +14,47 @@ import (
 // KeyLifetime is how long an idempotency key counts.
 const KeyLifetime = 30 * 24 * time.Hour
 
-// recorded finds the record that stands under a key at a time.
-const recorded = `SELECT request, id, hash, signature, timestamp, payload, delegation
-	FROM idempotency_key LEFT JOIN record ON id = record WHERE company = ? AND name = ? AND expires_at > ?`
+// keysAtOnce is how many keys one statement reads or writes: a statement for each was measured at a tenth of an append.
+const keysAtOnce = 16
 
-// Recorded implements chain.Transaction.
-func (tx *transaction) Recorded(number int64, key *chain.Key) (*chain.Record, error) {
-	r, err := tx.recorded(number, key, tx.now)
+// selectKept and insertKept are for one key and for keysAtOnce.
+var selectKept, insertKept = statements(`SELECT name, request, idx FROM idempotency_key WHERE chain = ? AND expires_at > ? AND name IN (`, "?", `)`),
+	statements(`INSERT INTO idempotency_key (chain, name, request, idx, expires_at) VALUES `, "(?, ?, ?, ?, ?)",
+		` ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at`)
+
+func statements(head, each, tail string) map[int]string {
+	return map[int]string{1: head + each + tail, keysAtOnce: head + strings.Repeat(each+", ", keysAtOnce-1) + each + tail}
+}
+
+// inPieces calls fn for [0, n) in pieces of keysAtOnce, and what is left one by one.
+func inPieces(n int, fn func(from, to int) error) error {
+	for from := 0; from < n; {
+		to := from + 1
+		if n-from >= keysAtOnce {
+			to = from + keysAtOnce
+		}
+		if err := fn(from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// Kept implements chain.Transaction.
+func (tx *transaction) Kept(number int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
+	err := tx.kept(number, names, tx.now, yield)
 	if errors.Is(err, ErrCorrupt) {
 		tx.fatal = nil // damage that a read has met is no reason to refuse others
+	}
+	return err
+}
+
+// Record implements chain.Transaction.
+func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
+	r, err := tx.record(number, index)
+	if errors.Is(err, ErrCorrupt) {
+		tx.fatal = nil
 	}
 	return r, err
 }
@@ -30,62 +63,122 @@ func (tx *transaction) Recorded(number int64, key *chain.Key) (*chain.Record, er
 // key was another request's.
 func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *chain.Record, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		r, err = c.recorded(by.Company.Chain, key, by.At)
+		var found *chain.Kept
+		err := c.kept(by.Company.Chain, []chain.Hash{key.Name}, by.At, func(_ chain.Hash, k chain.Kept) { found = &k })
+		switch {
+		case err != nil:
+			return err
+		case found == nil:
+			return ErrNotFound
+		case found.Request != key.Request:
+			return chain.ErrKeyReused
+		}
+		r, err = c.record(by.Company.Chain, found.Index)
 		return err
 	})
-	if r == nil && err == nil {
-		err = ErrNotFound
-	}
 	return r, err
 }
 
-func (c *conn) recorded(number int64, key *chain.Key, now time.Time) (*chain.Record, error) {
-	company, name := logOf(number)
-	if name != Actions {
-		return nil, fmt.Errorf("chain %d takes no idempotency keys", number)
+func (c *conn) kept(number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.Kept)) error {
+	row := func(rows *sql.Rows) error {
+		var name, request sql.RawBytes
+		var kept chain.Kept
+		if err := rows.Scan(&name, &request, &kept.Index); err != nil {
+			return err
+		}
+		copy(kept.Request[:], request)
+		yield(chain.Hash(name), kept)
+		return nil
 	}
-	var r chain.Record
-	var request, hash, signature, delegation []byte
-	var id sql.NullInt64
-	var timestamp, payload sql.NullString
-	err := c.one([]any{&request, &id, &hash, &signature, &timestamp, &payload, &delegation}, recorded, company, key.Name[:], now.UnixMilli())
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("idempotency key: %w", err)
-	case chain.Hash(request) != key.Request:
-		return nil, chain.ErrKeyReused
-	case !id.Valid:
-		return nil, fmt.Errorf("%w: the record of an idempotency key is gone", ErrCorrupt)
+	err := inPieces(len(names), func(from, to int) error {
+		args := append(make([]any, 0, 2+keysAtOnce), number, now.UnixMilli())
+		for i := from; i < to; i++ {
+			args = append(args, names[i][:])
+		}
+		return c.each(row, selectKept[to-from], args...)
+	})
+	if err != nil {
+		return fmt.Errorf("idempotency keys of chain %d: %w", number, err)
 	}
-	r.Index, r.Timestamp, r.Payload, r.Delegation = id.Int64&indexMask, timestamp.String, []byte(payload.String), delegation
+	return nil
+}
+
+// record reads a record under a key. That it is gone says that somebody has changed the file.
+func (c *conn) record(number, index int64) (*chain.Record, error) {
+	r := chain.Record{Index: index}
+	var hash, signature []byte
+	var payload string
+	err := c.one([]any{&hash, &signature, &r.Timestamp, &payload, &r.Delegation},
+		`SELECT hash, signature, timestamp, payload, delegation FROM record WHERE id = ?`, recordID(number, index))
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("%w: %w", ErrCorrupt, chain.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record %d of chain %d: %w", index, number, err)
+	}
 	fill(r.Hash[:], hash)
 	fill(r.Signature[:], signature)
+	r.Payload = []byte(payload)
 	return &r, nil
 }
 
-// keep writes the keys of an extension's records, and forgets some of the same company's that count no more, oldest first: two for each that comes,
-// so that no commit has many to forget. A key that has expired and was not forgotten yet makes room for its successor.
+// keep writes the keys of an extension's records. A key that has expired and is still there makes room for its successor.
 func (tx *transaction) keep(e *chain.Extension) error {
-	company, _ := logOf(e.Chain)
-	kept := 0
+	var records []int // those with a key
 	for i, k := range e.Keys {
-		if k == nil {
-			continue
-		}
-		kept++
-		if _, err := tx.exec(`INSERT INTO idempotency_key (record, company, name, request, expires_at) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (company, name) DO UPDATE SET record = excluded.record, request = excluded.request, expires_at = excluded.expires_at`,
-			recordID(e.Chain, e.Records[i].Index), company, k.Name[:], k.Request[:], tx.now.Add(KeyLifetime).UnixMilli()); err != nil {
-			return fmt.Errorf("idempotency key: %w", err)
+		if k != nil {
+			records = append(records, i)
 		}
 	}
-	if kept == 0 {
+	expires := tx.now.Add(KeyLifetime).UnixMilli()
+	err := inPieces(len(records), func(from, to int) error {
+		args := make([]any, 0, 5*keysAtOnce)
+		for _, i := range records[from:to] {
+			args = append(args, e.Chain, e.Keys[i].Name[:], e.Keys[i].Request[:], e.Records[i].Index, expires)
+		}
+		_, err := tx.exec(insertKept[to-from], args...)
+		return err
+	})
+	if err == nil {
+		err = tx.w.keys.after(tx.conn, len(records), tx.now)
+	}
+	if err != nil {
+		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)
+	}
+	return nil
+}
+
+// keySweep forgets keys that have expired. It goes round the table, two rows for each key that comes, so that no commit has many to look at and no
+// index by time is needed. Where it stands is not kept: a restart begins anew, and a transaction that is given up skips some.
+type keySweep struct {
+	owed  int // keys that have come since it went on
+	chain int64
+	name  []byte
+}
+
+// sweepEach is after how many keys it goes on.
+const sweepEach = 64
+
+func (s *keySweep) after(c *conn, kept int, now time.Time) error {
+	if s.owed += kept; s.owed < sweepEach {
 		return nil
 	}
-	_, err := tx.exec(`DELETE FROM idempotency_key WHERE record IN (SELECT record FROM
-		(SELECT record, expires_at FROM idempotency_key WHERE record BETWEEN ? AND ? ORDER BY record LIMIT ?) WHERE expires_at <= ?)`,
-		recordID(e.Chain, 0), recordID(e.Chain, indexMask), 2*kept, tx.now.UnixMilli())
+	rows := 2 * s.owed
+	s.owed = 0
+	if s.name == nil {
+		s.name = []byte{}
+	}
+	var chain int64
+	var name []byte
+	err := c.one([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?) ORDER BY chain, name LIMIT 1 OFFSET ?`, s.chain, s.name, rows-1)
+	if errors.Is(err, ErrNotFound) {
+		chain, name, err = 1<<62, []byte{}, nil // the rest of the table
+	}
+	if err == nil {
+		_, err = c.exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?) AND expires_at <= ?`, s.chain, s.name, chain, name, now.UnixMilli())
+	}
+	if s.chain, s.name = chain, name; chain == 1<<62 {
+		s.chain, s.name = 0, nil
+	}
 	return err
 }

@@ -246,13 +246,13 @@ PRAGMA user_version = 8;`},
 
 	8: {sql: `
 CREATE TABLE idempotency_key (
-  record     INTEGER PRIMARY KEY REFERENCES record (id),
-  company    INTEGER NOT NULL,
+  chain      INTEGER NOT NULL,
   name       BLOB NOT NULL CHECK (length(name) = 32),
   request    BLOB NOT NULL CHECK (length(request) = 32),
+  idx        INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
-  UNIQUE (company, name)
-) STRICT;
+  PRIMARY KEY (chain, name)
+) STRICT, WITHOUT ROWID;
 PRAGMA user_version = 9;`},
 }
 

@@ -117,7 +117,8 @@ type writer struct {
 	conn    *conn // nil after it was hung up
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
 	files   *files
-	rescued bool    // see rescue
+	rescued bool // see rescue
+	keys    keySweep
 	rekeyed []int64 // chains to which the transaction that is open has given another key
 	clock   clock
 
