@@ -119,7 +119,8 @@ or of a newer version.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(), versionCommand(version))
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
+		attestCommand(), versionCommand(version))
 	return root
 }
 

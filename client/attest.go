@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// Attestation is what an agent did, on its way into the chain.
+type Attestation struct {
+	AgentID    string // 1 to 256 characters; the agent need not be registered
+	ActionType string // 1 to 256 characters, such as tool.completed
+	// Payload becomes JSON as encoding/json makes it; a json.RawMessage is sent byte for byte, but for text that is not well-formed (see the package comment).
+	Payload        any
+	Delegation     string // token of the delegation under which the agent acts, or ""
+	IdempotencyKey string // 1 to 255 visible ASCII characters; "": the client makes one, the same for all its retries
+}
+
+// NewIdempotencyKey returns a key that nobody else has: 130 random bits.
+func NewIdempotencyKey() string { return rand.Text() }
+
+// Prepare returns the attestation as it is sent: its payload a json.RawMessage, all its text well-formed, its key set. It refuses what the
+// service would refuse without looking at its state, so that a queue takes nothing that can never be sent. Prepared attestations stay as they are.
+func (a Attestation) Prepare() (Attestation, error) {
+	payload, err := marshal(a.Payload)
+	if err != nil {
+		return a, fmt.Errorf("attestd: the payload: %w", err)
+	}
+	a.Payload = json.RawMessage(wellFormed(payload))
+	a.AgentID, a.ActionType = wellFormedText(a.AgentID), wellFormedText(a.ActionType)
+	for name, text := range map[string]string{"agent": a.AgentID, "action type": a.ActionType} {
+		if n := utf8.RuneCountInString(text); n == 0 || n > 256 {
+			return a, fmt.Errorf("attestd: the %s must have 1 to 256 characters", name)
+		}
+	}
+	if a.IdempotencyKey == "" {
+		a.IdempotencyKey = NewIdempotencyKey()
+	}
+	// One that begins with a quotation mark would be read as the quoted form of another.
+	if len(a.IdempotencyKey) > 255 || a.IdempotencyKey[0] == '"' || strings.ContainsFunc(a.IdempotencyKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return a, errors.New("attestd: an idempotency key must have 1 to 255 visible ASCII characters and not begin with a quotation mark")
+	}
+	return a, nil
+}
+
+// appendJSON appends the body of POST /v1/attest, with the key where it is an item of a batch.
+func (a Attestation) appendJSON(dst []byte, item bool) []byte {
+	dst = appendText(append(dst, `{"agentId":`...), a.AgentID)
+	dst = appendText(append(dst, `,"actionType":`...), a.ActionType)
+	dst = append(append(dst, `,"payload":`...), a.Payload.(json.RawMessage)...)
+	if a.Delegation != "" {
+		dst = appendText(append(dst, `,"delegation":`...), a.Delegation)
+	}
+	if item {
+		dst = appendText(append(dst, `,"idempotencyKey":`...), a.IdempotencyKey)
+	}
+	return append(dst, '}')
+}
+
+func appendText(dst []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always can be
+	return append(dst, quoted...)
+}
+
+// Attest appends a record and returns it. Without an error it is on the service's disk, once, however often it had to be sent.
+func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
+	if a, err = a.Prepare(); err != nil {
+		return r, err
+	}
+	err = c.do(ctx, request{
+		method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
+		header: http.Header{"Idempotency-Key": {a.IdempotencyKey}}, body: a.appendJSON(nil, false),
+	}, &r)
+	return r, err
+}
+
+// MaxBatch is how many attestations a batch may have.
+const MaxBatch = 1000
+
+// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. An *Error's Pointer names the one that is refused: /records/3/payload.
+func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, error) {
+	if len(as) == 0 || len(as) > MaxBatch {
+		return nil, fmt.Errorf("attestd: a batch has 1 to %d attestations, not %d", MaxBatch, len(as))
+	}
+	body := []byte(`{"records":[`)
+	for i, a := range as {
+		a, err := a.Prepare()
+		if err != nil {
+			return nil, fmt.Errorf("attestation %d: %w", i, err)
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = a.appendJSON(body, true)
+	}
+	var answer struct{ Records []Record }
+	err := c.do(ctx, request{
+		method: http.MethodPost, route: "/v1/attest/batch", status: http.StatusCreated, safe: true, body: append(body, "]}"...),
+	}, &answer)
+	if err == nil && len(answer.Records) != len(as) {
+		err = fmt.Errorf("attestd: %d records were sent and %d answered", len(as), len(answer.Records))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Records, nil
+}
