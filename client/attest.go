@@ -48,16 +48,20 @@ func (a Attestation) Prepare() (Attestation, error) {
 	return a, nil
 }
 
-// appendJSON appends the body of POST /v1/attest, with the key where it is an item of a batch.
-func (a Attestation) appendJSON(dst []byte, item bool) []byte {
+// AppendJSON appends a prepared attestation as an item of a batch.
+func (a Attestation) AppendJSON(dst []byte) []byte {
+	dst = a.appendRequest(dst)
+	dst = appendText(append(dst[:len(dst)-1], `,"idempotencyKey":`...), a.IdempotencyKey)
+	return append(dst, '}')
+}
+
+// appendRequest appends the body of POST /v1/attest.
+func (a Attestation) appendRequest(dst []byte) []byte {
 	dst = appendText(append(dst, `{"agentId":`...), a.AgentID)
 	dst = appendText(append(dst, `,"actionType":`...), a.ActionType)
 	dst = append(append(dst, `,"payload":`...), a.Payload.(json.RawMessage)...)
 	if a.Delegation != "" {
 		dst = appendText(append(dst, `,"delegation":`...), a.Delegation)
-	}
-	if item {
-		dst = appendText(append(dst, `,"idempotencyKey":`...), a.IdempotencyKey)
 	}
 	return append(dst, '}')
 }
@@ -74,7 +78,7 @@ func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error
 	}
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
-		header: http.Header{"Idempotency-Key": {a.IdempotencyKey}}, body: a.appendJSON(nil, false),
+		header: http.Header{"Idempotency-Key": {a.IdempotencyKey}}, body: a.appendRequest(nil),
 	}, &r)
 	return r, err
 }
@@ -96,7 +100,7 @@ func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, e
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = a.appendJSON(body, true)
+		body = a.AppendJSON(body)
 	}
 	var answer struct{ Records []Record }
 	err := c.do(ctx, request{

@@ -1,0 +1,197 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// Names in the folder; see the package comment.
+const (
+	current   = "queue"
+	sealed    = ".queue" // after a number of twenty digits
+	refusedAs = "refused"
+	damagedAs = "damaged"
+	addLock   = "add.lock"
+	flushLock = "flush.lock"
+)
+
+// fullAt is the size at which a queue takes no more, in bytes. It is about what one or two batches take.
+const fullAt = 1 << 20
+
+func (s *Spool) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Spool) lock(name string) *flock.Flock {
+	return flock.New(s.path(name), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+}
+
+// appendEntries writes lines to the queue and syncs it. It returns the entries that are on disk; the others know why they are not.
+func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
+	fail := func(entries []*entry, err error) {
+		for _, e := range entries {
+			e.done <- err
+		}
+	}
+	lock := s.lock(addLock)
+	if err := lock.Lock(); err != nil {
+		fail(entries, fmt.Errorf("spool: %w", err))
+		return nil
+	}
+	defer lock.Unlock()
+	size, err := s.size()
+	if err != nil {
+		fail(entries, err)
+		return nil
+	}
+	var lines []byte
+	for _, e := range entries {
+		if size += int64(len(e.line)); size > s.Limit {
+			size -= int64(len(e.line))
+			fail([]*entry{e}, fmt.Errorf("%w: %s holds %d bytes of %d", ErrFull, s.dir, size, s.Limit))
+			continue
+		}
+		lines, done = append(lines, e.line...), append(done, e)
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	if err := s.appendLines(lines); err != nil {
+		fail(done, fmt.Errorf("spool: %w", err))
+		return nil
+	}
+	return done
+}
+
+// appendLines writes whole lines after those of the queue, and returns when they are on disk. The caller holds the lock to add.
+func (s *Spool) appendLines(lines []byte) error {
+	if info, err := os.Stat(s.path(current)); err == nil && info.Size() >= fullAt {
+		if err := s.seal(); err != nil {
+			return err
+		}
+	}
+	return appendSynced(s.path(current), lines)
+}
+
+// appendSynced writes whole lines after those of a file, which it makes where there is none, and syncs the file. An incomplete last line, which a process that was killed has left, is
+// removed. When it fails, the file is as it was, as far as that can be brought about.
+func appendSynced(path string, lines []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	end, err := wholeLines(f)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(end); err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(lines, end); err == nil {
+		err = f.Sync()
+	}
+	if err == nil && end == 0 { // it may be new
+		err = syncFolder(filepath.Dir(path))
+	}
+	if err != nil {
+		return errors.Join(err, f.Truncate(end))
+	}
+	return nil
+}
+
+// wholeLines returns where the last whole line of a file ends.
+func wholeLines(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	part := make([]byte, 4096)
+	for end := info.Size(); end > 0; {
+		from := max(0, end-int64(len(part)))
+		n, err := f.ReadAt(part[:end-from], from)
+		if int64(n) < end-from {
+			return 0, err
+		}
+		if at := bytes.LastIndexByte(part[:n], '\n'); at >= 0 {
+			return from + int64(at) + 1, nil
+		}
+		end = from
+	}
+	return 0, nil
+}
+
+// seal ends the queue that is being added to, and gives it the next number. The caller holds the lock to add.
+func (s *Spool) seal() error {
+	numbers, err := s.sealed()
+	if err != nil {
+		return err
+	}
+	next := uint64(1)
+	if len(numbers) > 0 {
+		next = numbers[len(numbers)-1] + 1
+	}
+	if err := os.Rename(s.path(current), s.path(sealedName(next))); err != nil {
+		return err
+	}
+	return syncFolder(s.dir)
+}
+
+func sealedName(number uint64) string { return fmt.Sprintf("%020d", number) + sealed }
+
+// sealed returns the numbers of the queues that take no more, ascending.
+func (s *Spool) sealed() ([]uint64, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []uint64
+	for _, e := range entries {
+		digits, ok := strings.CutSuffix(e.Name(), sealed)
+		if n, err := strconv.ParseUint(digits, 10, 64); ok && err == nil && sealedName(n) == e.Name() {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// size is how many bytes the folder's files have.
+func (s *Spool) size() (total int64, err error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return 0, fmt.Errorf("spool: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) { // it was sent in between
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("spool: %w", err)
+		}
+		total += info.Size()
+	}
+	return total, nil
+}
+
+// syncFolder makes the names in a folder durable. Windows has nothing of the kind, and needs it not.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	defer f.Close()
+	return f.Sync()
+}
