@@ -18,7 +18,7 @@ type Attestation struct {
 	// Payload becomes JSON as encoding/json makes it; a json.RawMessage is sent byte for byte, but for text that is not well-formed (see the package comment).
 	Payload        any
 	Delegation     string // token of the delegation under which the agent acts, or ""
-	IdempotencyKey string // 1 to 255 visible ASCII characters; "": the client makes one, the same for all its retries
+	IdempotencyKey string // 1 to 255 printable ASCII characters; "": the client makes one, the same for all its retries
 }
 
 // NewIdempotencyKey returns a key that nobody else has: 130 random bits.
@@ -41,9 +41,8 @@ func (a Attestation) Prepare() (Attestation, error) {
 	if a.IdempotencyKey == "" {
 		a.IdempotencyKey = NewIdempotencyKey()
 	}
-	// One that begins with a quotation mark would be read as the quoted form of another.
-	if len(a.IdempotencyKey) > 255 || a.IdempotencyKey[0] == '"' || strings.ContainsFunc(a.IdempotencyKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return a, errors.New("attestd: an idempotency key must have 1 to 255 visible ASCII characters and not begin with a quotation mark")
+	if len(a.IdempotencyKey) > 255 || strings.ContainsFunc(a.IdempotencyKey, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return a, errors.New("attestd: an idempotency key must have 1 to 255 printable ASCII characters")
 	}
 	return a, nil
 }
@@ -78,9 +77,17 @@ func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error
 	}
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
-		header: http.Header{"Idempotency-Key": {a.IdempotencyKey}}, body: a.appendRequest(nil),
+		header: http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}, body: a.appendRequest(nil),
 	}, &r)
 	return r, err
+}
+
+// headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3).
+func headerKey(key string) string {
+	if !strings.ContainsAny(key, "\" \\") {
+		return key
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
 // MaxBatch is how many attestations a batch may have.

@@ -141,19 +141,31 @@ func TestTextIsMadeWellFormed(t *testing.T) {
 	}
 }
 
+// A key that cannot stand bare in a header goes there as a quoted string.
+func TestKeysInHeaders(t *testing.T) {
+	for key, want := range map[string]string{"k:1/2~!": "k:1/2~!", "a b": `"a b"`, `"k"`: `"\"k\""`, `a\b`: `"a\\b"`} {
+		s := &script{steps: []step{created}}
+		a := attestation
+		a.IdempotencyKey = key
+		if _, err := s.client(t, nil).Attest(t.Context(), a); err != nil || s.seen[0].key != want {
+			t.Errorf("%s goes as %s, %v", key, s.seen[0].key, err)
+		}
+	}
+}
+
 // What can never be a record is refused before anything is sent.
 func TestPrepareRefuses(t *testing.T) {
 	long := strings.Repeat("é", 257)
 	for name, a := range map[string]client.Attestation{
-		"not JSON":   {AgentID: "b", ActionType: "a", Payload: json.RawMessage(`1,"agentId":"other"`)},
-		"no value":   {AgentID: "b", ActionType: "a", Payload: json.RawMessage(nil)},
-		"a channel":  {AgentID: "b", ActionType: "a", Payload: make(chan int)},
-		"no agent":   {ActionType: "a", Payload: 1},
-		"no action":  {AgentID: "b", Payload: 1},
-		"long agent": {AgentID: long, ActionType: "a", Payload: 1},
-		"quoted key": {AgentID: "b", ActionType: "a", Payload: 1, IdempotencyKey: `"k"`},
-		"spaced key": {AgentID: "b", ActionType: "a", Payload: 1, IdempotencyKey: `k k`},
-		"long key":   {AgentID: "b", ActionType: "a", Payload: 1, IdempotencyKey: strings.Repeat("k", 256)},
+		"not JSON":         {AgentID: "b", ActionType: "a", Payload: json.RawMessage(`1,"agentId":"other"`)},
+		"no value":         {AgentID: "b", ActionType: "a", Payload: json.RawMessage(nil)},
+		"a channel":        {AgentID: "b", ActionType: "a", Payload: make(chan int)},
+		"no agent":         {ActionType: "a", Payload: 1},
+		"no action":        {AgentID: "b", Payload: 1},
+		"long agent":       {AgentID: long, ActionType: "a", Payload: 1},
+		"key of two lines": {AgentID: "b", ActionType: "a", Payload: 1, IdempotencyKey: "k\nk"},
+		"key beyond ASCII": {AgentID: "b", ActionType: "a", Payload: 1, IdempotencyKey: "é"},
+		"long key":         {AgentID: "b", ActionType: "a", Payload: 1, IdempotencyKey: strings.Repeat("k", 256)},
 	} {
 		s := &script{steps: []step{created}}
 		if _, err := s.client(t, nil).Attest(t.Context(), a); err == nil || len(s.seen) > 0 {

@@ -63,7 +63,6 @@ func (c *Client) Witness(ctx context.Context) (w Witness, err error) {
 
 // AddCheckpoint asks the service, as a witness, for a cosignature; the body is that of c2sp.org/tlog-witness.
 func (c *Client) AddCheckpoint(ctx context.Context, body []byte) (cosignature []byte, err error) {
-	// To ask twice cosigns one checkpoint twice.
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/v1/witness/add-checkpoint", body: body, contentType: "text/plain", status: http.StatusOK,
 	}, &cosignature)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"iter"
@@ -125,6 +126,20 @@ type PassportStatus struct {
 	Reason      string `json:"reason,omitempty"`
 	CAPublicKey string `json:"caPublicKey"`
 	Signature   string `json:"signature"`
+
+	raw json.RawMessage // as it was sent, for Verify
+}
+
+// UnmarshalJSON reads a status.
+func (s *PassportStatus) UnmarshalJSON(text []byte) error {
+	type plain PassportStatus
+	var read plain
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	*s = PassportStatus(read)
+	s.raw = bytes.Clone(text)
+	return nil
 }
 
 // PassportStatus returns the signed status of a passport.

@@ -56,7 +56,14 @@ func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verif
 	if len(key) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
 	}
-	public := keys.Describe(key.Public().(ed25519.PublicKey))
+	i := NewChecker(d, company, key.Public().(ed25519.PublicKey), former...)
+	i.key, i.verified = key, verified
+	i.jwtHeader, i.capHeader = encodeHeader(i.Public.KID, TypeJWT), encodeHeader(i.Public.KID, TypePassport)
+	return i
+}
+
+// NewChecker returns an Issuer for whoever has the public keys alone: it checks tokens, and panics where it should sign.
+func NewChecker(d Domain, company string, key ed25519.PublicKey, former ...Former) *Issuer {
 	var before []formerKey
 	for _, f := range former {
 		before = append(before, formerKey{keys.Describe(f.Key), f.Ended.Add(MaxPassportTTL)})
@@ -65,11 +72,7 @@ func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verif
 		former:      before,
 		Domain:      d,
 		Company:     company,
-		Public:      public,
-		key:         key,
-		verified:    verified,
-		jwtHeader:   encodeHeader(public.KID, TypeJWT),
-		capHeader:   encodeHeader(public.KID, TypePassport),
+		Public:      keys.Describe(key),
 		issuer:      d.Issuer(),
 		companyID:   d.CompanyID(company),
 		passportAud: d.PassportAudience(),

@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Message is what the stream sends of a record that was just appended.
+type Message struct {
+	Record        Record `json:"record"`
+	Valid         bool   `json:"valid"`                   // whether the whole chain verifies after the record
+	MerkleRoot    string `json:"merkleRoot,omitempty"`    // where it does
+	FailedAtIndex int64  `json:"failedAtIndex,omitempty"` // where it does not
+}
+
+// Stream is a connection on which records come as they are appended. One goroutine reads it.
+type Stream struct {
+	conn *websocket.Conn
+	stop func() bool
+}
+
+// silence is how long nothing may come before a connection counts as lost: the service pings every 30 seconds.
+const silence = 75 * time.Second
+
+// Stream connects to the stream. Its messages begin with the first record after the answer; Follow misses none. ctx ends the connection.
+func (c *Client) Stream(ctx context.Context) (s *Stream, err error) {
+	r := request{method: http.MethodGet, route: "/v1/ws"}
+	err = c.again(ctx, &r, func(token string) error {
+		s, err = c.dial(ctx, &r, token)
+		return err
+	})
+	return s, err
+}
+
+func (c *Client) dial(ctx context.Context, r *request, token string) (*Stream, error) {
+	dialer := websocket.Dialer{HandshakeTimeout: c.timeout, Proxy: http.ProxyFromEnvironment}
+	if t, ok := c.http.Transport.(*http.Transport); ok {
+		dialer.NetDialContext, dialer.NetDialTLSContext, dialer.TLSClientConfig, dialer.Proxy = t.DialContext, t.DialTLSContext, t.TLSClientConfig, t.Proxy
+	}
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	target := *c.base
+	target.Scheme = map[string]string{"http": "ws", "https": "wss"}[target.Scheme]
+	conn, answer, err := dialer.DialContext(ctx, r.target(&target), header)
+	if err != nil {
+		if answer != nil && errors.Is(err, websocket.ErrBadHandshake) {
+			return nil, readError(r.operation(), answer)
+		}
+		return nil, lost(r.operation(), err)
+	}
+	alive := func() error { return conn.SetReadDeadline(time.Now().Add(silence)) }
+	answerPing := conn.PingHandler()
+	conn.SetPingHandler(func(data string) error { return errors.Join(alive(), answerPing(data)) })
+	return &Stream{conn, context.AfterFunc(ctx, func() { conn.Close() })}, alive()
+}
+
+// StreamEnd is how the service ended a stream: 1001 it stops, 1008 the credential has ended, 1013 the client fell behind.
+type StreamEnd struct{ Code int }
+
+func (e *StreamEnd) Error() string { return fmt.Sprintf("attestd: the stream ended with %d", e.Code) }
+
+// Next returns the next message. Its error is a *StreamEnd where the service has ended the stream.
+func (s *Stream) Next() (m Message, err error) {
+	_, text, err := s.conn.ReadMessage()
+	var end *websocket.CloseError
+	if errors.As(err, &end) {
+		return m, &StreamEnd{end.Code}
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		err = fmt.Errorf("attestd: the stream: %w", err)
+	}
+	return m, err
+}
+
+// Close ends the stream.
+func (s *Stream) Close() error {
+	s.stop()
+	return s.conn.Close()
+}
+
+// Follow returns the company's records from an index on, in order and without a gap, and then those that come, for ever. Where the connection is lost it is
+// made again, and what was missed meanwhile is read from the chain. It ends with ctx, or with an error that time does not mend, such as a credential that has ended.
+// It needs a credential: without one the stream has the records of all companies.
+func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for n := 0; ; {
+			before := from
+			err := c.follow(ctx, &from, yield)
+			if errors.Is(err, errStop) {
+				return
+			}
+			if ctx.Err() != nil {
+				yield(Record{}, ctx.Err())
+				return
+			}
+			if from > before {
+				n = 0
+			}
+			// The service comes back sooner or later: of Retry only the waits count here, not how often.
+			waits := c.retry
+			waits.Times = n + 1
+			wait, again := waits.wait(n, err, true)
+			if !again || sleep(ctx, wait) != nil {
+				yield(Record{}, err)
+				return
+			}
+			n++
+		}
+	}
+}
+
+// follow yields what comes over one connection, and before that what the chain has by then. next is kept to what is due.
+func (c *Client) follow(ctx context.Context, next *int64, yield func(Record, error) bool) error {
+	s, err := c.Stream(ctx) // first, so that nothing falls between it and the chain
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	upTo := func(index int64) error { // -1 is the end of the chain
+		part := Range{From: *next}
+		if index >= 0 {
+			part.Limit = index - *next
+		}
+		for r, err := range c.Records(ctx, part) {
+			if err != nil {
+				return err
+			}
+			*next++
+			if !yield(r, nil) {
+				return errStop
+			}
+		}
+		return nil
+	}
+	if err := upTo(-1); err != nil {
+		return err
+	}
+	for {
+		m, err := s.Next()
+		if err != nil {
+			return err
+		}
+		if m.Record.Payload.Log != "" || m.Record.Index < *next {
+			continue // of another log, or read from the chain already
+		}
+		if m.Record.Index > *next {
+			if err := upTo(m.Record.Index); err != nil {
+				return err
+			}
+		}
+		if m.Record.Index == *next {
+			*next++
+			if !yield(m.Record, nil) {
+				return errStop
+			}
+		}
+	}
+}
