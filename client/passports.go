@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 )
@@ -65,6 +66,10 @@ func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (v P
 	}
 	// To ask twice changes nothing.
 	err = c.do(ctx, request{method: http.MethodPost, route: "/v1/passport/verify", body: text, status: http.StatusOK, safe: true}, &v)
+	var denied *Error
+	if errors.As(err, &denied) && denied.Status == http.StatusBadRequest && denied.Code != "" {
+		return PassportVerdict{Code: denied.Code, Error: denied.Message}, nil
+	}
 	return v, err
 }
 

@@ -1,0 +1,373 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+// patience bounds the wait for an answer of a runner.
+const patience = 30 * time.Second
+
+type testCase struct {
+	Name   string
+	Client map[string]json.RawMessage
+	Steps  []step
+	Chain  []json.RawMessage
+}
+
+type step struct {
+	Call     string
+	Args     json.RawMessage
+	Faults   []fault
+	Requests *int
+	Expect   *expectation
+	Save     map[string]string
+}
+
+type expectation struct {
+	Result, Error json.RawMessage
+}
+
+// languages are the clients, each with the program that runs it; Go's runs in this process.
+var languages = []struct {
+	name    string
+	command []string
+}{
+	{"go", nil},
+	{"typescript", []string{"node", "runners/typescript.mjs"}},
+	{"python", []string{"python3", "runners/python.py"}},
+}
+
+// The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in the chain, once.
+func TestConformance(t *testing.T) {
+	text, err := os.ReadFile("../../clients/conformance.json")
+	must(t, err)
+	var file struct{ Cases []testCase }
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	must(t, d.Decode(&file))
+	lab, err := harness.NewLab(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, lab.Close()) })
+	server, _, err := lab.ServeNew(t.Context(), "--rate-limits", "off")
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Stop()) })
+	for _, language := range languages {
+		t.Run(language.name, func(t *testing.T) {
+			t.Parallel()
+			if len(language.command) > 0 {
+				available(t, language.command)
+			}
+			for i, c := range file.Cases {
+				t.Run(c.Name, func(t *testing.T) {
+					r := &running{t: t, command: language.command, server: &harness.Client{Addr: server.Addr}, proxy: newProxy(t, server.Addr), vars: variables{}}
+					r.run(c, fmt.Sprintf("%s-%d", language.name, i))
+				})
+			}
+		})
+	}
+}
+
+// available skips a language whose program is not here; CI has them all, so there it fails.
+func available(t *testing.T, command []string) {
+	_, missing := exec.LookPath(command[0])
+	if _, err := os.Stat(command[1]); missing == nil && errors.Is(err, fs.ErrNotExist) {
+		missing = err
+	}
+	if missing != nil && os.Getenv("CI") == "true" {
+		t.Fatal("in CI nothing is skipped: ", missing)
+	}
+	if missing != nil {
+		t.Skip(missing)
+	}
+}
+
+// running is a case under way.
+type running struct {
+	t       *testing.T
+	command []string
+	server  *harness.Client
+	key     string // of the company
+	proxy   *proxy
+	vars    variables
+	runner  *runner
+}
+
+func (r *running) run(c testCase, company string) {
+	t := r.t
+	r.prepare(company)
+	r.start()
+	defer func() { r.runner.end(t) }()
+	r.new(c)
+	for i, s := range c.Steps {
+		where := fmt.Sprintf("step %d, %s", i, s.Call)
+		args, err := r.vars.fill(s.Args)
+		if err != nil {
+			t.Fatal(where, ": ", err)
+		}
+		var answer answer
+		switch s.Call {
+		case "restart":
+			r.runner.end(t)
+			r.start()
+			r.new(c)
+			continue
+		case "edit":
+			answer.Result, err = edit(args)
+			must(t, err)
+		default:
+			answer = r.call(s, args, where)
+		}
+		if answer.Error != nil && strings.Contains(string(answer.Error), `"unsupported"`) {
+			t.Skip("the client has no ", s.Call)
+		}
+		r.check(s, answer, where)
+	}
+	r.checkChain(c)
+}
+
+// prepare registers the company of a case.
+func (r *running) prepare(company string) {
+	t := r.t
+	var err error
+	r.key, err = r.server.Register(company)
+	must(t, err)
+	must(t, r.server.RegisterBot(r.key))
+	var public struct {
+		PEM, Fingerprint string
+		JWK              struct{ X string }
+	}
+	r.ask(200, "GET", "/v1/ca/public-key?companyId="+company, "", &public)
+	for name, value := range map[string]string{"url": r.proxy.URL, "company": company, "key": r.key, "dir": t.TempDir() + "/spool", "pem": public.PEM, "jwk": public.JWK.X, "fingerprint": public.Fingerprint} {
+		must(t, r.vars.set(name, value))
+	}
+	for _, role := range []string{"writer", "reader"} {
+		var made struct{ Key string }
+		r.ask(201, "POST", "/v1/keys", fmt.Sprintf(`{"role":%q}`, role), &made)
+		must(t, r.vars.set(role, made.Key))
+	}
+	var oauth struct{ ClientID, ClientSecret string }
+	r.ask(201, "POST", "/v1/oauth/clients", "", &oauth)
+	must(t, r.vars.set("clientId", oauth.ClientID))
+	must(t, r.vars.set("clientSecret", oauth.ClientSecret))
+}
+
+// ask calls the server itself, as the company.
+func (r *running) ask(status int, method, path, body string, dest any) {
+	r.t.Helper()
+	must(r.t, r.server.Call(status, harness.Request{Method: method, Path: path, Key: r.key, Body: body}, dest))
+}
+
+// new makes the client of a case.
+func (r *running) new(c testCase) {
+	args := map[string]json.RawMessage{
+		"url": json.RawMessage(`"${url}"`), "key": json.RawMessage(`"${key}"`), "timeoutMs": json.RawMessage("5000"),
+		"retry": json.RawMessage(`{"times":2,"minMs":5,"maxMs":20}`), "spool": json.RawMessage(`"${dir}"`),
+	}
+	if c.Client["oauth"] != nil {
+		delete(args, "key")
+	}
+	for name, value := range c.Client {
+		args[name] = value
+	}
+	text, err := json.Marshal(args)
+	must(r.t, err)
+	text, err = r.vars.fill(text)
+	must(r.t, err)
+	if a := r.runner.call(r.t, "new", text); a.Error != nil {
+		r.t.Fatalf("new: %s", a.Error)
+	}
+}
+
+// call has the runner carry out a step.
+func (r *running) call(s step, args []byte, where string) answer {
+	t := r.t
+	r.proxy.begin(s.Faults)
+	a := r.runner.call(t, s.Call, args)
+	requests, keys, keyless := r.proxy.end()
+	if s.Requests != nil && requests != *s.Requests {
+		t.Errorf("%s: %d requests, want %d", where, requests, *s.Requests)
+	}
+	if keyless || keys > 1 {
+		t.Errorf("%s: the requests carry %d idempotency keys, and one has none: %v", where, keys, keyless)
+	}
+	return a
+}
+
+// check holds an answer against what is expected, and saves of it.
+func (r *running) check(s step, a answer, where string) {
+	t := r.t
+	want := expectation{Result: json.RawMessage("{}")}
+	if s.Expect != nil {
+		want = *s.Expect
+	}
+	expected, got := want.Result, a.Result
+	if want.Error != nil {
+		expected, got = want.Error, a.Error
+	}
+	if got == nil {
+		t.Fatalf("%s: answers %s%s, want %s", where, a.Error, a.Result, expected)
+	}
+	filled, err := r.vars.fill(expected)
+	must(t, err)
+	wanted, err := decode(filled)
+	must(t, err)
+	has, err := decode(got)
+	must(t, err)
+	if wrong := differs("", wanted, has); wrong != "" {
+		t.Fatalf("%s: %s\nin %s", where, wrong, got)
+	}
+	for name, pointer := range s.Save {
+		value, err := part(has, pointer)
+		must(t, err)
+		must(t, r.vars.set(name, value))
+	}
+}
+
+// checkChain holds the chain on the server against what the case says, and has the server verify it.
+func (r *running) checkChain(c testCase) {
+	t := r.t
+	var chain struct{ Records []json.RawMessage }
+	r.ask(200, "GET", "/v1/chain", "", &chain)
+	if len(chain.Records) != len(c.Chain) {
+		t.Fatalf("the chain has %d records, want %d: %s", len(chain.Records), len(c.Chain), chain.Records)
+	}
+	for i, want := range c.Chain {
+		filled, err := r.vars.fill(want)
+		must(t, err)
+		wanted, err := decode(filled)
+		must(t, err)
+		has, err := decode(chain.Records[i])
+		must(t, err)
+		if wrong := differs("", wanted, has); wrong != "" {
+			t.Errorf("record %d: %s\nin %s", i, wrong, chain.Records[i])
+		}
+	}
+	var verdict struct{ Valid bool }
+	r.ask(200, "GET", "/v1/verify", "", &verdict)
+	if !verdict.Valid {
+		t.Error("the chain does not verify")
+	}
+}
+
+// edit is a copy of a value with another part.
+func edit(args []byte) (json.RawMessage, error) {
+	v, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	m, _ := v.(map[string]any)
+	at, _ := m["at"].(string)
+	cut := strings.LastIndexByte(at, '/')
+	parent, err := part(m["of"], at[:cut])
+	if err != nil {
+		return nil, err
+	}
+	switch p := parent.(type) {
+	case map[string]any:
+		p[at[cut+1:]] = m["to"]
+	case []any:
+		var n int
+		if _, err := fmt.Sscan(at[cut+1:], &n); err != nil {
+			return nil, err
+		}
+		p[n] = m["to"]
+	}
+	return json.Marshal(m["of"])
+}
+
+type answer struct{ Result, Error json.RawMessage }
+
+// runner is a client's program.
+type runner struct {
+	in    io.WriteCloser
+	lines chan []byte
+	wait  func() error
+}
+
+func (r *running) start() {
+	t := r.t
+	in, requests := io.Pipe()
+	var out io.ReadCloser
+	var wait func() error
+	if r.command == nil {
+		answers, w := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			err := serveGo(t.Context(), in, w)
+			ended <- errors.Join(err, w.Close())
+		}()
+		out, wait = answers, func() error { return <-ended }
+	} else {
+		cmd := exec.Command(r.command[0], r.command[1:]...)
+		cmd.Stdin, cmd.Stderr = in, os.Stderr
+		var err error
+		out, err = cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill() }) // mostly it has ended
+		wait = cmd.Wait
+	}
+	r.runner = &runner{in: requests, lines: make(chan []byte), wait: wait}
+	go func() {
+		defer close(r.runner.lines)
+		for lines := bufio.NewReader(out); ; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			r.runner.lines <- line
+		}
+	}()
+}
+
+func (r *runner) call(t *testing.T, call string, args []byte) (a answer) {
+	t.Helper()
+	if len(args) == 0 {
+		args = []byte("{}")
+	}
+	var line bytes.Buffer
+	line.WriteString(`{"call":"` + call + `","args":`)
+	must(t, json.Compact(&line, args)) // keeps escapes as they are
+	line.WriteString("}\n")
+	_, err := r.in.Write(line.Bytes())
+	must(t, err)
+	select {
+	case text, ok := <-r.lines:
+		if !ok {
+			t.Fatal("the runner has ended")
+		}
+		must(t, json.Unmarshal(text, &a))
+		return a
+	case <-time.After(patience):
+		t.Fatal("the runner does not answer")
+		return a
+	}
+}
+
+func (r *runner) end(t *testing.T) {
+	must(t, r.in.Close())
+	for range r.lines {
+		t.Error("the runner has written more than it was asked for")
+	}
+	must(t, r.wait())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

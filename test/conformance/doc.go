@@ -1,0 +1,78 @@
+// Package conformance holds the clients against clients/conformance.json: one file, the real server, a proxy that breaks connections in between, and a runner
+// for each language.
+//
+// # The file
+//
+// It is {"cases":[…]}. A case has
+//
+//	name    what it shows
+//	client  members that replace those of its first call, new (see below)
+//	steps   in their order
+//	chain   what the company's chain must hold at the end: exactly so many records, in this order, each matching. Nothing lost, nothing doubled
+//
+// Each case has a company of its own, whose agent bot is registered. A step has
+//
+//	call      what the runner does, or edit or restart, which the test does itself
+//	args      of the call
+//	faults    what the proxy does to the requests of this step, one after the other; to those after them, nothing
+//	requests  how many requests the proxy must see; absent: any number. A transport may send a request again by itself when a connection that it had kept is cut
+//	expect    {"result":…} or {"error":…}; absent: any result, and no error
+//	save      {"name":"/json/pointer"}: keeps a part of the result as ${name}
+//
+// In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the proxy, ${company}, ${key} (of an admin), ${writer} and
+// ${reader} (keys of these roles), ${pem}, ${jwk} (its x) and ${fingerprint} of the company's key, and ${dir}, an empty folder. A string that is nothing but one ${name} becomes the value that was saved, an
+// object too.
+//
+// What is expected matches what has at least its members; arrays have the same length. {"$matches":"regexp"} matches a string.
+//
+// A fault is {"do":…,"times":n}, where times is 1 unless it is given, and -1 is all of the step:
+//
+//	cutBefore  the connection ends before the request has reached the server
+//	cutAfter   it ends after the server has answered, and nothing of that is passed on
+//	cutAnswer  it ends in the middle of the answer
+//	slow       the request reaches the server, and its answer comes after "millis"
+//	answer     the request does not reach the server; the proxy answers "status", with "code", "retryAfter" and "body" where they are given
+//
+// All requests of a step to POST /v1/attest must carry one Idempotency-Key.
+//
+// The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a copy of a value with another part. restart ends the runner, and starts it anew: what is not on disk is gone. After
+// it, new is called once more.
+//
+// # The runner
+//
+// A runner is a program that reads a JSON object a line on standard input, {"call":…,"args":{…}}, and writes one on standard output for each, {"result":…} or {"error":…}. It ends
+// when standard input does. Errors are
+//
+//	{"kind":"status","status":403,"code":"…","pointer":"…"}  the service has refused; code and pointer "" or absent where it gives none
+//	{"kind":"connection"}                                     no answer, after all retries
+//	{"kind":"invalid"}                                        refused by the client, nothing was sent
+//	{"kind":"full"}                                           the spool is full
+//	{"kind":"refused","refused":2}                            a flush has set so many attestations apart
+//	{"kind":"unsupported"}                                    the client has no such call; the case is skipped for this language
+//
+// Results are what the API answers, member for member, where nothing else is said. The calls:
+//
+//	new            {"url","key" or "oauth":{"clientId","secret"},"timeoutMs","retry":{"times","minMs","maxMs"},"spool":dir,"spoolLimit"} → {}
+//	               makes the client that the calls after it use; "key":null is no credential, and spoolLimit in bytes may be absent
+//	attest         {"agentId","actionType","payload","delegation","idempotencyKey"} → the record; the last two may be absent
+//	attestBatch    {"records":[…]} → {"records":[…]}
+//	records        {"from","limit","log"} → {"records":[…]}; all may be absent
+//	verifyChain    {} → the verdict
+//	proof          {"index"} → the proof
+//	registerAgent  {"agentId"} → the agent
+//	issuePassport  {"agentId","scopes","ttl"} → the passport
+//	verifyPassport {"passport","tool"} → the verdict; one that is not valid is a result
+//	revokePassport {"jti","reason"} → the revocation
+//	delegate       {"agentId","actingOn","scope"} → the token
+//	evidence       {"index"} → the evidence file
+//	health         {} → {}
+//	checkRecord    {"record","key"} → {"genuine":true or false}; key is PEM or the x of a JWK
+//	checkProof     {"proof","key","root"} → {"genuine"}; root may be absent
+//	checkPassport  {"passport","key","companyId","tool"} → {"valid":true,"scopeGranted"} or {"valid":false,"code"}; tool may be absent
+//	checkEvidence  {"evidence","fingerprint"} → {"verdict","code"}, as of attestd check
+//	spoolAttest    as attest → {"queued":true} or {"queued":false,"record":…}
+//	spoolFlush     {} → {}
+//	spoolPending   {} → {"pending":n}
+//
+// A text in args may hold a lone surrogate, as "\ud83d": the runner hands it to the client as its language reads it.
+package conformance

@@ -1,0 +1,235 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"attestd/chain"
+	"attestd/client"
+	"attestd/client/spool"
+	"attestd/crypto/cred"
+)
+
+// serveGo is the runner of the Go client.
+func serveGo(ctx context.Context, in io.Reader, out io.Writer) error {
+	g := &goRunner{calls: map[string]func(context.Context, json.RawMessage) (any, error){}}
+	g.register()
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var asked struct {
+			Call string
+			Args json.RawMessage
+		}
+		if err := json.Unmarshal(line, &asked); err != nil {
+			return err
+		}
+		answer := map[string]any{}
+		if call, ok := g.calls[asked.Call]; !ok {
+			answer["error"] = map[string]any{"kind": "unsupported"}
+		} else if result, err := call(ctx, asked.Args); err != nil {
+			answer["error"] = errorOf(err)
+		} else {
+			answer["result"] = result
+		}
+		if err := json.NewEncoder(out).Encode(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// errorOf describes an error as the protocol has it.
+func errorOf(err error) map[string]any {
+	var refused *client.Error
+	var apart *spool.RefusedError
+	var timeout net.Error
+	var named *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		return map[string]any{"kind": "status", "status": refused.Status, "code": refused.Code, "pointer": refused.Pointer}
+	case errors.As(err, &apart):
+		return map[string]any{"kind": "refused", "refused": len(apart.Refused)}
+	case errors.Is(err, spool.ErrFull):
+		return map[string]any{"kind": "full"}
+	case errors.As(err, &timeout), errors.As(err, &named), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
+		return map[string]any{"kind": "connection"}
+	}
+	return map[string]any{"kind": "invalid", "message": err.Error()}
+}
+
+type goRunner struct {
+	*client.Client
+	spool *spool.Spool
+	calls map[string]func(context.Context, json.RawMessage) (any, error)
+}
+
+// typed makes a call of a function of its arguments.
+func typed[Args any](call func(context.Context, Args) (any, error)) func(context.Context, json.RawMessage) (any, error) {
+	return func(ctx context.Context, text json.RawMessage) (any, error) {
+		var args Args
+		if err := json.Unmarshal(text, &args); err != nil {
+			return nil, err
+		}
+		return call(ctx, args)
+	}
+}
+
+type configArgs struct {
+	URL   string
+	Key   *string
+	OAuth *struct{ ClientID, ClientSecret string }
+	Retry struct {
+		Times        int
+		MinMs, MaxMs int
+	}
+	TimeoutMs  int
+	Spool      string
+	SpoolLimit int64
+}
+
+type attestArgs struct {
+	AgentID, ActionType, Delegation, IdempotencyKey string
+	Payload                                         json.RawMessage
+}
+
+func (a attestArgs) attestation() client.Attestation {
+	return client.Attestation{AgentID: a.AgentID, ActionType: a.ActionType, Payload: a.Payload, Delegation: a.Delegation, IdempotencyKey: a.IdempotencyKey}
+}
+
+func (g *goRunner) new(_ context.Context, a configArgs) (any, error) {
+	config := client.Config{
+		URL: a.URL, Timeout: time.Duration(a.TimeoutMs) * time.Millisecond,
+		Retry: &client.Retry{Times: a.Retry.Times, Min: time.Duration(a.Retry.MinMs) * time.Millisecond, Max: time.Duration(a.Retry.MaxMs) * time.Millisecond},
+	}
+	if a.Key != nil {
+		config.Credential = client.Key(*a.Key)
+	}
+	if a.OAuth != nil {
+		config.Credential = client.OAuth(a.OAuth.ClientID, a.OAuth.ClientSecret)
+	}
+	c, err := client.New(config)
+	if err != nil {
+		return nil, err
+	}
+	g.Client = c
+	if g.spool, err = spool.Open(a.Spool, c); err != nil {
+		return nil, err
+	}
+	if a.SpoolLimit > 0 {
+		g.spool.Limit = a.SpoolLimit
+	}
+	return struct{}{}, nil
+}
+
+func (g *goRunner) register() {
+	type ctx = context.Context
+	g.calls["new"] = typed(g.new)
+	g.calls["attest"] = typed(func(ctx ctx, a attestArgs) (any, error) { return g.Attest(ctx, a.attestation()) })
+	g.calls["attestBatch"] = typed(func(ctx ctx, a struct{ Records []attestArgs }) (any, error) {
+		var as []client.Attestation
+		for _, one := range a.Records {
+			as = append(as, one.attestation())
+		}
+		records, err := g.AttestBatch(ctx, as)
+		return map[string]any{"records": records}, err
+	})
+	g.calls["records"] = typed(func(ctx ctx, a client.Range) (any, error) {
+		records := []client.Record{}
+		for r, err := range g.Records(ctx, a) {
+			if err != nil {
+				return nil, err
+			}
+			records = append(records, r)
+		}
+		return map[string]any{"records": records}, nil
+	})
+	g.calls["verifyChain"] = typed(func(ctx ctx, _ struct{}) (any, error) { return g.VerifyChain(ctx, client.Actions) })
+	g.calls["proof"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) { return g.Proof(ctx, client.Actions, a.Index) })
+	g.calls["evidence"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) {
+		return g.Evidence(ctx, client.Actions, a.Index, "")
+	})
+	g.calls["health"] = typed(func(ctx ctx, _ struct{}) (any, error) { return struct{}{}, g.Health(ctx) })
+	g.calls["registerAgent"] = typed(func(ctx ctx, a client.NewAgent) (any, error) { return g.RegisterAgent(ctx, a) })
+	g.calls["issuePassport"] = typed(func(ctx ctx, a struct {
+		AgentID string
+		client.NewPassport
+	}) (any, error) {
+		return g.IssuePassport(ctx, a.AgentID, a.NewPassport)
+	})
+	g.calls["verifyPassport"] = typed(func(ctx ctx, a struct{ Passport, Tool string }) (any, error) {
+		return g.VerifyPassport(ctx, a.Passport, a.Tool)
+	})
+	g.calls["revokePassport"] = typed(func(ctx ctx, a struct{ JTI, Reason string }) (any, error) {
+		return g.RevokePassport(ctx, a.JTI, a.Reason)
+	})
+	g.calls["delegate"] = typed(func(ctx ctx, a struct{ AgentID, ActingOn, Scope string }) (any, error) {
+		return g.Delegate(ctx, a.AgentID, a.ActingOn, a.Scope)
+	})
+	g.calls["checkRecord"] = typed(func(_ ctx, a struct {
+		Record client.Record
+		Key    string
+	}) (any, error) {
+		return genuine(a.Key, a.Record.Verify)
+	})
+	g.calls["checkProof"] = typed(func(_ ctx, a struct {
+		Proof     client.Proof
+		Key, Root string
+	}) (any, error) {
+		return genuine(a.Key, func(keys chain.KeySet) error { return a.Proof.Verify(keys, a.Root) })
+	})
+	g.calls["checkPassport"] = typed(func(_ ctx, a struct{ Passport, Key, CompanyID, Tool string }) (any, error) {
+		key, err := client.ParsePublicKey(a.Key)
+		if err != nil {
+			return nil, err
+		}
+		var denied *cred.Error
+		_, scope, err := client.Issuer{CompanyID: a.CompanyID, Key: key}.VerifyPassport(a.Passport, a.Tool, time.Now())
+		if errors.As(err, &denied) {
+			return map[string]any{"valid": false, "code": denied.Code}, nil
+		}
+		return map[string]any{"valid": true, "scopeGranted": scope}, err
+	})
+	g.calls["checkEvidence"] = typed(func(_ ctx, a struct {
+		Evidence    json.RawMessage
+		Fingerprint string
+	}) (any, error) {
+		return client.CheckEvidence(a.Evidence, a.Fingerprint), nil
+	})
+	g.calls["spoolAttest"] = typed(func(ctx ctx, a attestArgs) (any, error) {
+		r, queued, err := g.spool.Attest(ctx, a.attestation())
+		if queued || err != nil {
+			return map[string]any{"queued": queued}, err
+		}
+		return map[string]any{"queued": false, "record": r}, nil
+	})
+	g.calls["spoolFlush"] = typed(func(ctx ctx, _ struct{}) (any, error) { return struct{}{}, g.spool.Flush(ctx) })
+	g.calls["spoolPending"] = typed(func(_ ctx, _ struct{}) (any, error) {
+		return map[string]any{"pending": g.spool.Pending()}, nil
+	})
+}
+
+// genuine calls a check with a pinned key.
+func genuine(key string, check func(chain.KeySet) error) (any, error) {
+	var pinned ed25519.PublicKey
+	pinned, err := client.ParsePublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	err = check(client.Pin(pinned))
+	if err != nil && !errors.Is(err, client.ErrNotGenuine) {
+		return nil, err
+	}
+	return map[string]any{"genuine": err == nil}, nil
+}

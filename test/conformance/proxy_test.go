@@ -1,0 +1,168 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fault is what happens to a request.
+type fault struct {
+	Do         string
+	Times      int
+	Status     int
+	Code, Body string
+	RetryAfter string
+	Millis     int
+}
+
+// proxy stands between a client and the server, and breaks what the step says.
+type proxy struct {
+	URL    string
+	server string // address of the server behind
+	http   http.Client
+
+	mu       sync.Mutex
+	faults   []fault
+	requests int
+	keys     map[string]bool // Idempotency-Key of the requests to POST /v1/attest
+	keyless  bool            // one of these had none
+}
+
+func newProxy(t *testing.T, server string) *proxy {
+	p := &proxy{server: server, http: http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}}
+	listener := httptest.NewServer(p)
+	t.Cleanup(func() {
+		listener.CloseClientConnections() // a client may still wait for a slow answer
+		listener.Close()
+		p.http.CloseIdleConnections()
+	})
+	p.URL = listener.URL
+	return p
+}
+
+// begin sets what happens from now on, and forgets what was.
+func (p *proxy) begin(faults []fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults, p.requests, p.keys, p.keyless = append([]fault(nil), faults...), 0, map[string]bool{}, false
+}
+
+// end returns what went on since begin.
+func (p *proxy) end() (requests, keys int, keyless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = nil
+	return p.requests, len(p.keys), p.keyless
+}
+
+func (p *proxy) next(r *http.Request) fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests++
+	if r.Method == http.MethodPost && r.URL.Path == "/v1/attest" {
+		key := r.Header.Get("Idempotency-Key")
+		p.keys[key], p.keyless = true, p.keyless || key == ""
+	}
+	if len(p.faults) == 0 {
+		return fault{}
+	}
+	now := p.faults[0]
+	switch {
+	case now.Times > 1:
+		p.faults[0].Times--
+	case now.Times >= 0:
+		p.faults = p.faults[1:]
+	}
+	return now
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := p.next(r)
+	switch now.Do {
+	case "cutBefore":
+		cut(w)
+		return
+	case "answer":
+		w.Header().Set("Content-Type", "application/json")
+		if now.RetryAfter != "" {
+			w.Header().Set("Retry-After", now.RetryAfter)
+		}
+		w.WriteHeader(now.Status)
+		if now.Body == "" {
+			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code}) // strings always can be
+			now.Body = string(body)
+		}
+		_, _ = io.WriteString(w, now.Body) // to a client that may be gone
+		return
+	}
+	answer, body, err := p.forward(r)
+	if err != nil {
+		cut(w)
+		return
+	}
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	switch now.Do {
+	case "cutAfter":
+		cut(w)
+	case "cutAnswer":
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		w.WriteHeader(answer.StatusCode)
+		_, _ = w.Write(body[:len(body)/2])
+		panic(http.ErrAbortHandler)
+	case "slow":
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Duration(now.Millis) * time.Millisecond):
+		}
+		fallthrough
+	default:
+		w.WriteHeader(answer.StatusCode)
+		_, _ = w.Write(body)
+	}
+}
+
+// forward carries a request to the server, and reads the whole answer.
+func (p *proxy) forward(r *http.Request) (*http.Response, []byte, error) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, nil, err
+	}
+	request, err := http.NewRequest(r.Method, "http://"+p.server+r.URL.RequestURI(), bytes.NewReader(sent))
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header = r.Header.Clone()
+	for name := range request.Header {
+		if strings.HasPrefix(name, "X-Forwarded") || name == "Connection" {
+			request.Header.Del(name)
+		}
+	}
+	answer, err := p.http.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return answer, body, err
+}
+
+// cut ends a connection without a word.
+func cut(w http.ResponseWriter) {
+	if h, ok := w.(http.Hijacker); ok {
+		if conn, _, err := h.Hijack(); err == nil {
+			conn.Close()
+			return
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
