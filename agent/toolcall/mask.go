@@ -1,0 +1,113 @@
+package toolcall
+
+import (
+	"regexp"
+	"strings"
+)
+
+// masked stands where a secret stood.
+const masked = "[masked]"
+
+// pattern is one form of a secret. Every text that it matches holds one of the hints, in lower case; to look for those first
+// makes most texts cost no regular expression.
+type pattern struct {
+	hints  []string
+	secret *regexp.Regexp // its first group is the secret, or all of it where it has none
+}
+
+// names are the ends of names whose values are secrets.
+const names = `(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|signing[_-]?key|authorization|credentials?)`
+
+// secretName matches the name of a JSON member whose strings are secrets.
+var secretName = regexp.MustCompile(`(?i)(?:` + names + `|cookie|secrets|passw(?:or)?ds)$`)
+
+// quotation is what may stand around a value, also where it stands in a text that is quoted itself.
+const quotation = `(?:\\*["'])?`
+
+// patterns are the forms of secrets that are masked; docs/agents.md lists them for users. Go's regular expressions take linear time.
+var patterns = []pattern{
+	// PEM private keys, also those whose end was cut off.
+	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`)},
+
+	// Keys and tokens of well-known forms.
+	{[]string{"a3t", "akia", "asia", "abia", "acca", "agpa", "aida", "aipa", "anpa", "anva", "aroa"}, // AWS
+		regexp.MustCompile(`\b(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA)[A-Z0-9]{16}`)},
+	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"},
+		regexp.MustCompile(`(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_.-]{20,})`)},
+	{[]string{"sk-", "sk_", "rk_", "whsec_"}, // Anthropic, OpenAI, Stripe, Standard Webhooks
+		regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=_-]{16,})`)},
+	{[]string{"xox", "xapp-", "hooks.slack.com/"}, // Slack
+		regexp.MustCompile(`\b(?:xox[a-z]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/[A-Za-z0-9/]+)`)},
+	{[]string{"aiza", "ya29.", "gocspx-"}, // Google
+		regexp.MustCompile(`\b(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,})`)},
+	{[]string{"npm_", "pypi-", "hf_", "sg.", "dop_v1_", "age-secret-key-"},
+		regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{64}|AGE-SECRET-KEY-1[A-Z0-9]{50,})`)},
+	{[]string{"eyj"}, // signed tokens: JWTs, ours among them
+		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
+	{[]string{"svc_", "cs_", "oauth_", "whpk_"}, // our own; of keys with another --service-name, those under names below
+		regexp.MustCompile(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43}`)},
+
+	// What stands where secrets stand: headers, URLs, options of commands, assignments.
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
+	{[]string{"authorization"}, regexp.MustCompile(`(?i)authorization` + quotation + `\s*[:=]\s*` + quotation + `((?:[a-z]+[ \t]+)?[^\s"'\\,;]+)`)},
+	{[]string{"cookie"}, regexp.MustCompile(`(?i)cookie` + quotation + `\s*:\s*` + quotation + `([^\r\n"'\\]+)`)},
+	{[]string{"://"}, regexp.MustCompile(`://[^\s/:@"'\\]*:([^\s/@"'\\]+)@`)},
+	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^\n|;&]*?\s(?:-u|--user)[ =]?["']?([^\s"']+)`)},
+	{[]string{"passw", "passphrase", "secret", "token", "key", "authorization", "credential"},
+		regexp.MustCompile(`(?i)(?:` + names + `\\*["']?\s*(?::=|[:=])\s*|(?:^|\s)--?[a-z0-9-]*` + names + `\s+)` +
+			`(\\+"[^"\\]*|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'\\,;&)}\]=][^\s"'\\,;&)}\]]*)`)},
+}
+
+// mask writes [masked] in place of each secret that a pattern finds in the text.
+func mask(text string) string {
+	const shortest = 8 // no pattern with a secret in it is shorter
+	if len(text) < shortest {
+		return text
+	}
+	lower := strings.ToLower(text)
+	for _, p := range patterns {
+		if !containsAny(lower, p.hints) {
+			continue
+		}
+		text = p.mask(text)
+	}
+	return text
+}
+
+func (p pattern) mask(text string) string {
+	found := p.secret.FindAllStringSubmatchIndex(text, -1)
+	if found == nil {
+		return text
+	}
+	var b strings.Builder
+	done := 0
+	for _, at := range found {
+		start, end := at[len(at)-2], at[len(at)-1]   // of the group, or of all
+		if strings.HasPrefix(text[start:], masked) { // by another pattern
+			continue
+		}
+		b.WriteString(text[done:start])
+		b.WriteString(masked)
+		done = end
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+func containsAny(text string, hints []string) bool {
+	for _, hint := range hints {
+		if strings.Contains(text, hint) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsInKey says whether a text ends inside a PEM private key, when what came before it did or did not.
+func endsInKey(text string, before bool) bool {
+	begins, ends := strings.LastIndex(text, "-----BEGIN "), strings.LastIndex(text, "-----END ")
+	if begins >= 0 && strings.Contains(text[begins:], "PRIVATE KEY") {
+		return begins > ends
+	}
+	return before && ends < 0
+}

@@ -1,0 +1,152 @@
+// Package toolcall makes the records of an agent's tool calls: what was asked, and what came of it. It is pure, so that whoever
+// sees the same event twice, be it a server or a process beside the agent, makes the very same bytes and the same key of it.
+//
+// A record's actionType is the Kind of its event, and its payload is one JSON object, in this order and without what is absent:
+//
+//	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",
+//	 "input":…,"output":…,"error":…,"reason":…,"durationMs":12}
+//
+// Input, output, error and reason are values of the agent's. Each goes through the same three steps:
+//
+//   - It is made well-formed, so that the canonical form (RFC 8785) can carry it: a lone surrogate or a byte that is no UTF-8
+//     becomes U+FFFD, and a number that no double holds becomes a string of its digits. What is no JSON, names a member twice or
+//     nests deeper than 64 is recorded as its text, a string.
+//   - Secrets in it are masked: what the patterns of this package find, and strings under names such as password, is
+//     written as [masked]. Masking is a net with holes: it knows forms of secrets, not secrets.
+//   - It is bounded: a value of more bytes than the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one that the policy
+//     reduces becomes {"sha256":"…","bytes":N}. Both are those of the canonical form of the value, well-formed and masked;
+//     so a hash is no way to guess what was masked. The head is the beginning of its text.
+package toolcall
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"attestd/crypto/jcs"
+)
+
+// Kind is what has happened; it is the actionType of the record.
+type Kind string
+
+// The kinds of events. A call that was denied is not carried out; one that failed has begun and came to an error.
+const (
+	Requested    Kind = "tool.requested"
+	Completed    Kind = "tool.completed"
+	Failed       Kind = "tool.failed"
+	Denied       Kind = "tool.denied"
+	SessionEnded Kind = "session.ended"
+)
+
+// Event is one event in the life of a tool call, or of a session. Source and Kind are needed, all else may be absent.
+type Event struct {
+	Kind       Kind
+	Source     string // what reported it, such as claude-code or mcp
+	Tool       string
+	Server     string // the MCP server that has the tool
+	CallID     string // names the call within its session
+	SessionID  string
+	AgentType  string          // the kind of subagent that called
+	Input      json.RawMessage // as it came; what is no JSON is recorded as text
+	Output     json.RawMessage
+	Error      string
+	Reason     string
+	DurationMS int64 // recorded where it is more than 0
+}
+
+// Policy says how much of an event goes into its record. The zero Policy records all within the default limit, and masks secrets.
+type Policy struct {
+	HashInput  bool // only the hash of the input
+	HashOutput bool // only the hashes of the output and of the error
+	Limit      int  // the most bytes of the input, the output, the error and the reason, each; 0 is DefaultLimit
+}
+
+// DefaultLimit is the most bytes of a value that is recorded whole.
+const DefaultLimit = 16 << 10
+
+// Record is what is attested of an event.
+type Record struct {
+	ActionType string
+	Payload    json.RawMessage // a JSON object that the canonical form can carry
+
+	// Key is the idempotency key: source, agent, session, call and kind. It is "" for the event of a call that has no ID, which
+	// cannot be told from another one like it.
+	Key string
+}
+
+// Record makes the record of an event in the name of the agent. It is the same for the same arguments. Time and memory are linear in
+// the event's size.
+func (p Policy) Record(agent string, e Event) Record {
+	payload := appendText([]byte(`{"source":`), name(e.Source))
+	member := func(name string, value []byte) {
+		if value != nil {
+			payload = append(append(append(payload, `,"`...), name...), `":`...)
+			payload = append(payload, value...)
+		}
+	}
+	member("tool", optional(e.Tool))
+	member("server", optional(e.Server))
+	member("callId", optional(e.CallID))
+	member("sessionId", optional(e.SessionID))
+	member("agentType", optional(e.AgentType))
+	member("input", p.value(e.Input, p.HashInput))
+	member("output", p.value(e.Output, p.HashOutput))
+	member("error", p.text(e.Error, p.HashOutput))
+	member("reason", p.text(e.Reason, false))
+	if e.DurationMS > 0 && e.DurationMS < 1<<53 {
+		member("durationMs", strconv.AppendInt(nil, e.DurationMS, 10))
+	}
+	return Record{string(e.Kind), append(payload, '}'), e.key(agent)}
+}
+
+// maxName is the most bytes of a name or ID in a payload. Longer ones are cut, which the key does not see.
+const maxName = 256
+
+func name(s string) string { return mask(cut(s, maxName)) }
+
+func optional(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return appendText(nil, name(s))
+}
+
+// cut returns the beginning of s, at most n bytes of it and no part of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// appendText appends s as a JSON string; what is no UTF-8 becomes U+FFFD.
+func appendText(dst []byte, s string) []byte { return jcs.AppendString(dst, s) }
+
+// maxKey is the most bytes of an idempotency key.
+const maxKey = 255
+
+// key names the event. Its parts are joined where they can be told apart in the result, else their SHA-256 stands for them.
+func (e Event) key(agent string) string {
+	parts := []string{e.Source, agent, e.SessionID, e.CallID, string(e.Kind)}
+	if e.Kind != SessionEnded && e.CallID == "" || e.SessionID == "" && e.CallID == "" {
+		return ""
+	}
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+	}
+	joined := strings.Join(parts, ":")
+	if len(joined) <= maxKey && strings.IndexFunc(strings.Join(parts, ""), func(r rune) bool { return !plain(r) }) < 0 {
+		return joined
+	}
+	h := sha256.New()
+	for _, part := range parts {
+		h.Write(strconv.AppendInt(nil, int64(len(part)), 10))
+		h.Write([]byte(":" + part))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,129 @@
+package toolcall_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"attestd/agent/toolcall"
+	"attestd/crypto/jcs"
+)
+
+// The payload holds what the event has, in one order, and nothing for what it has not.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	whole := toolcall.Event{
+		Kind: toolcall.Completed, Source: "claude-code", Tool: "Bash", Server: "files", CallID: "toolu_1", SessionID: "s-1", AgentType: "Explore",
+		Input: json.RawMessage(`{"command" : "ls"}`), Output: json.RawMessage(`["a",1.50]`), Error: "e", Reason: "r", DurationMS: 12,
+	}
+	for _, c := range []struct {
+		event        toolcall.Event
+		payload, key string
+	}{
+		{whole, `{"source":"claude-code","tool":"Bash","server":"files","callId":"toolu_1","sessionId":"s-1","agentType":"Explore",` +
+			`"input":{"command":"ls"},"output":["a",1.5],"error":"e","reason":"r","durationMs":12}`, "claude-code:me:s-1:toolu_1:tool.completed"},
+		{toolcall.Event{Kind: toolcall.SessionEnded, Source: "mcp", SessionID: "s"}, `{"source":"mcp","sessionId":"s"}`, "mcp:me:s::session.ended"},
+		{toolcall.Event{Kind: toolcall.Requested, Source: "codex", Tool: "x", SessionID: "s"}, `{"source":"codex","tool":"x","sessionId":"s"}`, ""},
+	} {
+		got := toolcall.Policy{}.Record("me", c.event)
+		if got.ActionType != string(c.event.Kind) || string(got.Payload) != c.payload || got.Key != c.key {
+			t.Errorf("%s %s\n%s\nwant %s", got.ActionType, got.Key, got.Payload, c.payload)
+		}
+	}
+}
+
+// Other events have other keys, however their parts could be run together; a key is plain ASCII of at most 255 bytes.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	seen := map[string]string{}
+	for _, parts := range [][4]string{
+		{"s", "a", "b", "c"}, {"s", "a:b", "", "c"}, {"s", "a", "b:c", "d"}, {"s", "a", "b", "c:d"}, {"s", "a:", "b", "c"}, {"s", "a", ":b", "c"},
+		{"s", "ä", "b", "c"}, {"s", "a", "b", long}, {"s", "a", "b", long + "y"}, {"s", "a", "", "b:c"}, {"t", "a", "b", "c"}, {"s", "a", "b\n", "c"}, {"s", "a", "b", "\xff"}, {"s", "a", "b", "\xfe"},
+	} {
+		key := toolcall.Policy{}.Record(parts[1], toolcall.Event{Kind: toolcall.Failed, Source: parts[0], SessionID: parts[2], CallID: parts[3]}).Key
+		if other, twice := seen[key]; twice || len(key) > 255 || len(key) == 0 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+			t.Errorf("%q: %q (also of %q)", parts, key, other)
+		}
+		seen[key] = fmt.Sprintf("%q", parts)
+	}
+}
+
+// What the canonical form cannot carry is mended, or recorded as its text.
+func TestWellFormed(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 65) + strings.Repeat("]", 65)
+	for in, want := range map[string]string{
+		`"a\ud800b"`:              `"a�b"`,
+		"\"a\xffb\"":              `"a�b"`,
+		`{"\udfff":1}`:            `{"�":1}`,
+		`[12345678901234567890]`:  `["12345678901234567890"]`,
+		`1e400`:                   `"1e400"`,
+		`{"a":1,"a":2}`:           `"{\"a\":1,\"a\":2}"`,
+		`{"\ud800":1,"\udc00":2}`: `"{\"\\ud800\":1,\"\\udc00\":2}"`,
+		`{"b":1,"a":null}`:        `{"a":null,"b":1}`,
+		deep:                      `"` + deep + `"`,
+		`{`:                       `"{"`,
+		`1 2`:                     `"1 2"`,
+		"\xff":                    `"�"`,
+		`null`:                    `null`,
+	} {
+		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Input: json.RawMessage(in)})
+		if want := `{"source":"s","input":` + want + `}`; string(got.Payload) != want {
+			t.Errorf("%s\ngot  %s\nwant %s", in, got.Payload, want)
+		}
+	}
+}
+
+// A value over the limit keeps its hash, its size and its beginning, which is no part of a character; a reduced one has no beginning.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Input: json.RawMessage(`{"a":"äbc"}`), Output: json.RawMessage(`"äbcdefgh"`), Error: "äbcdefgh"}
+	const input, text = `"sha256":"96d8","bytes":12`, `"sha256":"b5a3","bytes":11`
+	for _, c := range []struct {
+		policy toolcall.Policy
+		want   string
+	}{
+		{toolcall.Policy{Limit: 12}, `"input":{"a":"äbc"},"output":"äbcdefgh","error":"äbcdefgh"`},
+		{toolcall.Policy{Limit: 7}, `"input":{` + input + `,"head":"{\"a\":\""},"output":{` + text + `,"head":"äbcdef"},"error":{` + text + `,"head":"äbcdef"}`},
+		{toolcall.Policy{HashInput: true}, `"input":{` + input + `},"output":"äbcdefgh","error":"äbcdefgh"`},
+		{toolcall.Policy{HashOutput: true}, `"input":{"a":"äbc"},"output":{` + text + `},"error":{` + text + `}`},
+	} {
+		got := string(c.policy.Record("a", event).Payload)
+		if got = shortened(got); got != `{"source":"s",`+c.want+`}` {
+			t.Errorf("%+v\ngot  %s\nwant %s", c.policy, got, c.want)
+		}
+	}
+}
+
+// shortened cuts the hashes in a payload to their first four digits.
+func shortened(payload string) string {
+	parts := strings.Split(payload, `"sha256":"`)
+	for i := range parts[1:] {
+		parts[i+1] = parts[i+1][:4] + parts[i+1][64:]
+	}
+	return strings.Join(parts, `"sha256":"`)
+}
+
+// Whatever an agent sends, the record is one that a server takes, is the same again, and is bounded.
+func FuzzRecord(f *testing.F) {
+	f.Add("Bash", "toolu_1", []byte(`{"command":"curl -u a:b https://c:d@e","password":"x"}`), []byte(`{"stdout":"-----BEGIN PRIVATE KEY-----\nM"}`), "Authorization: Bearer abcdefghij")
+	f.Add("\xff", "\ud7ff", []byte(`{"a":[1e400,{"a":1,"a":2}],"\ud800":"\udfff"}`), []byte(`[[["-----BEGIN RSA PRIVATE KEY-----","x"]]]`), "\x00")
+	f.Fuzz(func(t *testing.T, tool, call string, input, output []byte, failure string) {
+		event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Tool: tool, CallID: call, Input: input, Output: output, Error: failure, Reason: failure}
+		for _, policy := range []toolcall.Policy{{}, {Limit: 100}, {HashInput: true, HashOutput: true}} {
+			got := policy.Record("me", event)
+			if _, err := jcs.Append(nil, got.Payload, 127); err != nil {
+				t.Fatalf("%s: %v", got.Payload, err)
+			}
+			if again := policy.Record("me", event); !reflect.DeepEqual(got, again) {
+				t.Fatalf("%s, then %s", got.Payload, again.Payload)
+			}
+			if policy.Limit == 100 && len(got.Payload) > 6*(4*256+4*100)+1000 || len(got.Key) > 255 {
+				t.Fatalf("%d bytes, key %q", len(got.Payload), got.Key)
+			}
+		}
+	})
+}

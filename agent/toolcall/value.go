@@ -1,0 +1,172 @@
+package toolcall
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
+)
+
+// maxDepth is how deep a value may nest; a server takes 128 in all.
+const maxDepth = 64
+
+// maxHead is the most bytes of the beginning that stands for a value over the limit.
+const maxHead = 1 << 10
+
+// value returns what is recorded of a JSON value, nil where there is none.
+func (p Policy) value(raw json.RawMessage, hashed bool) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	canonical, err := jcs.Append(nil, mend(raw), maxDepth)
+	if err != nil { // it is no JSON, or what the canonical form cannot carry
+		return p.text(string(raw), hashed)
+	}
+	return p.bound(canonical, hashed)
+}
+
+// text returns what is recorded of a text, nil where there is none.
+func (p Policy) text(s string, hashed bool) []byte {
+	if s == "" {
+		return nil
+	}
+	return p.bound(appendText(nil, mask(s)), hashed)
+}
+
+// bound returns the canonical value, or what stands for it.
+func (p Policy) bound(canonical []byte, hashed bool) []byte {
+	limit := p.Limit
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if !hashed && len(canonical) <= limit {
+		return canonical
+	}
+	sum := sha256.Sum256(canonical)
+	short := []byte(`{"sha256":"` + hex.EncodeToString(sum[:]) + `","bytes":` + strconv.Itoa(len(canonical)))
+	if !hashed {
+		head, isText := strictjson.AsString(canonical)
+		if !isText {
+			head = string(canonical)
+		}
+		short = appendText(append(short, `,"head":`...), cut(head, min(maxHead, limit)))
+	}
+	return append(short, '}')
+}
+
+// mend writes a JSON value anew, well-formed and masked. What it cannot mend it leaves for the canonical form to refuse.
+func mend(raw []byte) []byte {
+	m := mender{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
+	if !m.value(0, "") {
+		return nil
+	}
+	if _, err := m.dec.ReadToken(); err == nil { // something follows the value
+		return nil
+	}
+	return m.dst
+}
+
+type mender struct {
+	dec *jsontext.Decoder
+	dst []byte
+
+	// inKey says that a private key has begun and not ended: it may stand in an array line by line, as in a patch. Then all strings up to
+	// its end, or the end of the array, are masked.
+	inKey bool
+}
+
+// value writes the next value, which stands inside depth containers under the member of that name.
+func (m *mender) value(depth int, name string) bool {
+	switch kind := m.dec.PeekKind(); kind {
+	case '{', '[':
+		if depth == maxDepth {
+			return false
+		}
+		if _, err := m.dec.ReadToken(); err != nil {
+			return false
+		}
+		if kind == '{' {
+			return m.object(depth + 1)
+		}
+		return m.array(depth+1, name)
+	case '"':
+		s, ok := m.read()
+		if !ok {
+			return false
+		}
+		m.dst = appendText(m.dst, m.mask(s, name))
+		return true
+	}
+	raw, err := m.dec.ReadValue()
+	if err != nil {
+		return false
+	}
+	if _, err := jcs.Append(nil, raw, 0); err != nil { // a number that no double holds
+		m.dst = appendText(m.dst, cut(string(raw), maxName))
+		return true
+	}
+	m.dst = append(m.dst, raw...)
+	return true
+}
+
+func (m *mender) object(depth int) bool {
+	m.dst = append(m.dst, '{')
+	for first := true; m.dec.PeekKind() != '}'; first = false {
+		name, ok := m.read()
+		if !ok {
+			return false
+		}
+		if !first {
+			m.dst = append(m.dst, ',')
+		}
+		m.dst = append(appendText(m.dst, mask(name)), ':')
+		if !m.value(depth, name) {
+			return false
+		}
+	}
+	m.dst = append(m.dst, '}')
+	_, err := m.dec.ReadToken()
+	return err == nil
+}
+
+func (m *mender) array(depth int, name string) bool {
+	m.dst = append(m.dst, '[')
+	for first := true; m.dec.PeekKind() != ']'; first = false {
+		if !first {
+			m.dst = append(m.dst, ',')
+		}
+		if !m.value(depth, name) {
+			return false
+		}
+	}
+	m.inKey = false
+	m.dst = append(m.dst, ']')
+	_, err := m.dec.ReadToken()
+	return err == nil
+}
+
+// mask masks the string that is the value of a member of that name, or stands in such a value.
+func (m *mender) mask(s, name string) string {
+	within := m.inKey
+	m.inKey = endsInKey(s, within)
+	if s != "" && (within || secretName.MatchString(name)) {
+		return masked
+	}
+	return mask(s)
+}
+
+// read reads the next string, or name of a member, as its text.
+func (m *mender) read() (string, bool) {
+	raw, err := m.dec.ReadValue()
+	if err != nil || len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	text, _ := jsontext.AppendUnquote(nil, raw) // its error is text that is not well-formed, which it replaces
+	return string(text), true
+}
