@@ -22,6 +22,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -31,12 +32,13 @@ import (
 // Kind is what has happened; it is the actionType of the record.
 type Kind string
 
-// The kinds of events. A call that was denied is not carried out; one that failed has begun and came to an error.
+// The kinds of events. All but the first and the last are outcomes.
 const (
 	Requested    Kind = "tool.requested"
 	Completed    Kind = "tool.completed"
-	Failed       Kind = "tool.failed"
-	Denied       Kind = "tool.denied"
+	Failed       Kind = "tool.failed" // it came to an error
+	Denied       Kind = "tool.denied" // it was not carried out
+	Ended        Kind = "tool.ended"  // it is over, and how is not known for certain
 	SessionEnded Kind = "session.ended"
 )
 
@@ -71,10 +73,13 @@ type Record struct {
 	ActionType string
 	Payload    json.RawMessage // a JSON object that the canonical form can carry
 
-	// Key is the idempotency key: source, agent, session, call and kind. It is "" for the event of a call that has no ID, which
-	// cannot be told from another one like it.
+	// Key is the idempotency key: source, agent, session, call, and the kind, which is tool.outcome for all outcomes, for a call has but one. It is ""
+	// for the event of a call that has no ID, which cannot be told from another one like it.
 	Key string
 }
+
+// OtherKey is the key of a record whose Key is taken by another event of the same kind: a call ID came twice. It follows from the content, too.
+func (r Record) OtherKey() string { return digest(r.Key, string(r.Payload)) }
 
 // Record makes the record of an event in the name of the agent. It is the same for the same arguments. Time and memory are linear in
 // the event's size.
@@ -130,23 +135,32 @@ func appendText(dst []byte, s string) []byte { return jcs.AppendString(dst, s) }
 // maxKey is the most bytes of an idempotency key.
 const maxKey = 255
 
-// key names the event. Its parts are joined where they can be told apart in the result, else their SHA-256 stands for them.
+// key names the event. Its parts are joined where they can be told apart in the result, else their digest stands for them.
 func (e Event) key(agent string) string {
-	parts := []string{e.Source, agent, e.SessionID, e.CallID, string(e.Kind)}
-	if e.Kind != SessionEnded && e.CallID == "" || e.SessionID == "" && e.CallID == "" {
+	last := string(e.Kind)
+	switch {
+	case e.Kind == SessionEnded && e.SessionID == "", e.Kind != SessionEnded && e.CallID == "":
 		return ""
+	case e.Kind != SessionEnded && e.Kind != Requested:
+		last = "tool.outcome"
 	}
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
-	}
-	joined := strings.Join(parts, ":")
-	if len(joined) <= maxKey && strings.IndexFunc(strings.Join(parts, ""), func(r rune) bool { return !plain(r) }) < 0 {
+	parts := []string{e.Source, agent, e.SessionID, e.CallID, last}
+	if joined := strings.Join(parts, ":"); len(joined) <= maxKey && !strings.ContainsFunc(strings.Join(parts, ""), isOdd) {
 		return joined
 	}
+	return digest(parts...)
+}
+
+// isOdd says of all but A-Z a-z 0-9 . _ - that it is.
+func isOdd(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+}
+
+// digest is the SHA-256 of the parts, each behind its length, in hex.
+func digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
-		h.Write(strconv.AppendInt(nil, int64(len(part)), 10))
-		h.Write([]byte(":" + part))
+		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -23,7 +23,7 @@ func TestRecord(t *testing.T) {
 		payload, key string
 	}{
 		{whole, `{"source":"claude-code","tool":"Bash","server":"files","callId":"toolu_1","sessionId":"s-1","agentType":"Explore",` +
-			`"input":{"command":"ls"},"output":["a",1.5],"error":"e","reason":"r","durationMs":12}`, "claude-code:me:s-1:toolu_1:tool.completed"},
+			`"input":{"command":"ls"},"output":["a",1.5],"error":"e","reason":"r","durationMs":12}`, "claude-code:me:s-1:toolu_1:tool.outcome"},
 		{toolcall.Event{Kind: toolcall.SessionEnded, Source: "mcp", SessionID: "s"}, `{"source":"mcp","sessionId":"s"}`, "mcp:me:s::session.ended"},
 		{toolcall.Event{Kind: toolcall.Requested, Source: "codex", Tool: "x", SessionID: "s"}, `{"source":"codex","tool":"x","sessionId":"s"}`, ""},
 	} {
