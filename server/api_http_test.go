@@ -20,6 +20,7 @@ var keyed = []string{
 	"POST /v1/token-exchange", "POST /v1/token/exchange",
 	"POST /v1/agents/bot/passport", "POST /v1/agents/bot/passport/rotate", "POST /v1/passport/verify", "GET /v1/passports",
 	"POST /v1/passports/x/revoke", "GET /v1/passports/revoked", "GET /v1/ocsp/x",
+	"POST /v1/hooks/claude-code",
 }
 
 // Every keyed endpoint asks for a credential before it looks at anything else.

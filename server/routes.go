@@ -47,6 +47,7 @@ var routes = []route{
 
 	{"POST", "/v1/attest", writer, limit.Attest, endpoint(201, (*Server).attest)},
 	{"POST", "/v1/attest/batch", writer, limit.Standard, endpoint(201, (*Server).attestBatch)}, // its items count as attest
+	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, claudeCodeHook()},                // so do its records
 	{"GET", "/v1/chain", reader, limit.Standard, endpoint(200, (*Server).readChain)},
 	{"GET", "/v1/verify", reader, limit.Standard, endpoint(200, (*Server).verifyChain)},
 	{"GET", "/v1/proof/{index}", reader, limit.Standard, endpoint(200, (*Server).prove)},

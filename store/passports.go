@@ -152,6 +152,13 @@ func (s *Store) RevokedPassports(ctx context.Context, by Caller) iter.Seq2[Passp
 		func(last Passport) []any { return []any{by.Company.Chain, last.RevokedAt, last.id} })
 }
 
+// ValidPassports yields the passports of an agent that are valid at the caller's time.
+func (s *Store) ValidPassports(ctx context.Context, by Caller, agentID string) iter.Seq2[Passport, error] {
+	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+		WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND expires_at > ? AND id > ? ORDER BY id`,
+		func(last Passport) []any { return []any{by.Company.Chain, agentID, by.At.Unix(), last.id} })
+}
+
 // cursor is the place of a passport in the list, newest first. Its text is opaque to clients.
 type cursor struct{ issuedAt, id int64 }
 

@@ -50,6 +50,7 @@ type Event struct {
 	Server     string // the MCP server that has the tool
 	CallID     string // names the call within its session
 	SessionID  string
+	TurnID     string          // of the last turn of a session that has ended, which may be taken up and end again; it is only in the key
 	AgentType  string          // the kind of subagent that called
 	Input      json.RawMessage // as it came; what is no JSON is recorded as text
 	Output     json.RawMessage
@@ -63,6 +64,24 @@ type Policy struct {
 	HashInput  bool // only the hash of the input
 	HashOutput bool // only the hashes of the output and of the error
 	Limit      int  // the most bytes of the input, the output, the error and the reason, each; 0 is DefaultLimit
+}
+
+// ParseRedaction reads which parts of a call are reduced to hashes: input, output, or both with a comma between; "" is none.
+func ParseRedaction(list string) (p Policy, err error) {
+	if list == "" {
+		return p, nil
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		switch part {
+		case "input":
+			p.HashInput = true
+		case "output":
+			p.HashOutput = true
+		default:
+			return Policy{}, fmt.Errorf("want input, output or input,output, not %q", list)
+		}
+	}
+	return p, nil
 }
 
 // DefaultLimit is the most bytes of a value that is recorded whole.
@@ -144,7 +163,7 @@ func (e Event) key(agent string) string {
 	case e.Kind != SessionEnded && e.Kind != Requested:
 		last = "tool.outcome"
 	}
-	parts := []string{e.Source, agent, e.SessionID, e.CallID, last}
+	parts := []string{e.Source, agent, e.SessionID, e.CallID + e.TurnID, last} // an event has at most one of the two
 	if joined := strings.Join(parts, ":"); len(joined) <= maxKey && !strings.ContainsFunc(strings.Join(parts, ""), isOdd) {
 		return joined
 	}

@@ -1,0 +1,112 @@
+package hookevent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"attestd/agent/hookevent"
+	"attestd/agent/toolcall"
+)
+
+// Events of Gemini CLI and Codex become the same records as those of Claude Code; server/api_hooks_test.go has that one's.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const codex = `{"session_id":"s","turn_id":"u","model":"m","cwd":"/x","permission_mode":"default","transcript_path":null,"tool_name":"Bash","tool_use_id":"c1"`
+	const gemini = `{"session_id":"s","transcript_path":"/x","cwd":"/x","timestamp":"2026-11-21T10:00:00Z","tool_name":"write_file"`
+	common := func(source hookevent.Source, kind toolcall.Kind) toolcall.Event {
+		return toolcall.Event{Kind: kind, Source: string(source), SessionID: "s"}
+	}
+	for _, c := range []struct {
+		source hookevent.Source
+		body   string
+		want   func(*toolcall.Event)
+		kind   toolcall.Kind
+	}{
+		{hookevent.Codex, codex + `,"hook_event_name":"PreToolUse","tool_input":{"command":"ls"}}`, func(e *toolcall.Event) {
+			e.Tool, e.CallID, e.Input = "Bash", "c1", json.RawMessage(`{"command":"ls"}`)
+		}, toolcall.Requested},
+		{hookevent.Codex, codex + `,"hook_event_name":"PostToolUse","tool_response":"a"}`, func(e *toolcall.Event) {
+			e.Tool, e.CallID, e.Output = "Bash", "c1", json.RawMessage(`"a"`)
+		}, toolcall.Completed},
+		{hookevent.Gemini, gemini + `,"hook_event_name":"BeforeTool","tool_input":{"a":1},"mcp_context":{"server_name":"files"}}`, func(e *toolcall.Event) {
+			e.Tool, e.Server, e.Input = "write_file", "files", json.RawMessage(`{"a":1}`)
+		}, toolcall.Requested},
+		{hookevent.Gemini, gemini + `,"hook_event_name":"AfterTool","tool_response":{"llmContent":"a"}}`, func(e *toolcall.Event) {
+			e.Tool, e.Output = "write_file", json.RawMessage(`{"llmContent":"a"}`)
+		}, toolcall.Completed},
+		{hookevent.Gemini, gemini + `,"hook_event_name":"AfterTool","tool_response":{"llmContent":"a","error":{"message":"no"}}}`, func(e *toolcall.Event) {
+			e.Tool, e.Error = "write_file", `{"message":"no"}`
+		}, toolcall.Failed},
+		{hookevent.Gemini, gemini + `,"hook_event_name":"SessionEnd","reason":"exit"}`, func(e *toolcall.Event) {
+			e.TurnID, e.Reason = "2026-11-21T10:00:00Z", "exit"
+		}, toolcall.SessionEnded},
+		{hookevent.Codex, codex + `,"hook_event_name":"Stop"}`, nil, ""},
+		{hookevent.Gemini, gemini + `,"hook_event_name":"BeforeModel"}`, nil, ""},
+	} {
+		got, err := c.source.Parse([]byte(c.body))
+		var want hookevent.Report
+		if c.want != nil {
+			e := common(c.source, c.kind)
+			c.want(&e)
+			want = hookevent.Report{Events: []toolcall.Event{e}, Asks: c.kind == toolcall.Requested}
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\ngot  %+v, %v\nwant %+v", c.body, got, err, want)
+		}
+	}
+}
+
+// Each agent reads the refusal of a call in its own form, with the reason in it; none of them is ever told to allow one.
+func TestDeny(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[hookevent.Source]string{
+		hookevent.ClaudeCode: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"a \"b\""}}`,
+		hookevent.Codex:      `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"a \"b\""}}`,
+		hookevent.Gemini:     `{"decision":"deny","reason":"a \"b\""}`,
+	} {
+		if got := string(source.Deny(`a "b"`)); got != want {
+			t.Errorf("%s: %s", source, got)
+		}
+	}
+	if hookevent.Proceed != `{}` {
+		t.Error("what proceeds decides nothing")
+	}
+}
+
+func TestParseSource(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"claude-code", "gemini", "codex"} {
+		if s, err := hookevent.ParseSource(name); err != nil || string(s) != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := hookevent.ParseSource("cursor"); err == nil {
+		t.Error("cursor is understood")
+	}
+}
+
+// Whatever is sent, each event that comes of it has a source, a kind and, of a batch, a call ID.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"hook_event_name":"PostToolBatch","session_id":"s","tool_calls":[{"tool_use_id":"c","tool_name":"Bash","tool_response":"Permission to use Bash has been denied."}]}`)
+	f.Add(`{"hook_event_name":"PreToolUse","tool_input":"\ud800","duration_ms":1e999}`)
+	f.Add(`{"hook_event_name":"AfterTool","tool_response":{"error":{}}} `)
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, source := range []hookevent.Source{hookevent.ClaudeCode, hookevent.Gemini, hookevent.Codex} {
+			report, err := source.Parse([]byte(body))
+			for _, e := range report.Events {
+				if e.Source != string(source) || e.Kind == "" || report.Late && e.CallID == "" || e.DurationMS < 0 {
+					t.Fatalf("%+v", e)
+				}
+			}
+			if err == nil && !json.Valid([]byte(strings.ToValidUTF8(body, "?"))) && !strings.Contains(body, `\u`) {
+				t.Fatal("what is no JSON was read", fmt.Sprint(report))
+			}
+			if report.Asks && len(report.Events) != 1 {
+				t.Fatalf("%+v", report)
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package hookevent
+
+import (
+	"strings"
+
+	"attestd/agent/toolcall"
+)
+
+// claudeCode reads the events of Claude Code (2.1.330) and of Codex.
+func (o object) claudeCode(source Source) (r Report) {
+	e := o.call(source)
+	e.Server = o.object("mcp_server").text("name")
+	switch o.text("hook_event_name") {
+	case "PreToolUse":
+		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
+	case "PostToolUse":
+		e.Kind, e.Output, e.DurationMS = toolcall.Completed, o["tool_response"], o.milliseconds("duration_ms")
+	case "PostToolUseFailure":
+		e.Kind, e.Error, e.DurationMS = toolcall.Failed, o.text("error"), o.milliseconds("duration_ms")
+	case "PostToolBatch":
+		return o.batch(e)
+	case "SessionEnd":
+		// A session can be taken up again and end once more; its last prompt tells one end from another.
+		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("prompt_id"), Reason: o.text("reason")}
+	default:
+		return Report{}
+	}
+	r.Events = []toolcall.Event{e}
+	return r
+}
+
+// batch reads the event that follows a model's turn with all its calls. It alone tells of calls that the agent itself has denied, by its user's
+// rules or by its user, and of those that never came so far because the model made a mistake.
+func (o object) batch(common toolcall.Event) Report {
+	r := Report{Late: true}
+	for _, c := range o.objects("tool_calls") {
+		asked := common
+		asked.Tool, asked.CallID = c.text("tool_name"), c.text("tool_use_id")
+		if asked.CallID == "" { // it could not be told from one that was recorded
+			continue
+		}
+		outcome := asked
+		asked.Kind, asked.Input = toolcall.Requested, c["tool_input"]
+		switch answer := c.text("tool_response"); {
+		case strings.HasPrefix(answer, "<tool_use_error>"):
+			outcome.Kind, outcome.Error = toolcall.Failed, answer
+		case isDenial(answer):
+			outcome.Kind, outcome.Reason = toolcall.Denied, answer
+		default:
+			outcome.Kind, outcome.Output = toolcall.Ended, c["tool_response"]
+		}
+		r.Events = append(r.Events, asked, outcome)
+	}
+	return r
+}
+
+// isDenial recognizes what Claude Code answers the model in place of a tool that it did not call.
+func isDenial(answer string) bool {
+	if hasPrefix(answer, "Permission to use ", "Permission for this ", "Claude requested permissions to ", "The user doesn't want to ", "This command requires approval") {
+		return true
+	}
+	first, _, _ := strings.Cut(answer, "\n")
+	return strings.HasPrefix(first, "This ") && (strings.Contains(first, "require approval") || strings.Contains(first, "requires approval"))
+}
+
+// gemini reads the events of Gemini CLI. Its calls have no IDs.
+func (o object) gemini() (r Report) {
+	e := o.call(Gemini)
+	e.Server = o.object("mcp_context").text("server_name")
+	switch o.text("hook_event_name") {
+	case "BeforeTool":
+		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
+	case "AfterTool":
+		e.Kind, e.Output = toolcall.Completed, o["tool_response"]
+		if failure := o.object("tool_response").text("error"); failure != "" {
+			e.Kind, e.Output, e.Error = toolcall.Failed, nil, failure
+		}
+	case "SessionEnd":
+		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("timestamp"), Reason: o.text("reason")}
+	default:
+		return Report{}
+	}
+	r.Events = []toolcall.Event{e}
+	return r
+}

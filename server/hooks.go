@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net/http"
+	"unicode/utf8"
+
+	"attestd/agent/hookevent"
+	"attestd/agent/toolcall"
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/server/limit"
+	"attestd/store"
+)
+
+// hookRequest is what the address of a hook says; its body is read by hookevent, which takes what agents send.
+type hookRequest struct {
+	Agent   string `query:"agent"`
+	Require string `query:"require"`
+	Redact  string `query:"redact"`
+
+	passport bool // whether a tool needs a passport
+	policy   toolcall.Policy
+}
+
+// claudeCodeHook answers the HTTP hooks of Claude Code: each event of a tool call becomes a record.
+func claudeCodeHook() handler {
+	form := formOf[hookRequest]()
+	serve := func(c *call) error {
+		var r hookRequest
+		if err := form.read(c, &r); err != nil {
+			return err
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
+		raw, err := c.read()
+		if err != nil {
+			return err
+		}
+		if err := c.settle(); err != nil {
+			return err
+		}
+		report, err := hookevent.ClaudeCode.Parse(raw)
+		if err != nil {
+			return fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
+		}
+		answer, err := c.hook(r, report)
+		if err != nil && report.Asks && r.passport {
+			// An agent goes on where its hook fails, unless its settings say otherwise. What needs a passport must not depend on those.
+			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded", slog.String("id", c.id), slog.String("error", err.Error()))
+			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+classify(err).Message), nil
+		}
+		if err != nil {
+			return err
+		}
+		return c.bytes(http.StatusOK, append(answer, '\n'))
+	}
+	return handler{serve, form}
+}
+
+func (r *hookRequest) check() (err error) {
+	if r.Agent == "" {
+		r.Agent = string(hookevent.ClaudeCode)
+	}
+	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > maxName {
+		return fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
+	}
+	if r.passport = r.Require == "passport"; !r.passport && r.Require != "" {
+		return fail(http.StatusBadRequest, "Invalid query parameter: require must be passport")
+	}
+	if r.policy, err = toolcall.ParseRedaction(r.Redact); err != nil {
+		return fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
+	}
+	return nil
+}
+
+// hook records what a hook has reported and returns the answer to the agent.
+func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
+	answer := []byte(hookevent.Proceed)
+	if report.Asks && r.passport {
+		asked := report.Events[0]
+		covered, err := c.s.covered(c.Context(), c.caller, r.Agent, asked.Tool)
+		if err != nil {
+			return nil, err
+		}
+		if !covered {
+			reason := hookevent.NoPassport(r.Agent, asked.Tool)
+			report.Events, answer = append(report.Events, hookevent.Denied(asked, reason)), hookevent.ClaudeCode.Deny(reason)
+		}
+	}
+	records := make([]toolcall.Record, 0, len(report.Events))
+	for _, e := range report.Events {
+		record := r.policy.Record(r.Agent, e)
+		if report.Late {
+			if known, err := c.s.known(c.Context(), c.caller, record.Key); known || err != nil {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		records = append(records, record)
+	}
+	if len(records) == 0 {
+		return answer, nil
+	}
+	if err := c.spend(limit.Attest, len(records)); err != nil {
+		return nil, err
+	}
+	return answer, c.s.attestCalls(c.Context(), c.caller, r.Agent, records)
+}
+
+// covered says whether a valid passport of the agent covers the tool.
+func (s *Server) covered(ctx context.Context, by store.Caller, agent, tool string) (bool, error) {
+	for p, err := range s.Store.ValidPassports(ctx, by, agent) {
+		if err != nil {
+			return false, err
+		}
+		if _, err := (cred.PassportClaims{Scopes: p.Scopes}).Grant(&tool); err == nil && tool != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// known says whether anything stands under an idempotency key, be it another request.
+func (s *Server) known(ctx context.Context, by store.Caller, key string) (bool, error) {
+	_, err := s.Store.Recorded(ctx, by, &chain.Key{Name: sha256.Sum256([]byte(key))})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case errors.Is(err, chain.ErrKeyReused):
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// attestCalls appends the records of tool calls, all or none. One whose key stands for something else becomes a record of its own: a call ID
+// that comes twice must hide nothing.
+func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record) error {
+	items := make([]attestation, len(records))
+	for i, r := range records {
+		items[i] = attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
+	}
+	for {
+		_, err := s.append(ctx, by, items...)
+		var refused *itemError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		record := records[refused.item]
+		if !errors.Is(err, chain.ErrKeyReused) || items[refused.item].Key == record.OtherKey() {
+			return refused.err
+		}
+		items[refused.item].Key = record.OtherKey()
+	}
+}
