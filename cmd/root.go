@@ -49,6 +49,9 @@ func Run(version, schema string) int {
 	if err == nil {
 		return 0
 	}
+	if own := (exitError{}); errors.As(err, &own) && own.error == nil {
+		return own.status // of a command that was run, which has said what it had to say
+	}
 	switch {
 	case !running:
 		err = usageError{err}
@@ -120,7 +123,7 @@ or of a newer version.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
-		attestCommand(), versionCommand(version))
+		attestCommand(), hookCommand(), initCommand(), versionCommand(version))
 	return root
 }
 

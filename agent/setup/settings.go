@@ -1,0 +1,232 @@
+// Package setup puts a coding agent under watch: its settings, and what the server must know of it.
+package setup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"attestd/crypto/strictjson"
+)
+
+// Hooks are the hooks of Claude Code that report its tool calls to attestd.
+type Hooks struct {
+	URL      string // of attestd
+	Agent    string // in whose name the calls are recorded
+	Redact   string // input, output or both; see toolcall.ParseRedaction
+	Passport bool   // a tool needs a passport
+	Closed   bool   // a call that cannot be recorded is refused
+
+	// Command is the program whose hook command is run for each event, as a shell has it; "": Claude Code asks the server itself.
+	Command string
+}
+
+// events are those that are reported. The first alone can refuse a call.
+var events = []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "SessionEnd"}
+
+const (
+	hookPath = "/v1/hooks/claude-code"
+	timeout  = 5 // seconds that Claude Code waits for an answer
+)
+
+// hook is an entry of the settings.
+type hook struct {
+	Type           string            `json:"type"`
+	URL            string            `json:"url,omitempty"`
+	Command        string            `json:"command,omitempty"`
+	Timeout        int               `json:"timeout"`
+	OnFailure      string            `json:"onFailure,omitempty"`
+	Headers        map[string]string `json:"headers,omitempty"`
+	AllowedEnvVars []string          `json:"allowedEnvVars,omitempty"`
+}
+
+// group is what the settings have of ours under an event. They hold no secret: Claude Code puts the variable in.
+func (h Hooks) group(event string) []byte {
+	of := hook{Type: "http", URL: h.address(), Timeout: timeout, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
+	if (h.Closed || h.Passport) && event == "PreToolUse" {
+		of.OnFailure = "block"
+	}
+	if h.Command != "" {
+		of = hook{Type: "command", Command: h.command(), Timeout: timeout}
+	}
+	return marshal(struct {
+		Matcher string `json:"matcher"`
+		Hooks   []hook `json:"hooks"`
+	}{"*", []hook{of}})
+}
+
+func (h Hooks) address() string {
+	query := url.Values{"agent": {h.Agent}}
+	if h.Passport {
+		query.Set("require", "passport")
+	}
+	if h.Redact != "" {
+		query.Set("redact", h.Redact)
+	}
+	return strings.TrimRight(h.URL, "/") + hookPath + "?" + query.Encode()
+}
+
+func (h Hooks) command() string {
+	command := h.Command + " hook --agent " + h.Agent + " --url " + h.URL
+	if h.Passport {
+		command += " --require passport"
+	}
+	if h.Redact != "" {
+		command += " --redact " + h.Redact
+	}
+	if h.Closed {
+		command += " --fail closed"
+	}
+	return command
+}
+
+// marshal encodes what can be encoded, without escapes that HTML alone needs.
+func marshal(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// Settings are those of a user who has no others.
+func (h Hooks) Settings() []byte {
+	settings, err := h.Merge(nil)
+	if err != nil {
+		panic(err)
+	}
+	return settings
+}
+
+// Merge puts the hooks into settings that may be empty. Everything else in them stays, in its order and spelling; only the white space between may change. Earlier
+// hooks of ours are replaced. Settings that are not one JSON object, or have hooks of another form, are an error.
+func (h Hooks) Merge(settings []byte) ([]byte, error) {
+	if len(bytes.TrimSpace(settings)) == 0 {
+		settings = []byte("{}")
+	}
+	all, err := parse(settings)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := parse(all.get("hooks", "{}"))
+	if err != nil {
+		return nil, fmt.Errorf("hooks: %w", err)
+	}
+	for _, event := range events {
+		groups, err := without(hooks.get(event, "[]"))
+		if err != nil {
+			return nil, fmt.Errorf("hooks: %s: %w", event, err)
+		}
+		hooks.set(event, array(append(groups, h.group(event))))
+	}
+	all.set("hooks", hooks.bytes())
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, all.bytes(), "", "  "); err != nil {
+		return nil, err
+	}
+	return append(indented.Bytes(), '\n'), nil
+}
+
+// without returns the groups of an event without hooks of ours, and without groups in which there was nothing else.
+func without(groups []byte) (rest [][]byte, err error) {
+	each := strictjson.EachElement(groups, maxDepth, func(group []byte) {
+		if err != nil {
+			return
+		}
+		var g object
+		if g, err = parse(group); err != nil {
+			return
+		}
+		var others [][]byte
+		ours := 0
+		if bad := strictjson.EachElement(g.get("hooks", "[]"), maxDepth, func(hook []byte) {
+			if isOurs(hook) {
+				ours++
+			} else {
+				others = append(others, hook)
+			}
+		}); bad != nil {
+			err = bad
+			return
+		}
+		switch {
+		case ours == 0:
+			rest = append(rest, group)
+		case len(others) > 0:
+			g.set("hooks", array(others))
+			rest = append(rest, g.bytes())
+		}
+	})
+	return rest, errors.Join(each, err)
+}
+
+var ourCommand = regexp.MustCompile(`attestd(\.exe)?['"]? hook( |$)`)
+
+// isOurs recognizes a hook that this package has written.
+func isOurs(text []byte) bool {
+	var h hook
+	if json.Unmarshal(text, &h) != nil {
+		return false
+	}
+	address, err := url.Parse(h.URL)
+	return err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand.MatchString(h.Command)
+}
+
+// maxDepth is how deep settings may nest.
+const maxDepth = 64
+
+// object is a JSON object whose members keep their order and spelling.
+type object struct{ members []member }
+
+type member struct {
+	name  string
+	value []byte
+}
+
+func parse(text []byte) (o object, err error) {
+	err = strictjson.EachMember(text, maxDepth, func(name, value []byte) { o.members = append(o.members, member{string(name), value}) })
+	if errors.Is(err, strictjson.ErrKind) {
+		err = errors.New("not a JSON object")
+	}
+	return o, err
+}
+
+func (o *object) get(name, absent string) []byte {
+	for _, m := range o.members {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return []byte(absent)
+}
+
+func (o *object) set(name string, value []byte) {
+	for i := range o.members {
+		if o.members[i].name == name {
+			o.members[i].value = value
+			return
+		}
+	}
+	o.members = append(o.members, member{name, value})
+}
+
+func (o *object) bytes() []byte {
+	text := []byte{'{'}
+	for i, m := range o.members {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, marshal(m.name)...), ':'), m.value...)
+	}
+	return append(text, '}')
+}
+
+func array(elements [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(elements, []byte(","))...), ']')
+}
