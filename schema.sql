@@ -93,6 +93,34 @@ CREATE TABLE idempotency_key (
   PRIMARY KEY (chain, name)
 ) STRICT, WITHOUT ROWID;
 
+-- The endpoints to which the records of a company's actions are sent: those of some agents and kinds of action, JSON arrays that are NULL for all.
+-- secret is the key of the HMAC and the seed of the Ed25519 key that sign messages, 64 bytes, in clear or sealed; former_secret is the one before a
+-- change, which signs too until former_until. fingerprint is of the secret, public_key of the pair, made_by as in api_key. next_record is
+-- the first record that was not sent, as it was about a second ago at most; so many attempts at it have failed, and the next one is due at retry_at. disabled_reason is
+-- requested, gone or failing. Times that are numbers are Unix milliseconds.
+CREATE TABLE webhook (
+  id              INTEGER PRIMARY KEY,
+  company         INTEGER NOT NULL REFERENCES company (id),
+  webhook_id      TEXT NOT NULL UNIQUE,
+  url             TEXT NOT NULL,
+  agents          TEXT,
+  actions         TEXT,
+  description     TEXT,
+  created_at      TEXT NOT NULL,
+  made_by         TEXT,
+  public_key      BLOB NOT NULL CHECK (length(public_key) = 32),
+  fingerprint     TEXT NOT NULL,
+  secret          BLOB NOT NULL,
+  former_secret   BLOB,
+  former_until    INTEGER,
+  disabled_at     TEXT,
+  disabled_reason TEXT,
+  next_record     INTEGER NOT NULL,
+  attempts        INTEGER NOT NULL DEFAULT 0,
+  retry_at        INTEGER
+) STRICT;
+CREATE INDEX webhook_company ON webhook (company);
+
 -- Roots of the perfect subtrees of 2^level records (level 8, 16, 24, 32) whose first record is number idx << level.
 -- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain. hash is of the specification's
 -- tree, log_hash of the tree of RFC 6962 that standard tools read.

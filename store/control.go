@@ -30,6 +30,11 @@ const (
 	DatabaseRestored   ControlAction = "database.restored"
 	RollbackAccepted   ControlAction = "rollback.accepted"
 	SettingsChanged    ControlAction = "settings.changed"
+	WebhookCreated     ControlAction = "webhook.created"
+	WebhookDeleted     ControlAction = "webhook.deleted"
+	WebhookEnabled     ControlAction = "webhook.enabled"
+	WebhookDisabled    ControlAction = "webhook.disabled"
+	WebhookRotated     ControlAction = "webhook.secret-rotated"
 )
 
 // Subjects are what control records are about, and how they are found: a kind and a name.
@@ -38,6 +43,7 @@ func subjectAPIKey(fingerprint string) string { return "api-key:" + fingerprint 
 func subjectClient(id string) string          { return "oauth-client:" + id }
 func subjectAgent(id string) string           { return "agent:" + id }
 func subjectPassport(jti string) string       { return "passport:" + jti }
+func subjectWebhook(id string) string         { return "webhook:" + id }
 func subjectSigningKey(kid string) string     { return "signing-key:" + kid }
 
 // subjectDatabase is of what concerns all companies of the file alike.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"attestd/store"
 )
@@ -16,6 +17,7 @@ type prepared struct {
 	path        string
 	c           *store.Company
 	key, client string
+	hook, off   string // webhooks, of which one is disabled
 }
 
 func prepare(t *testing.T) (p prepared) {
@@ -36,6 +38,10 @@ func prepare(t *testing.T) (p prepared) {
 	for _, jti := range []string{"a", "b"} {
 		must(t, s.RecordPassport(ctx, who, passport(jti, 1)))
 	}
+	for _, id := range []*string{&p.hook, &p.off} {
+		*id = got(s.CreateWebhook(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t).ID
+	}
+	got(s.DisableWebhook(ctx, who, p.off, store.WebhookRequested))(t)
 	attest(t, s, p.c, 2)
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
 	must(t, s.Close())
@@ -66,6 +72,20 @@ func (p prepared) kinds() map[string]func(*store.Store) error {
 		"passport rotated":  func(s *store.Store) error { return s.RotatePassport(ctx, who, "a", passport("c", 1)) },
 		"key rotated":       func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, false); return err },
 		"key declared lost": func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, true); return err },
+		"webhook made": func(s *store.Store) error {
+			_, err := s.CreateWebhook(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16)
+			return err
+		},
+		"webhook deleted": func(s *store.Store) error { return s.DeleteWebhook(ctx, who, p.hook) },
+		"webhook disabled": func(s *store.Store) error {
+			_, err := s.DisableWebhook(ctx, who, p.hook, store.WebhookGone)
+			return err
+		},
+		"webhook enabled": func(s *store.Store) error { _, err := s.EnableWebhook(ctx, who, p.off); return err },
+		"webhook secret changed": func(s *store.Store) error {
+			_, err := s.RotateWebhookSecret(ctx, who, p.hook, webhookSecret(), now.Add(time.Hour))
+			return err
+		},
 		"settings changed, after a restore": func(s *store.Store) error {
 			return s.RecordStart(ctx, map[string]string{"stream": "off"})
 		},
@@ -79,7 +99,7 @@ func stateOf(t testing.TB, path string) (of state) {
 	t.Helper()
 	db := other(t, path)
 	defer db.Close()
-	for _, table := range []string{"company", "company_key", "log_key", "api_key", "oauth_client", "agent", "passport"} {
+	for _, table := range []string{"company", "company_key", "log_key", "api_key", "oauth_client", "agent", "passport", "webhook"} {
 		of.rows += table + dump(t, db, "SELECT * FROM "+table)
 	}
 	of.rows += dump(t, db, "SELECT * FROM setting WHERE name IN ('trust_settings', 'restored') ORDER BY name")

@@ -253,6 +253,28 @@ CREATE TABLE idempotency_key (
   expires_at INTEGER NOT NULL,
   PRIMARY KEY (chain, name)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE webhook (
+  id              INTEGER PRIMARY KEY,
+  company         INTEGER NOT NULL REFERENCES company (id),
+  webhook_id      TEXT NOT NULL UNIQUE,
+  url             TEXT NOT NULL,
+  agents          TEXT,
+  actions         TEXT,
+  description     TEXT,
+  created_at      TEXT NOT NULL,
+  made_by         TEXT,
+  public_key      BLOB NOT NULL CHECK (length(public_key) = 32),
+  fingerprint     TEXT NOT NULL,
+  secret          BLOB NOT NULL,
+  former_secret   BLOB,
+  former_until    INTEGER,
+  disabled_at     TEXT,
+  disabled_reason TEXT,
+  next_record     INTEGER NOT NULL,
+  attempts        INTEGER NOT NULL DEFAULT 0,
+  retry_at        INTEGER
+) STRICT;
+CREATE INDEX webhook_company ON webhook (company);
 PRAGMA user_version = 9;`},
 }
 

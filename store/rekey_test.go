@@ -26,6 +26,8 @@ type sealed struct {
 	keys                  []string // API keys that are accepted
 	client, secret, token string
 	cosigner              ed25519.PrivateKey
+	hook                  string
+	signs, signed         []byte            // the secret of the webhook, and the one before it
 	traces                map[string][]byte // every secret that was ever in it
 }
 
@@ -54,7 +56,11 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	f.client, f.secret = client.ID, secret
 	f.token, _, err = s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
-	f.traces = map[string][]byte{"a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:]),
+	before, after := webhookSecret(), webhookSecret()
+	f.hook = got(s.CreateWebhook(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, before, 16))(t).ID
+	got(s.RotateWebhookSecret(ctx, by(c, now), f.hook, after, now.Add(time.Hour)))(t)
+	f.signs, f.signed = after.Bytes, before.Bytes
+	f.traces = map[string][]byte{"a webhook's secret": f.signs, "a webhook's former secret": f.signed, "a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:]),
 		"the witness's private key": f.cosigner.Seed()}
 	seeds := func(which string) {
 		var seed []byte
@@ -96,6 +102,9 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	c := got(s.Company(ctx, "acme"))(t)
 	attest(t, s, c, 1)
+	if d := got(s.Delivery(ctx, c.Chain, f.hook))(t); !bytes.Equal(d.Secret, f.signs) || !bytes.Equal(d.Former, f.signed) {
+		t.Error("the webhook has other secrets")
+	}
 	for _, secret := range append(f.keys, f.token) {
 		if who, err := s.Authenticate(ctx, keys.HashSecret(secret), now); err != nil || who.Company.ID != "acme" {
 			t.Errorf("credential %.6s…: %v, %v", secret, who, err)
@@ -239,10 +248,14 @@ func TestASealedSecretThatWasMoved(t *testing.T) {
 	f := withSecrets(t, &m)
 	must(t, other(t, f.path, "DROP TRIGGER company_key_only_ends",
 		"UPDATE company_key SET (public_key, seed) = (SELECT public_key, seed FROM company_key WHERE company = 2) WHERE company = 1 AND ended_at IS NULL",
-		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id) WHERE company = 2").Close())
+		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id) WHERE company = 2",
+		"UPDATE webhook SET former_secret = secret").Close())
 	s := openSealed(t, f.path, &m)
 	if c, err := s.Company(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("acme has the private key of globex: %v, %v", c, err)
+	}
+	if _, err := s.Delivery(ctx, 1, f.hook); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a webhook signs with a secret of another place: %v", err)
 	}
 	globex := got(s.Company(ctx, "globex"))(t)
 	for k, err := range s.Keys(ctx, by(globex, now)) {

@@ -15,7 +15,8 @@ type resealing struct {
 }
 
 func (r *resealing) run() error {
-	if err := r.one([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM witness_key) + (SELECT count(*) FROM api_key)`); err != nil {
+	if err := r.one([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM witness_key) + (SELECT count(*) FROM api_key) +
+		(SELECT count(*) FROM webhook)`); err != nil {
 		return err
 	}
 	if err := r.privateKeys(); err != nil {
@@ -25,6 +26,9 @@ func (r *resealing) run() error {
 		return err
 	}
 	if err := r.apiKeys(); err != nil {
+		return err
+	}
+	if err := r.webhookSecrets(); err != nil {
 		return err
 	}
 	if r.old.lookup != nil { // what is an HMAC stays one
@@ -109,6 +113,27 @@ func (r *resealing) apiKeys() error {
 		defer r.advance()
 		index := r.next.index(keys.HashSecret(key))
 		_, err = r.exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.keepAPIKey(k.company, index, key), k.id)
+		return err
+	})
+}
+
+func (r *resealing) webhookSecrets() error {
+	type row struct {
+		company        int64
+		id             string
+		secret, former []byte
+	}
+	return change(r, func(rows *sql.Rows) (h row, err error) {
+		err = rows.Scan(&h.company, &h.id, &h.secret, &h.former)
+		return h, err
+	}, `SELECT company, webhook_id, secret, former_secret FROM webhook`, func(h row) error {
+		secret, former, err := r.old.openWebhook(h.company, h.id, h.secret, h.former)
+		if err != nil {
+			return err
+		}
+		defer r.advance()
+		secret, former = r.next.keepWebhook(h.company, h.id, secret, former)
+		_, err = r.exec(`UPDATE webhook SET secret = ?, former_secret = ? WHERE webhook_id = ?`, secret, former, h.id)
 		return err
 	})
 }

@@ -151,3 +151,29 @@ func (s secrets) openAPIKey(company int64, index []byte, stored string) (string,
 	key, err := s.open(sealed, apiKeyPlace(company, index))
 	return string(key), err
 }
+
+// The secret of a webhook stands at another place than the one before it.
+func webhookPlaces(company int64, id string) (secret, former string) {
+	secret = fmt.Sprintf("webhook\n%d\n%s", company, id)
+	return secret, secret + "\nformer"
+}
+
+// keepWebhook is how the secret of a webhook and the one before it, nil for none, are stored; openWebhook is how they are read.
+func (s secrets) keepWebhook(company int64, id string, secret, former []byte) (storedSecret, storedFormer []byte) {
+	place, formerPlace := webhookPlaces(company, id)
+	if former != nil {
+		former = s.keep(former, formerPlace)
+	}
+	return s.keep(secret, place), former
+}
+
+func (s secrets) openWebhook(company int64, id string, storedSecret, storedFormer []byte) (secret, former []byte, err error) {
+	place, formerPlace := webhookPlaces(company, id)
+	if secret, err = s.open(storedSecret, place); err == nil && storedFormer != nil {
+		former, err = s.open(storedFormer, formerPlace)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("secret of a webhook: %w", err)
+	}
+	return secret, former, nil
+}

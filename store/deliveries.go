@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Delivery is all that it takes to send records to a webhook.
+type Delivery struct {
+	Webhook
+	Company *Company
+	Secret  []byte
+	Former  []byte    // the secret before it, which signs too until FormerUntil; nil for none
+	Until   time.Time // of Former
+}
+
+// EnabledWebhooks yields the IDs of the webhooks of all companies that are not disabled.
+func (s *Store) EnabledWebhooks(ctx context.Context) iter.Seq2[EnabledWebhook, error] {
+	scan := func(rows *sql.Rows) (e EnabledWebhook, err error) {
+		err = rows.Scan(&e.row, &e.Company, &e.ID)
+		return e, err
+	}
+	return list(ctx, s, "enabled webhooks", scan, `SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ? ORDER BY id`,
+		func(last EnabledWebhook) []any { return []any{last.row} })
+}
+
+// EnabledWebhook names a webhook, and the number of its company.
+type EnabledWebhook struct {
+	Company int64
+	ID      string
+
+	row int64
+}
+
+// Delivery reads what it takes to send records to a webhook of a company; ErrNotFound.
+func (s *Store) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
+	var secret, former []byte
+	var until sql.NullInt64
+	err = s.read(ctx, func(r *conn) error {
+		if d.Webhook, err = findWebhook(r, company, id); err != nil {
+			return err
+		}
+		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`, d.row)
+	})
+	if err == nil {
+		d.Until = expiry(until)
+		d.Secret, d.Former, err = s.secrets.openWebhook(company, id, secret, former)
+	}
+	if err == nil {
+		d.Company, err = s.CompanyOfChain(ctx, company)
+	}
+	if err != nil {
+		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
+	}
+	return d, nil
+}
+
+// SaveProgress makes durable how far webhooks have come, by their IDs, in one change.
+func (s *Store) SaveProgress(ctx context.Context, progress map[string]Progress) error {
+	err := s.write(ctx, func(w *conn) error {
+		for id, p := range progress {
+			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
+			if _, err := w.exec(`UPDATE webhook SET next_record = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`, p.Next, p.Failed, retry, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("save the progress of webhooks: %w", err)
+	}
+	return nil
+}
