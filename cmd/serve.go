@@ -29,7 +29,7 @@ type serveFlags struct {
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
 	heads, cosignFor, witnessName                                                         string
 	trustedProxies, allowedOrigins, witnesses                                             []string
-	noRecoverEndpoint, acceptClock                                                        bool
+	noRecoverEndpoint, acceptClock, webhooksAllowPrivate                                  bool
 	bounds                                                                                server.Bounds
 	master                                                                                masterKeyFlags
 }
@@ -69,6 +69,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "`number` of API keys that a company may have")
 	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients, "`number` of OAuth clients that a company may have")
 	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "`number` of agents that a company may have")
+	flags.IntVar(&f.bounds.Webhooks, "max-webhooks", server.DefaultBounds.Webhooks, "`number` of webhooks that a company may have")
 	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
 	flags.StringVar(&f.maxBody, "max-body", "4MiB", "largest request body, a `size` such as 512KiB")
 	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest `size` of all request bodies together")
@@ -79,6 +80,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false, "write although the clock is ten years or more ahead of the database")
+	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false, "let webhooks be of private networks and of this machine, and by http")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "be a witness of the logs that the policy in `file` names")
 	flags.StringVar(&f.witnessName, "witness-name", "", "`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, with /witness)")
 	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that are asked to cosign our logs")

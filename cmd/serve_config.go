@@ -15,7 +15,7 @@ import (
 
 // config turns flags into what the server needs, all but the open store.
 func (f serveFlags) config() (cfg server.Config, err error) {
-	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock, Bounds: f.bounds}
+	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock, Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
 	}
@@ -31,8 +31,8 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if cfg.AllowedOrigins, err = parseOrigins(f.allowedOrigins); err != nil {
 		return cfg, err
 	}
-	if min(f.bounds.Keys, f.bounds.Clients, f.bounds.Agents) < 1 {
-		return cfg, usagef("--max-keys, --max-clients and --max-agents must be at least 1")
+	if min(f.bounds.Keys, f.bounds.Clients, f.bounds.Agents, f.bounds.Webhooks) < 1 {
+		return cfg, usagef("--max-keys, --max-clients, --max-agents and --max-webhooks must be at least 1")
 	}
 	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
 		return cfg, usagef("--stream: %v", err)

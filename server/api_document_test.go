@@ -81,7 +81,7 @@ func outsideDocument(status int, raw []byte) error {
 // isSecret says by the name of a JSON member whether its value is one.
 func isSecret(name string) bool {
 	switch strings.ToLower(name) {
-	case "apikey", "key", "clientsecret", "client_secret", "access_token", "token", "svid", "passport",
+	case "apikey", "key", "clientsecret", "client_secret", "access_token", "token", "secret", "svid", "passport",
 		"subject_token", "actor_token", "delegation":
 		return true
 	}

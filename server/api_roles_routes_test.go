@@ -99,12 +99,15 @@ func (s *service) populate(t *testing.T, id string) populated {
 	spare := p.do(t, "POST /v1/keys", "").status(201).str("key")
 	client := p.do(t, "POST /v1/oauth/clients", "").status(201)
 	delegation := p.do(t, delegate, `{"agentId":"deploy-bot","actingOn":"acme","scope":"x"}`).status(201).str("token")
+	hook := p.do(t, "POST /v1/webhooks", `{"url":"https://hooks.example.invalid/"}`).status(201)
+	p.do(t, "POST /v1/webhooks/"+hook.str("webhookId")+"/disable", "").status(200) // so that nothing of it is written beside the requests of this test
 	p.secrets = map[string]string{
-		"an admin's key": p.credential, "another key": spare, "a client's secret": client.str("clientSecret"), "an access token": p.oauthToken(t),
+		"a webhook's secret": hook.str("secret"),
+		"an admin's key":     p.credential, "another key": spare, "a client's secret": client.str("clientSecret"), "an access token": p.oauthToken(t),
 		"an SVID": svid, "a passport": passport, "a delegation": delegation,
 	}
 	p.names = map[string]string{
-		"agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1",
+		"agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
 		"logId": p.do(t, "GET /v1/logs", "").status(200).str("logs", 0, "logId"), "path": "0/000.p/2",
 		"Service-Passport": passport, "passport": passport, "delegation": delegation, "subject_token": svid, "actor_token": actor,
 	}

@@ -178,8 +178,9 @@ func (a *asker) noteWitness(err error) {
 	a.unreachable = err != nil
 }
 
-// grown lets the askers know that a log has grown.
+// grown lets the askers and the feed know that a log has grown.
 func (s *Server) grown(number int64) {
+	s.feed.Grown(number)
 	for _, a := range s.askers {
 		a.ask(number)
 	}

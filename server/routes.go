@@ -66,6 +66,15 @@ var routes = []route{
 	{"GET", "/v1/witness", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).getWitness))},
 	{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).cosignedCheckpoint))},
 
+	{"POST", "/v1/webhooks", admin, limit.Standard, endpoint(201, (*Server).createWebhook)},
+	{"GET", "/v1/webhooks", admin, limit.Standard, endpoint(200, (*Server).listWebhooks)},
+	{"GET", "/v1/webhooks/{webhookId}", admin, limit.Standard, endpoint(200, (*Server).getWebhook)},
+	{"DELETE", "/v1/webhooks/{webhookId}", admin, limit.Standard, endpoint(200, (*Server).deleteWebhook)},
+	{"POST", "/v1/webhooks/{webhookId}/enable", admin, limit.Standard, endpoint(200, (*Server).enableWebhook)},
+	{"POST", "/v1/webhooks/{webhookId}/disable", admin, limit.Standard, endpoint(200, (*Server).disableWebhook)},
+	{"POST", "/v1/webhooks/{webhookId}/rotate-secret", admin, limit.Standard, endpoint(200, (*Server).rotateWebhookSecret)},
+	{"POST", "/v1/webhooks/{webhookId}/test", admin, limit.Sensitive, endpoint(200, (*Server).testWebhook)},
+
 	{"POST", "/v1/token-exchange", admin, limit.Standard, endpoint(201, (*Server).delegate)},
 	{"POST", "/v1/token/exchange", admin, limit.Standard, endpoint(200, (*Server).exchangeTokens)},
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -45,6 +46,7 @@ var rules = map[string]rule{
 	"object":      jsonObject,  // absent or an object of at most 16 KiB, verbatim
 	"flag":        flag,        // absent, true or false
 	"delegation":  delegated,   // absent or a string that is not empty
+	"names":       names,       // absent or an array of 1 to 100 names
 	"scopes":      scopes,      // absent or an array of scopes
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
 	"role":        role,        // absent or a role that a credential can have
@@ -175,6 +177,22 @@ func delegated(v value, into reflect.Value) error {
 		return fail(http.StatusBadRequest, "Invalid delegation: it must be a token, a non-empty string")
 	}
 	into.SetString(s)
+	return nil
+}
+
+// maxNames is how many names an array of them may have.
+const maxNames = 100
+
+func names(v value, into reflect.Value) error {
+	if isAbsent(v.json) {
+		return nil
+	}
+	given, ok := strictjson.AsStrings(v.json)
+	wrong := func(name string) bool { n := utf8.RuneCountInString(name); return n == 0 || n > maxName }
+	if !ok || len(given) == 0 || len(given) > maxNames || slices.ContainsFunc(given, wrong) {
+		return invalid(v.name, fmt.Sprintf("must be an array of 1 to %d strings of 1 to %d characters", maxNames, maxName))
+	}
+	into.Set(reflect.ValueOf(given))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"attestd/chain"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -38,13 +39,14 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
 	m := machine{
 		handler: s.Handler(),
-		streams: s.hub.Close,
+		streams: func() { s.hub.Close(); s.deliverer.close() },
 		log:     s.Log,
 		begin:   s.recordStart,
 		workers: []worker{
 			s.write,
 			func(ctx context.Context) error { return watchClock(ctx, clocks(), s.Log) },
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
+			s.deliverer.run,
 		},
 	}
 	for _, a := range s.askers {
@@ -55,7 +57,17 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 
 // write runs the one goroutine that writes the database. It is stopped after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, Grown: s.grown, AcceptClock: s.AcceptClock, Log: s.Log})
+	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, AcceptClock: s.AcceptClock, Log: s.Log})
+}
+
+// publish hands what was committed to those who must hear of it in order.
+func (s *Server) publish(batch []chain.Extension, external bool) {
+	records := 0
+	for i := range batch {
+		records += len(batch[i].Records)
+	}
+	s.deliverer.pace.appended(records, time.Now())
+	s.monitor.Publish(batch, external)
 }
 
 // recordStart has the control logs say under which settings the service runs from now on, before it answers anybody. Where nothing can be
@@ -67,15 +79,16 @@ func (s *Server) recordStart(ctx context.Context) {
 	}
 	switchedOn := map[bool]string{true: "on", false: "off"}
 	err := s.Store.RecordStart(ctx, map[string]string{
-		"program":         "attestd/" + s.Version,
-		"publicAddress":   s.BaseURL,
-		"stream":          s.Stream.String(),
-		"registration":    s.Registration.Mode.String(),
-		"recoverEndpoint": switchedOn[s.RecoverEndpoint],
-		"acceptClock":     switchedOn[s.AcceptClock],
-		"allowedOrigins":  strings.Join(s.AllowedOrigins, " "),
-		"witnesses":       strings.Join(witnesses, " "),
-		"trustedProxies":  fmt.Sprint(s.TrustedProxies),
+		"program":              "attestd/" + s.Version,
+		"publicAddress":        s.BaseURL,
+		"stream":               s.Stream.String(),
+		"registration":         s.Registration.Mode.String(),
+		"recoverEndpoint":      switchedOn[s.RecoverEndpoint],
+		"acceptClock":          switchedOn[s.AcceptClock],
+		"allowedOrigins":       strings.Join(s.AllowedOrigins, " "),
+		"witnesses":            strings.Join(witnesses, " "),
+		"webhooksAllowPrivate": switchedOn[s.WebhooksAllowPrivate],
+		"trustedProxies":       fmt.Sprint(s.TrustedProxies),
 	})
 	if err != nil {
 		s.Log.Warn("the control logs do not say yet under which settings the service runs", "error", err)
@@ -89,7 +102,7 @@ type worker func(ctx context.Context) error
 type machine struct {
 	handler http.Handler
 	begin   func(context.Context) // is done before the first request is answered, beside the workers
-	streams func()                // closes all streams and waits for them
+	streams func()                // ends what goes out of itself, streams and webhooks, and waits for that
 	workers []worker
 	log     *slog.Logger
 }
@@ -138,7 +151,7 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 	return g.Wait()
 }
 
-// drain stops accepting, closes the streams, and lets requests end; those that have not after drainTimeout lose their
+// drain stops accepting, ends streams and webhooks, and lets requests end; those that have not after drainTimeout lose their
 // connection and with it their context.
 func (m machine) drain(srv *http.Server, ln net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)

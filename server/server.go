@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/feed"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
@@ -33,14 +34,17 @@ type Config struct {
 	Cosigner        *witness.Cosigner // of the logs of others; nil cosigns none
 	Witnesses       []*witness.Client // that are asked to cosign our logs
 	AskEvery        time.Duration     // how often each of them is asked at most about the same log; 0 is every 2 seconds
-	Log             *slog.Logger
+
+	WebhooksAllowPrivate bool // whether webhooks may be of private networks and this machine, and by http
+
+	Log *slog.Logger
 }
 
 // Bounds are how much of each kind one company may have.
-type Bounds struct{ Keys, Clients, Agents int }
+type Bounds struct{ Keys, Clients, Agents, Webhooks int }
 
 // DefaultBounds are far above what companies need and far below what would harm others.
-var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000}
+var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhooks: 16}
 
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
@@ -51,6 +55,8 @@ type Server struct {
 	hub         *stream.Hub
 	checkpoints *checkpoints
 	askers      []*asker // one for each of Witnesses
+	feed        *feed.Feed
+	deliverer   *deliverer
 	origins     []string // of pages that are ours, beside those of this machine
 	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
 
@@ -74,6 +80,8 @@ func New(cfg Config) *Server {
 	for _, w := range cfg.Witnesses {
 		s.askers = append(s.askers, newAsker(w, s))
 	}
+	s.feed = feed.New(cfg.Store)
+	s.deliverer = newDeliverer(s)
 	s.monitor = chain.NewMonitor(cfg.Store, verifier)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s

@@ -1,0 +1,182 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"attestd/feed"
+	"attestd/store"
+	"attestd/webhook"
+)
+
+const (
+	maxDeliveries = 256         // attempts under way at a time, of all webhooks
+	progressEvery = time.Second // how often it is kept how far webhooks have come: what a crash may have sent a second time
+	lookEvery     = time.Minute // how often it is looked for webhooks that should be running and are not
+	closeTimeout  = 2 * time.Second
+)
+
+// deliverer sends the records of all companies to their webhooks. Each webhook that is enabled has a goroutine, which follows its company's
+// actions from the record that was not sent yet; so one that fails holds up no other. run starts and stops them all.
+type deliverer struct {
+	store  *store.Store
+	feed   *feed.Feed
+	client *webhook.Client
+	keeper *feed.Keeper[string, store.Progress] // by webhook
+	places chan struct{}                        // as many as there are attempts under way
+	pace   pace
+	log    *slog.Logger
+
+	changed  chan changedWebhook
+	stopping chan struct{}
+	ended    chan struct{} // closed when run has returned
+
+	running map[string]*delivery // by webhook; owned by run
+}
+
+// changedWebhook says that a webhook is not as it was; done is closed when what is sent to it is as it is now.
+type changedWebhook struct {
+	store.EnabledWebhook
+	done chan struct{}
+}
+
+func newDeliverer(s *Server) *deliverer {
+	return &deliverer{
+		store:   s.Store,
+		feed:    s.feed,
+		client:  webhook.NewClient(webhook.Options{AllowPrivate: s.WebhooksAllowPrivate, UserAgent: "attestd/" + s.Version}),
+		keeper:  feed.NewKeeper(progressEvery, s.Store.SaveProgress, s.Log),
+		places:  make(chan struct{}, maxDeliveries),
+		log:     s.Log,
+		changed: make(chan changedWebhook), stopping: make(chan struct{}), ended: make(chan struct{}),
+		running: make(map[string]*delivery),
+	}
+}
+
+// run delivers until close is called or ctx is done.
+func (d *deliverer) run(ctx context.Context) error {
+	defer close(d.ended)
+	defer d.client.Close()
+	work, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done, and not before
+	defer func() {
+		stop()
+		keeping.Wait()
+		for id := range d.running {
+			d.stop(id)
+		}
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		if err := d.keeper.Flush(last); err != nil {
+			d.log.Warn("it is not kept how far webhooks have come: some messages will be sent again, under the same IDs", "error", err)
+		}
+	}()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	d.lookForMore(work)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.stopping:
+			return nil
+		case c := <-d.changed:
+			d.restart(work, c.EnabledWebhook)
+			close(c.done)
+		case <-look.C:
+			d.lookForMore(work)
+		}
+	}
+}
+
+// close ends all deliveries, keeps how far they have come, and returns when that is done. It is called once, while the store is still written.
+func (d *deliverer) close() {
+	close(d.stopping)
+	<-d.ended
+}
+
+// apply returns when what is sent to a webhook is as the file says.
+func (d *deliverer) apply(ctx context.Context, by store.Caller, id string) {
+	c := changedWebhook{store.EnabledWebhook{Company: by.Company.Chain, ID: id}, make(chan struct{})}
+	select {
+	case d.changed <- c:
+		<-c.done
+	case <-d.ended:
+	case <-ctx.Done(): // then the next look finds out, or a restart
+	}
+}
+
+// lookForMore starts what should be running. What cannot be read is left for the next look.
+func (d *deliverer) lookForMore(ctx context.Context) {
+	for e, err := range d.store.EnabledWebhooks(ctx) {
+		if err != nil {
+			if ctx.Err() == nil {
+				d.log.Error("webhooks cannot be read; it is tried again", "error", err)
+			}
+			return
+		}
+		if running := d.running[e.ID]; running == nil || running.hasEnded() {
+			d.restart(ctx, e)
+		}
+	}
+}
+
+// restart stops what is sent to a webhook, and begins again as the file says.
+func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
+	d.stop(e.ID)
+	if err := d.keeper.Flush(ctx); err != nil {
+		d.log.Warn("it is not kept how far webhooks have come", "error", err)
+	}
+	found, err := d.store.Delivery(ctx, e.Company, e.ID)
+	if err != nil || found.DisabledAt != "" {
+		if err != nil && !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+			d.log.Error("a webhook cannot be read", "webhook", e.ID, "error", err)
+		}
+		return
+	}
+	keys, err := keysOf(found, time.Time{})
+	if err != nil {
+		d.log.Error("a webhook has no good keys", "webhook", e.ID, "error", err)
+		return
+	}
+	running, cancel := context.WithCancel(ctx)
+	started := &delivery{deliverer: d, to: found, keys: keys, at: found.Progress, log: d.log.With("webhook", found.ID, "company", found.Company.ID),
+		cancel: cancel, done: make(chan struct{})}
+	d.running[e.ID] = started
+	go started.run(running)
+}
+
+// stop returns when nothing more is sent to a webhook.
+func (d *deliverer) stop(id string) {
+	if running := d.running[id]; running != nil {
+		running.cancel()
+		<-running.done
+		delete(d.running, id)
+	}
+}
+
+// attempt makes one attempt at a message when there is a place for it; it is not ok when ctx is done.
+func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys) (o webhook.Outcome, ok bool) {
+	select {
+	case d.places <- struct{}{}:
+	case <-ctx.Done():
+		return o, false
+	}
+	defer func() { <-d.places }()
+	o = d.client.Send(ctx, to.URL, m, by...)
+	return o, ctx.Err() == nil
+}
+
+// keysOf are the keys that sign for a webhook: its own, and the ones before them until their time is over.
+func keysOf(d store.Delivery, now time.Time) ([]webhook.Keys, error) {
+	current, err := webhook.ParseKeys(d.Secret)
+	if err != nil || d.Former == nil || !now.Before(d.Until) {
+		return []webhook.Keys{current}, err
+	}
+	former, err := webhook.ParseKeys(d.Former)
+	return []webhook.Keys{current, former}, err
+}

@@ -1,0 +1,227 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/strictjson"
+	"attestd/feed"
+	"attestd/store"
+	"attestd/webhook"
+)
+
+const readAgain = time.Second // when records could not be read
+
+// delivery sends records to one webhook, each when the one before it was taken. Its goroutine owns it.
+type delivery struct {
+	*deliverer
+	to      store.Delivery
+	keys    []webhook.Keys // while there are former ones, those too
+	at      store.Progress
+	failing bool // and the log says so
+	log     *slog.Logger
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed at the end of run
+}
+
+func (d *delivery) hasEnded() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// run sends until ctx is done or the webhook is switched off.
+func (d *delivery) run(ctx context.Context) {
+	defer close(d.done)
+	cursor := d.feed.Follow(d.to.Company.Actions.Chain, d.at.Next)
+	for ctx.Err() == nil {
+		records, err := d.read(ctx, cursor)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			d.log.Error("records cannot be read for a webhook; it is tried again", "error", err)
+			if errors.Is(err, feed.ErrBeyond) {
+				cursor = d.fromTheEnd(ctx, cursor)
+			}
+			_ = sleep(ctx, readAgain) // the loop sees that ctx is done
+			continue
+		}
+		for _, r := range records {
+			if !d.deliver(ctx, r) {
+				return
+			}
+		}
+		d.note(store.Progress{Next: cursor.Next()})
+	}
+}
+
+// fromTheEnd returns a cursor at the end of a chain that has become shorter than a webhook has come: what will stand there is new.
+func (d *delivery) fromTheEnd(ctx context.Context, cursor *feed.Cursor) *feed.Cursor {
+	head, _, err := d.store.Tip(ctx, d.to.Company.Actions.Chain)
+	if err != nil {
+		return cursor
+	}
+	return d.feed.Follow(d.to.Company.Actions.Chain, head.Length)
+}
+
+// note says how far the webhook has come.
+func (d *delivery) note(at store.Progress) {
+	if at != d.at {
+		d.at = at
+		d.keeper.Note(d.to.ID, at)
+	}
+}
+
+// read waits for records, and returns what is to be sent of the next few: their payloads stay on disk.
+func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice, err error) {
+	if err := cursor.Wait(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.pace.wait(ctx); err != nil {
+		return nil, err
+	}
+	reader := strictjson.NewReader()
+	err = cursor.Read(ctx, func(r *chain.Record) bool {
+		agent, action := whatWasDone(reader, r.Payload)
+		if d.wants(agent, action) {
+			list = append(list, notice{r.Index, r.Hash, r.Timestamp, agent, action})
+		}
+		return true
+	})
+	return list, err
+}
+
+// wants says whether the webhook is about records of an agent and of a kind.
+func (d *delivery) wants(agent, action string) bool {
+	return (d.to.Agents == nil || slices.Contains(d.to.Agents, agent)) &&
+		(d.to.Actions == nil || slices.ContainsFunc(d.to.Actions, func(wanted string) bool {
+			prefix, isPrefix := strings.CutSuffix(wanted, "*")
+			return action == wanted || isPrefix && strings.HasPrefix(action, prefix)
+		}))
+}
+
+// deliver sends one message, and again until it is taken. It reports false when nothing more is to be sent.
+func (d *delivery) deliver(ctx context.Context, n notice) bool {
+	m, err := n.message(d.to.Webhook, d.to.Company)
+	if err != nil { // of our own making, so it cannot be
+		d.log.Error("a message cannot be made", "index", n.index, "error", err)
+		return false
+	}
+	for {
+		if sleep(ctx, time.Until(d.at.RetryAt)) != nil || d.pace.wait(ctx) != nil {
+			return false
+		}
+		if d.keys, err = keysOf(d.to, time.Now()); err != nil {
+			d.log.Error("a webhook has no good keys", "error", err)
+			return false
+		}
+		o, ok := d.attempt(ctx, d.to, m, d.keys)
+		if !ok {
+			return false
+		}
+		d.noteOutcome(o)
+		if o.Delivered() {
+			d.note(store.Progress{Next: n.index + 1})
+			return true
+		}
+		if o.Gone() {
+			d.switchOff(ctx, store.WebhookGone)
+			return false
+		}
+		delay, again := webhook.Delay(d.at.Failed+1, o.RetryAfter, rand.Float64())
+		if !again {
+			d.switchOff(ctx, store.WebhookFailing)
+			return false
+		}
+		d.note(store.Progress{Next: n.index, Failed: d.at.Failed + 1, RetryAt: time.Now().Add(delay)})
+	}
+}
+
+// noteOutcome logs that a webhook fails, and that it takes messages again, once each.
+func (d *delivery) noteOutcome(o webhook.Outcome) {
+	switch fails := !o.Delivered(); {
+	case fails && !d.failing:
+		d.log.Warn("a webhook does not take a message; it is tried again", "status", o.Status, "failure", o.Failure)
+	case !fails && d.failing:
+		d.log.Info("a webhook takes messages again")
+	}
+	d.failing = !o.Delivered()
+}
+
+// switchOff disables the webhook, with a control record that says why. Where that cannot be written, the last attempt is made once more after the next look.
+func (d *delivery) switchOff(ctx context.Context, reason string) {
+	_, err := d.store.DisableWebhook(ctx, store.Caller{Company: d.to.Company, At: time.Now()}, d.to.ID, reason)
+	if err != nil {
+		d.log.Error("a webhook cannot be switched off", "reason", reason, "error", err)
+		return
+	}
+	d.log.Warn("a webhook is switched off", "reason", reason)
+}
+
+// notice is what a webhook is told of a record: enough to know whether to fetch it, and nothing that the fetch would not show to whoever may see it.
+type notice struct {
+	index         int64
+	hash          chain.Hash
+	timestamp     string
+	agent, action string
+}
+
+// message has an ID that follows from the webhook and the record alone, so it is the same over retries, restarts and kills; the hash is in it, for after
+// a rollback another record may have the index.
+func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, error) {
+	hash := n.hash.String()
+	body, err := json.Marshal(webhookMessage{"record.appended", n.timestamp, map[string]any{
+		"companyId": c.ID, "index": n.index, "hash": hash, "agentId": n.agent, "actionType": n.action,
+	}})
+	return webhook.Message{ID: fmt.Sprintf("msg_%s_%d_%s", strings.TrimPrefix(h.ID, "wh_"), n.index, hash[:16]), Body: body}, err
+}
+
+// webhookMessage is the form of Standard Webhooks.
+type webhookMessage struct {
+	Type      string         `json:"type"`
+	Timestamp string         `json:"timestamp"`
+	Data      map[string]any `json:"data"`
+}
+
+// whatWasDone reads agent and kind out of the payload of a record, of which they stand in front; "" where they are not there.
+func whatWasDone(r *strictjson.Reader, payload []byte) (agent, action string) {
+	r.Open(payload)
+	defer r.Close()
+	if r.Kind() != '{' || r.Bracket() != nil {
+		return "", ""
+	}
+	for agent == "" || action == "" {
+		if r.Kind() != '"' {
+			return agent, action
+		}
+		name, err := r.Value()
+		if err != nil {
+			return agent, action
+		}
+		member := string(name)
+		value, err := r.Value()
+		if err != nil {
+			return agent, action
+		}
+		switch text, _ := strictjson.AsString(value); member {
+		case `"agentId"`:
+			agent = text
+		case `"actionType"`:
+			action = text
+		}
+	}
+	return agent, action
+}

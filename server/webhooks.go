@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+	"attestd/webhook"
+)
+
+// formerSecret is how long a secret signs on after another has taken its place.
+const formerSecret = 24 * time.Hour
+
+type webhookBody struct {
+	WebhookID      string   `json:"webhookId"`
+	URL            string   `json:"url"`
+	Agents         []string `json:"agents,omitempty"`
+	Actions        []string `json:"actions,omitempty"`
+	Description    *string  `json:"description,omitempty"`
+	CreatedAt      string   `json:"createdAt"`
+	PublicKey      string   `json:"publicKey"`
+	Fingerprint    string   `json:"fingerprint"`
+	NextIndex      int64    `json:"nextIndex"`
+	FailedAttempts int      `json:"failedAttempts"`
+	NextAttemptAt  string   `json:"nextAttemptAt,omitempty"`
+	DisabledAt     string   `json:"disabledAt,omitempty"`
+	DisabledReason string   `json:"disabledReason,omitempty"`
+}
+
+func showWebhook(h store.Webhook) webhookBody {
+	shown := webhookBody{
+		WebhookID: h.ID, URL: h.URL, Agents: h.Agents, Actions: h.Actions, Description: h.Description, CreatedAt: h.CreatedAt,
+		PublicKey: webhook.FormatPublic(h.PublicKey), Fingerprint: h.Fingerprint, NextIndex: h.Next, FailedAttempts: h.Failed,
+		DisabledAt: h.DisabledAt, DisabledReason: h.DisabledReason,
+	}
+	if !h.RetryAt.IsZero() {
+		shown.NextAttemptAt = chain.FormatTime(h.RetryAt)
+	}
+	return shown
+}
+
+// webhookWithSecret is the answer that shows a secret, once.
+type webhookWithSecret struct {
+	webhookBody
+	Secret string `json:"secret"`
+}
+
+type createWebhookRequest struct {
+	URL         string   `json:"url" must:"string"`
+	Agents      []string `json:"agents" must:"names"`
+	Actions     []string `json:"actions" must:"names"`
+	Description *string  `json:"description" must:"text"`
+}
+
+// createWebhook is an addition to the specification, as is all that follows.
+func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWebhookRequest) (webhookWithSecret, error) {
+	if err := s.deliverer.client.CheckURL(r.URL); err != nil {
+		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
+	}
+	keys := webhook.NewKeys()
+	h, err := s.Store.CreateWebhook(ctx, by, store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
+		kept(keys), s.Bounds.Webhooks)
+	if errors.Is(err, store.ErrTooMany) {
+		return webhookWithSecret{}, tooMany("webhooks", s.Bounds.Webhooks)
+	}
+	if err != nil {
+		return webhookWithSecret{}, err
+	}
+	s.deliverer.apply(ctx, by, h.ID)
+	return webhookWithSecret{showWebhook(h), keys.Secret()}, nil
+}
+
+// kept are keys as the store takes them.
+func kept(k webhook.Keys) store.WebhookSecret {
+	return store.WebhookSecret{Bytes: k.Bytes(), Fingerprint: k.Fingerprint(), Public: k.Public()}
+}
+
+func (s *Server) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
+	return list[webhookBody]{name: "webhooks", items: mapped(s.Store.Webhooks(ctx, by), showWebhook)}, nil
+}
+
+// webhookRequest asks for the webhook of the path.
+type webhookRequest struct {
+	WebhookID string `path:"webhookId"`
+}
+
+func webhookError(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fail(http.StatusNotFound, "Webhook not found")
+	}
+	return err
+}
+
+func (s *Server) getWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+	h, err := s.Store.Webhook(ctx, by, r.WebhookID)
+	return showWebhook(h), webhookError(err)
+}
+
+func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
+	err := s.Store.DeleteWebhook(ctx, by, r.WebhookID)
+	s.deliverer.apply(ctx, by, r.WebhookID) // also where the outcome is unknown
+	return deletion{err == nil}, webhookError(err)
+}
+
+func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+	h, err := s.Store.EnableWebhook(ctx, by, r.WebhookID)
+	s.deliverer.apply(ctx, by, r.WebhookID)
+	return showWebhook(h), webhookError(err)
+}
+
+func (s *Server) disableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+	h, err := s.Store.DisableWebhook(ctx, by, r.WebhookID, store.WebhookRequested)
+	s.deliverer.apply(ctx, by, r.WebhookID)
+	return showWebhook(h), webhookError(err)
+}
+
+func (s *Server) rotateWebhookSecret(ctx context.Context, by store.Caller, r webhookRequest) (webhookWithSecret, error) {
+	keys := webhook.NewKeys()
+	h, err := s.Store.RotateWebhookSecret(ctx, by, r.WebhookID, kept(keys), by.At.Add(formerSecret))
+	s.deliverer.apply(ctx, by, r.WebhookID)
+	return webhookWithSecret{showWebhook(h), keys.Secret()}, webhookError(err)
+}
+
+type webhookTested struct {
+	Delivered bool   `json:"delivered"`
+	Status    int    `json:"status,omitempty"`
+	Failure   string `json:"failure,omitempty"`
+	MessageID string `json:"messageId"`
+}
+
+// testWebhook makes one attempt at a message that is about no record. It says no more of what came back than the status.
+func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookTested, error) {
+	to, err := s.Store.Delivery(ctx, by.Company.Chain, r.WebhookID)
+	if err != nil {
+		return webhookTested{}, webhookError(err)
+	}
+	keys, err := keysOf(to, by.At)
+	if err != nil {
+		return webhookTested{}, err
+	}
+	body, err := json.Marshal(webhookMessage{"webhook.test", chain.FormatTime(by.At), map[string]any{"companyId": by.Company.ID, "webhookId": to.ID}})
+	if err != nil {
+		return webhookTested{}, err
+	}
+	m := webhook.Message{ID: "msg_" + rand.Text(), Body: body}
+	o, ok := s.deliverer.attempt(ctx, to, m, keys)
+	if !ok {
+		return webhookTested{}, ctx.Err()
+	}
+	return webhookTested{o.Delivered(), o.Status, o.Failure, m.ID}, nil
+}
