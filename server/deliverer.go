@@ -24,7 +24,7 @@ const (
 type deliverer struct {
 	store  *store.Store
 	feed   *feed.Feed
-	client *webhook.Client
+	client sender
 	keeper *feed.Keeper[string, store.Progress] // by webhook
 	places chan struct{}                        // as many as there are attempts under way
 	pace   pace
@@ -37,20 +37,25 @@ type deliverer struct {
 	running map[string]*delivery // by webhook; owned by run
 }
 
+// sender makes one attempt at a message; a webhook.Client.
+type sender interface {
+	Send(ctx context.Context, url string, m webhook.Message, by ...webhook.Keys) webhook.Outcome
+}
+
 // changedWebhook says that a webhook is not as it was; done is closed when what is sent to it is as it is now.
 type changedWebhook struct {
 	store.EnabledWebhook
 	done chan struct{}
 }
 
-func newDeliverer(s *Server) *deliverer {
+func newDeliverer(s *store.Store, f *feed.Feed, client sender, log *slog.Logger) *deliverer {
 	return &deliverer{
-		store:   s.Store,
-		feed:    s.feed,
-		client:  webhook.NewClient(webhook.Options{AllowPrivate: s.WebhooksAllowPrivate, UserAgent: "attestd/" + s.Version}),
-		keeper:  feed.NewKeeper(progressEvery, s.Store.SaveProgress, s.Log),
+		store:   s,
+		feed:    f,
+		client:  client,
+		keeper:  feed.NewKeeper(progressEvery, s.SaveProgress, log),
 		places:  make(chan struct{}, maxDeliveries),
-		log:     s.Log,
+		log:     log,
 		changed: make(chan changedWebhook), stopping: make(chan struct{}), ended: make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
@@ -59,7 +64,6 @@ func newDeliverer(s *Server) *deliverer {
 // run delivers until close is called or ctx is done.
 func (d *deliverer) run(ctx context.Context) error {
 	defer close(d.ended)
-	defer d.client.Close()
 	work, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
 	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done, and not before

@@ -39,7 +39,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
 	m := machine{
 		handler: s.Handler(),
-		streams: func() { s.hub.Close(); s.deliverer.close() },
+		streams: s.endStreams,
 		log:     s.Log,
 		begin:   s.recordStart,
 		workers: []worker{
@@ -58,6 +58,15 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 // write runs the one goroutine that writes the database. It is stopped after the last request.
 func (s *Server) write(ctx context.Context) error {
 	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, AcceptClock: s.AcceptClock, Log: s.Log})
+}
+
+// endStreams ends what goes out of itself, the clients of the stream and what is sent to webhooks, both at once.
+func (s *Server) endStreams() {
+	var ending sync.WaitGroup
+	ending.Go(s.hub.Close)
+	ending.Go(s.deliverer.close)
+	ending.Wait()
+	s.webhooks.Close()
 }
 
 // publish hands what was committed to those who must hear of it in order.

@@ -13,6 +13,7 @@ import (
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
+	"attestd/webhook"
 	"attestd/witness"
 )
 
@@ -56,6 +57,7 @@ type Server struct {
 	checkpoints *checkpoints
 	askers      []*asker // one for each of Witnesses
 	feed        *feed.Feed
+	webhooks    *webhook.Client
 	deliverer   *deliverer
 	origins     []string // of pages that are ours, beside those of this machine
 	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
@@ -81,7 +83,8 @@ func New(cfg Config) *Server {
 		s.askers = append(s.askers, newAsker(w, s))
 	}
 	s.feed = feed.New(cfg.Store)
-	s.deliverer = newDeliverer(s)
+	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
+	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Log)
 	s.monitor = chain.NewMonitor(cfg.Store, verifier)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s

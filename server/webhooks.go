@@ -59,7 +59,7 @@ type createWebhookRequest struct {
 
 // createWebhook is an addition to the specification, as is all that follows.
 func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWebhookRequest) (webhookWithSecret, error) {
-	if err := s.deliverer.client.CheckURL(r.URL); err != nil {
+	if err := s.webhooks.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
 	keys := webhook.NewKeys()
