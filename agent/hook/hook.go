@@ -152,7 +152,8 @@ const flushTime = time.Second
 // how others ended, their own events have said.
 func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error) {
 	for i := 0; i+1 < len(events); i += 2 {
-		if events[i+1].Kind == toolcall.Ended {
+		if events[i+1].Kind == toolcall.Ended { // mostly its own event has said how; what is not taken now may wait in the spool
+			_, _ = h.Client.Attest(ctx, h.attestation(events[i+1]))
 			continue
 		}
 		for _, e := range events[i : i+2] {

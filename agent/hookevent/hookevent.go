@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -159,9 +158,4 @@ func (o object) call(source Source) toolcall.Event {
 	return toolcall.Event{
 		Source: string(source), Tool: o.text("tool_name"), CallID: o.text("tool_use_id"), SessionID: o.text("session_id"), AgentType: o.text("agent_type"),
 	}
-}
-
-// hasPrefix says whether a text begins with one of the prefixes.
-func hasPrefix(text string, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
 }

@@ -1,6 +1,7 @@
 package hookevent
 
 import (
+	"slices"
 	"strings"
 
 	"attestd/agent/toolcall"
@@ -54,13 +55,14 @@ func (o object) batch(common toolcall.Event) Report {
 	return r
 }
 
-// isDenial recognizes what Claude Code answers the model in place of a tool that it did not call.
+// isDenial recognizes what Claude Code answers the model in place of a tool that it did not call. There are many such texts; each has one of these near its
+// beginning.
 func isDenial(answer string) bool {
-	if hasPrefix(answer, "Permission to use ", "Permission for this ", "Claude requested permissions to ", "The user doesn't want to ", "This command requires approval") {
-		return true
-	}
-	first, _, _ := strings.Cut(answer, "\n")
-	return strings.HasPrefix(first, "This ") && (strings.Contains(first, "require approval") || strings.Contains(first, "requires approval"))
+	const near = 500
+	beginning := answer[:min(near, len(answer))]
+	return slices.ContainsFunc([]string{
+		"has been denied", "was denied", "denied by", "haven't granted", "doesn't want to", "require approval", "requires approval", "needs approval", "tool use was rejected",
+	}, func(text string) bool { return strings.Contains(beginning, text) })
 }
 
 // gemini reads the events of Gemini CLI. Its calls have no IDs.
