@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -129,7 +128,7 @@ func (s *Server) covered(ctx context.Context, by store.Caller, agent, tool strin
 
 // known says whether anything stands under an idempotency key, be it another request.
 func (s *Server) known(ctx context.Context, by store.Caller, key string) (bool, error) {
-	_, err := s.Store.Recorded(ctx, by, &chain.Key{Name: sha256.Sum256([]byte(key))})
+	_, err := s.Store.Recorded(ctx, by, &chain.Key{Name: keyName(key)})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return false, nil
