@@ -19,20 +19,26 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 		case <-ctx.Done():
 		}
 	}
-	if err == nil && verdict.Valid && verdict.Length < to {
-		verdict = Verdict{Length: verdict.Length, FailedAt: verdict.Length, Reason: "committed records are no longer there"}
-	}
+	bad := verdict.wrong(to)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.busy = false
 	if err == nil {
-		w.epoch, w.tree, w.bad = epoch, before, nil
-		if !verdict.Valid {
-			w.bad = &verdict
-		}
+		w.epoch, w.tree, w.bad = epoch, before, bad
 	}
 	m.schedule(w)
+}
+
+// wrong returns nil for a chain that is valid and has the records that were committed, else what is wrong with it.
+func (v Verdict) wrong(committed int64) *Verdict {
+	switch {
+	case !v.Valid:
+		return &v
+	case v.Length < committed:
+		return &Verdict{Length: v.Length, FailedAt: v.Length, Reason: "committed records are no longer there"}
+	}
+	return nil
 }
 
 var errGap = errors.New("record is missing")

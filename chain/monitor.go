@@ -38,6 +38,7 @@ type Monitor struct {
 	held      int // bytes in watch.held of all chains
 	deliverer queue
 	checker   queue
+	vouching  map[int64]chan struct{} // chains that are being verified for vouchers; closed at the end
 }
 
 // watch is what a Monitor knows of a chain; Monitor.mu guards it.
@@ -74,6 +75,7 @@ func NewMonitor(r Reader, v *Verifier) *Monitor {
 		watched:   make(map[int64]*watch),
 		deliverer: queue{bell: make(chan struct{}, 1)},
 		checker:   queue{bell: make(chan struct{}, 1)},
+		vouching:  make(map[int64]chan struct{}),
 	}
 }
 

@@ -30,5 +30,8 @@ func follow(c *call) error {
 			return err
 		}
 	}
+	if err := s.resume(c, &who); err != nil {
+		return err
+	}
 	return s.hub.Serve(c.w, c.Request, who, c.w.Header())
 }

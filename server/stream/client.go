@@ -33,6 +33,10 @@ type client struct {
 	bytes atomic.Int64 // in queue
 	alive atomic.Bool  // heard of since the last ping
 
+	behind *catchUp      // nil for one that gets what is broadcast; Hub.mu guards it
+	room   chan struct{} // capacity 1: something was taken out of queue; nil for one that never is behind
+	fell   chan struct{} // capacity 1: it is behind again; likewise
+
 	ending sync.Once
 	ended  chan struct{} // closed by end
 	last   []byte        // close frame, set before
@@ -42,10 +46,13 @@ type client struct {
 func newClient(s Subscriber) *client {
 	c := &client{Subscriber: s, queue: make(chan message, maxQueued), ended: make(chan struct{})}
 	c.alive.Store(true)
+	if s.Backlog != nil {
+		c.behind, c.room, c.fell = &catchUp{next: s.From}, make(chan struct{}, 1), make(chan struct{}, 1)
+	}
 	return c
 }
 
-// offer queues a message; false when the client is too far behind. Only the hub calls it, one call at a time.
+// offer queues a message; false when the client is too far behind. Only the hub calls it, one call at a time, or, for one that is behind, what reads for that.
 func (c *client) offer(m message) bool {
 	if behind := c.bytes.Load(); behind > 0 && behind+m.size > maxQueuedBytes {
 		return false
@@ -143,6 +150,10 @@ func (c *client) send(m message) error {
 
 func (c *client) put(m message) error {
 	c.bytes.Add(-m.size)
+	select {
+	case c.room <- struct{}{}:
+	default:
+	}
 	return c.conn.WritePreparedMessage(m.frame)
 }
 

@@ -2,6 +2,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -37,7 +38,7 @@ func NewHub(places limit.Size, listen func(bool), log *slog.Logger) *Hub {
 }
 
 // Serve turns a request into a client of the stream, and returns when the client is gone. The client gets every record committed
-// after its handshake was answered. header goes into the answer. An error means that the connection is still HTTP and
+// after its handshake was answered, and those of its Backlog before them. header goes into the answer. An error means that the connection is still HTTP and
 // nothing has been answered.
 //
 // The subscriber's credential was found good before, and may have been deleted since. So Check is called once End would find the
@@ -60,10 +61,20 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header
 		defer close(written)
 		c.write()
 	}()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	caughtUp := make(chan struct{})
+	go func() {
+		defer close(caughtUp)
+		if c.Backlog != nil {
+			h.follow(ctx, c)
+		}
+	}()
 	err := c.read()
 	h.remove(c)
 	c.end(websocket.CloseNormalClosure, "")
+	cancel()
 	<-written
+	<-caughtUp
 	c.hangUp()
 	if closed := (*websocket.CloseError)(nil); errors.As(err, &closed) {
 		h.log.Debug("stream client gone", "code", closed.Code) // the text is the client's, and could be anything
@@ -143,6 +154,12 @@ func (h *Hub) Broadcast(e chain.Event) {
 		if c.Chain != 0 && c.Chain != e.Chain {
 			continue
 		}
+		if c.behind != nil {
+			if !c.behind.takes(e.Record.Index) {
+				continue
+			}
+			c.behind = nil
+		}
 		if m.frame == nil {
 			h.scratch = appendEvent(h.scratch[:0], &e)
 			frame, err := websocket.NewPreparedMessage(websocket.TextMessage, h.scratch) // copies
@@ -155,7 +172,7 @@ func (h *Hub) Broadcast(e chain.Event) {
 				h.scratch = nil
 			}
 		}
-		if !c.offer(m) {
+		if !c.offer(m) && !c.fallBehind(e.Record.Index) {
 			delete(h.clients, c) // its Serve notifies
 			c.end(websocket.CloseTryAgainLater, "too slow: records were left out")
 		}

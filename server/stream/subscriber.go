@@ -49,4 +49,8 @@ type Subscriber struct {
 	Credential string       // names what End ends the stream by: the key, or the client that the token is of; "" for none
 	Expires    time.Time    // zero for never
 	Check      func() error // says whether it is still good; see Serve. nil with no credential
+
+	// Where it has asked for records from an index on; nil for those alone that are committed from now on.
+	Backlog Backlog
+	From    int64 // the index
 }

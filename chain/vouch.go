@@ -1,0 +1,206 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Voucher says of records that are read from disk what a Monitor says of those that are appended: whether the whole chain verifies, as it stands
+// now, and the root after the record. One goroutine uses it.
+//
+// It costs no verification where the monitor knows the chain, which it does once it was verified, until an external write. From then on the tree
+// is the one that was verified, and what leads from a record to it is a few hundred hashes.
+type Voucher struct {
+	m     *Monitor
+	chain int64
+	next  int64
+	epoch int64    // in which the rest was found; 0 for never
+	bad   *Verdict // the state: not valid,
+	tree  tree     // or valid, and this the tree of the records before next
+}
+
+// Vouch returns a voucher for the records of a chain from an index on, which must not be greater than its length.
+func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
+
+// Doubt says that the chains may have been changed by someone else: each is verified from disk before anything more is said of it.
+func (m *Monitor) Doubt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.epoch++
+}
+
+// Next is the index of the record that the next events begin with.
+func (v *Voucher) Next() int64 { return v.next }
+
+// maxDoubts is how often in a row the disk may be found to be otherwise than it was just verified.
+const maxDoubts = 3
+
+// Events returns the events of the next records, which read reads from disk: those from an index on, without a gap where there is none, and the index
+// behind them. It verifies the chain first where the monitor does not know it; and reads again what was read while somebody else has written.
+// None means that there are none for now.
+func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []Record, next int64, err error)) ([]Event, error) {
+	for range maxDoubts {
+		if err := v.ground(ctx); err != nil {
+			return nil, err
+		}
+		records, next, err := read(v.next)
+		if err != nil {
+			return nil, err
+		}
+		if !v.m.isEpoch(v.epoch) {
+			continue
+		}
+		events, ok := v.judge(records)
+		if !ok {
+			v.doubt()
+			continue
+		}
+		v.next = next
+		return events, nil
+	}
+	return nil, errors.New("chain: the disk changes under the verification")
+}
+
+// judge makes events of records; it is not ok when they do not follow on those before them in a chain that is valid.
+func (v *Voucher) judge(records []Record) ([]Event, bool) {
+	events, t := make([]Event, 0, len(records)), v.tree.clone()
+	for _, r := range records {
+		verdict := Verdict{Length: r.Index + 1}
+		if v.bad != nil {
+			verdict.FailedAt, verdict.Reason = v.bad.FailedAt, v.bad.Reason
+		} else {
+			if r.Index != t.length {
+				return nil, false
+			}
+			t.append(r.Hash, nil)
+			verdict.Valid, verdict.Root = true, t.root()
+		}
+		events = append(events, Event{v.chain, r, verdict})
+	}
+	v.tree = t
+	return events, true
+}
+
+// ground makes sure that what the voucher goes by is what the monitor knows now.
+func (v *Voucher) ground(ctx context.Context) error {
+	for range maxDoubts {
+		epoch, bad, err := v.m.standing(ctx, v.chain)
+		if err != nil || epoch == v.epoch {
+			return err
+		}
+		v.epoch, v.bad, v.tree = epoch, bad, tree{}
+		if bad != nil {
+			return nil
+		}
+		if v.tree, err = v.m.treeBefore(ctx, v.chain, v.next); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		v.doubt()
+	}
+	return errors.New("chain: the hashes on disk do not lead to the root that was verified")
+}
+
+// doubt makes the chain be verified anew.
+func (v *Voucher) doubt() {
+	v.m.mu.Lock()
+	defer v.m.mu.Unlock()
+	if w := v.m.watched[v.chain]; w != nil && w.epoch == v.epoch {
+		w.epoch = 0
+	}
+	v.epoch = 0
+}
+
+func (m *Monitor) isEpoch(epoch int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.epoch == epoch
+}
+
+// standing returns what is known of a chain, nil for that it is valid, and in which epoch. It verifies one that is not known, for all who ask meanwhile.
+func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, bad *Verdict, err error) {
+	for {
+		m.mu.Lock()
+		w := m.watched[chain]
+		if w != nil && w.epoch == m.epoch {
+			defer m.mu.Unlock()
+			return w.epoch, w.bad, nil
+		}
+		underway, isUnderway := m.vouching[chain]
+		if isUnderway {
+			m.mu.Unlock()
+			select {
+			case <-underway:
+				continue
+			case <-ctx.Done():
+				return 0, nil, ctx.Err()
+			}
+		}
+		done := make(chan struct{})
+		m.vouching[chain] = done
+		epoch, to := m.epoch, int64(0)
+		if w != nil {
+			to = w.to
+		}
+		m.mu.Unlock()
+
+		verdict, whole, err := m.verifier.verifyWhole(ctx, chain)
+		bad := verdict.wrong(to)
+
+		m.mu.Lock()
+		delete(m.vouching, chain)
+		close(done)
+		same := m.epoch == epoch
+		if err == nil && same {
+			m.install(chain, whole, bad)
+		}
+		m.mu.Unlock()
+		if err != nil || same {
+			return epoch, bad, err
+		}
+	}
+}
+
+// install keeps what was found out of a whole chain, where that is the state before the records that come next.
+func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
+	w := m.watched[chain]
+	switch {
+	case w == nil:
+		w = &watch{chain: chain, from: whole.length, to: whole.length}
+		m.watched[chain] = w
+	case w.busy || w.from != w.to || bad == nil && w.from != whole.length:
+		return
+	}
+	w.epoch, w.tree, w.bad = m.epoch, whole, bad
+	m.evict()
+}
+
+// treeBefore returns the tree of the first n records of a chain, which leads to its root.
+func (m *Monitor) treeBefore(ctx context.Context, chain, n int64) (tree, error) {
+	head, _, err := m.reader.Tip(ctx, chain)
+	if err != nil {
+		return tree{}, err
+	}
+	proof, err := ProveConsistency(ctx, m.reader, chain, n, n, head) // which has checked that this root leads to the head's
+	if err != nil {
+		return tree{}, err
+	}
+	s := newSubtrees(ctx, m.reader, chain, head)
+	t := tree{length: n}
+	for low := int64(0); low < n; {
+		level := bits.Len64(uint64(n-low)) - 1
+		hash, err := s.perfect(level, low>>level)
+		if err != nil {
+			return tree{}, err
+		}
+		t.frontier, low = append(t.frontier, hash), low+1<<level
+	}
+	if t.root() != proof.FromRoot {
+		return tree{}, fmt.Errorf("chain: hashes on disk do not give the root of %d records", n)
+	}
+	return t, nil
+}
