@@ -29,20 +29,20 @@ func NewIdempotencyKey() string { return rand.Text() }
 func (a Attestation) Prepare() (Attestation, error) {
 	payload, err := marshal(a.Payload)
 	if err != nil {
-		return a, fmt.Errorf("attestd: the payload: %w", err)
+		return a, fmt.Errorf("the payload: %w", err)
 	}
 	a.Payload = json.RawMessage(wellFormed(payload))
 	a.AgentID, a.ActionType = wellFormedText(a.AgentID), wellFormedText(a.ActionType)
 	for name, text := range map[string]string{"agent": a.AgentID, "action type": a.ActionType} {
 		if n := utf8.RuneCountInString(text); n == 0 || n > 256 {
-			return a, fmt.Errorf("attestd: the %s must have 1 to 256 characters", name)
+			return a, fmt.Errorf("the %s must have 1 to 256 characters", name)
 		}
 	}
 	if a.IdempotencyKey == "" {
 		a.IdempotencyKey = NewIdempotencyKey()
 	}
 	if len(a.IdempotencyKey) > 255 || strings.ContainsFunc(a.IdempotencyKey, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return a, errors.New("attestd: an idempotency key must have 1 to 255 printable ASCII characters")
+		return a, errors.New("an idempotency key must have 1 to 255 printable ASCII characters")
 	}
 	return a, nil
 }
@@ -96,7 +96,7 @@ const MaxBatch = 1000
 // AttestBatch appends up to MaxBatch records, all or none, and returns them in order. An *Error's Pointer names the one that is refused: /records/3/payload.
 func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, error) {
 	if len(as) == 0 || len(as) > MaxBatch {
-		return nil, fmt.Errorf("attestd: a batch has 1 to %d attestations, not %d", MaxBatch, len(as))
+		return nil, fmt.Errorf("a batch has 1 to %d attestations, not %d", MaxBatch, len(as))
 	}
 	body := []byte(`{"records":[`)
 	for i, a := range as {
@@ -114,7 +114,7 @@ func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, e
 		method: http.MethodPost, route: "/v1/attest/batch", status: http.StatusCreated, safe: true, body: append(body, "]}"...),
 	}, &answer)
 	if err == nil && len(answer.Records) != len(as) {
-		err = fmt.Errorf("attestd: %d records were sent and %d answered", len(as), len(answer.Records))
+		err = fmt.Errorf("%d records were sent and %d answered", len(as), len(answer.Records))
 	}
 	if err != nil {
 		return nil, err

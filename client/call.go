@@ -71,12 +71,12 @@ func (c *Client) do(ctx context.Context, r request, dest any) error {
 		case err != nil:
 			return lost(r.operation(), err)
 		case len(text) > maxAnswer:
-			return fmt.Errorf("attestd: %s: the answer is longer than %d bytes", r.operation(), maxAnswer)
+			return fmt.Errorf("%s: the answer is longer than %d bytes", r.operation(), maxAnswer)
 		case verbatim:
 			*raw = text
 		case dest != nil:
 			if err := json.Unmarshal(text, dest); err != nil {
-				return fmt.Errorf("attestd: %s: the answer is not what the service sends: %w", r.operation(), err)
+				return fmt.Errorf("%s: the answer is not what the service sends: %w", r.operation(), err)
 			}
 		}
 		return nil

@@ -99,10 +99,10 @@ func (c *Client) records(ctx context.Context, log Log, next, left *int64, yield 
 		err = eachLine(body, func(line []byte) error {
 			var r Record
 			if err := json.Unmarshal(line, &r); err != nil {
-				return fmt.Errorf("attestd: record %d: %w", *next, err)
+				return fmt.Errorf("record %d: %w", *next, err)
 			}
 			if r.Index != *next {
-				return fmt.Errorf("attestd: record %d comes where %d is due", r.Index, *next)
+				return fmt.Errorf("record %d comes where %d is due", r.Index, *next)
 			}
 			*next, read = *next+1, read+1
 			if !yield(r, nil) {
@@ -140,7 +140,7 @@ func eachLine(r io.Reader, yield func(line []byte) error) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("attestd: the answer ends early: %w", err)
+			return fmt.Errorf("the answer ends early: %w", err)
 		}
 		if line = bytes.TrimSuffix(line, []byte("\n")); len(line) > 0 {
 			if err := yield(line); err != nil {

@@ -57,10 +57,10 @@ type Client struct {
 func New(c Config) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(c.URL, "/"))
 	if err != nil {
-		return nil, errors.New("attestd: the URL cannot be read") // its text may hold a password
+		return nil, errors.New("the URL cannot be read") // its text may hold a password
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("attestd: the URL must look like https://attest.example.com, without a password or a query; got %s://%s", base.Scheme, base.Host)
+		return nil, fmt.Errorf("the URL must look like https://attest.example.com, without a password or a query; got %s://%s", base.Scheme, base.Host)
 	}
 	made := &Client{base: base, credential: c.Credential, timeout: c.Timeout, retry: DefaultRetry()}
 	if c.Timeout == 0 {

@@ -78,7 +78,7 @@ func (c *Client) OAuthToken(ctx context.Context, clientID, secret string) (t Tok
 		body: []byte(form.Encode()), contentType: "application/x-www-form-urlencoded",
 	}, &t)
 	if err == nil && (t.AccessToken == "" || !strings.EqualFold(t.TokenType, "bearer")) {
-		err = fmt.Errorf("attestd: the answer holds no bearer token")
+		err = fmt.Errorf("the answer holds no bearer token")
 	}
 	return t, err
 }

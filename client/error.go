@@ -25,7 +25,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := fmt.Sprintf("attestd: %s: %d", e.operation, e.Status)
+	text := fmt.Sprintf("%s: %d", e.operation, e.Status)
 	if e.Message != "" {
 		text += " " + e.Message
 	}
@@ -81,5 +81,5 @@ func lost(operation string, err error) error {
 	if errors.As(err, &named) {
 		err = named.Err
 	}
-	return fmt.Errorf("attestd: %s: %w", operation, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }

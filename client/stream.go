@@ -66,7 +66,7 @@ func (c *Client) dial(ctx context.Context, r *request, token string) (*Stream, e
 // StreamEnd is how the service ended a stream: 1001 it stops, 1008 the credential has ended, 1013 the client fell behind.
 type StreamEnd struct{ Code int }
 
-func (e *StreamEnd) Error() string { return fmt.Sprintf("attestd: the stream ended with %d", e.Code) }
+func (e *StreamEnd) Error() string { return fmt.Sprintf("the stream ended with %d", e.Code) }
 
 // Next returns the next message. Its error is a *StreamEnd where the service has ended the stream.
 func (s *Stream) Next() (m Message, err error) {
@@ -79,7 +79,7 @@ func (s *Stream) Next() (m Message, err error) {
 		err = json.Unmarshal(text, &m)
 	}
 	if err != nil {
-		err = fmt.Errorf("attestd: the stream: %w", err)
+		err = fmt.Errorf("the stream: %w", err)
 	}
 	return m, err
 }

@@ -30,15 +30,15 @@ func ParsePublicKey(text string) (ed25519.PublicKey, error) {
 	}
 	block, rest := pem.Decode([]byte(text))
 	if block == nil || block.Type != "PUBLIC KEY" || len(rest) > 0 {
-		return nil, errors.New("attestd: neither a public key in PEM nor the x of a JWK")
+		return nil, errors.New("neither a public key in PEM nor the x of a JWK")
 	}
 	read, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("attestd: the public key: %w", err)
+		return nil, fmt.Errorf("the public key: %w", err)
 	}
 	key, ok := read.(ed25519.PublicKey)
 	if !ok {
-		return nil, errors.New("attestd: not an Ed25519 key")
+		return nil, errors.New("not an Ed25519 key")
 	}
 	return key, nil
 }
@@ -60,14 +60,14 @@ func (k PublicKeys) Pin(fingerprint string) (chain.KeySet, error) {
 			return nil, fmt.Errorf("key %d: %w", i, err)
 		}
 		if is := keys.Describe(public); is.JWK != key.JWK || is.Fingerprint != key.Fingerprint || is.KID != key.KID || is.PEM != key.PEM {
-			return nil, fmt.Errorf("attestd: key %d is not the one that it says", i)
+			return nil, fmt.Errorf("key %d is not the one that it says", i)
 		}
 		one := keyring.Key{Generation: int64(i), Public: public, From: key.FromIndex, CreatedAt: key.CreatedAt, EndedAt: key.EndedAt, CompromisedAt: key.CompromisedAt}
 		if r := key.Rotation; r != nil {
 			old, err1 := base64.RawURLEncoding.DecodeString(r.OldSignature)
 			next, err2 := base64.RawURLEncoding.DecodeString(r.NewSignature)
 			if err := errors.Join(err1, err2); err != nil {
-				return nil, fmt.Errorf("attestd: key %d: %w", i, err)
+				return nil, fmt.Errorf("key %d: %w", i, err)
 			}
 			one.Rotation = &keyring.Rotation{Statement: r.Statement, OldSignature: old, NewSignature: next}
 		}
@@ -75,17 +75,17 @@ func (k PublicKeys) Pin(fingerprint string) (chain.KeySet, error) {
 	}
 	for _, flaw := range keyring.Flaws(k.Origin, ring) {
 		if flaw != "" {
-			return nil, errors.New("attestd: " + flaw)
+			return nil, errors.New("" + flaw)
 		}
 	}
 	if !slices.ContainsFunc(k.Keys, func(key CompanyKey) bool { return key.Fingerprint == fingerprint }) {
-		return nil, fmt.Errorf("attestd: the key %s is none of the company's", fingerprint)
+		return nil, fmt.Errorf("the key %s is none of the company's", fingerprint)
 	}
 	return set, nil
 }
 
 // ErrNotGenuine: what was checked is not what the company has signed.
-var ErrNotGenuine = errors.New("attestd: not genuine")
+var ErrNotGenuine = errors.New("not genuine")
 
 // maxDepth is how deep the service lets JSON be nested, the members of a record around it.
 const maxDepth = 128 + 2
@@ -197,24 +197,24 @@ func (i Issuer) VerifyPassport(passport, tool string, now time.Time) (claims cre
 		domain.Service = "service"
 	}
 	if err := errors.Join(domain.Check(), cred.CheckSegment(i.CompanyID)); err != nil {
-		return claims, "", fmt.Errorf("attestd: %w", err)
+		return claims, "", fmt.Errorf("%w", err)
 	}
 	if len(i.Key) != ed25519.PublicKeySize {
-		return claims, "", errors.New("attestd: no key to check the passport with")
+		return claims, "", errors.New("no key to check the passport with")
 	}
 	var former []cred.Former
 	for _, key := range i.Former {
 		former = append(former, cred.Former{Key: key, Ended: now})
 	}
 	if claims, err = cred.NewChecker(domain, i.CompanyID, i.Key, former...).CheckPassport(passport, now); err != nil {
-		return cred.PassportClaims{}, "", fmt.Errorf("attestd: %w", err)
+		return cred.PassportClaims{}, "", fmt.Errorf("%w", err)
 	}
 	var asked *string
 	if tool != "" {
 		asked = &tool
 	}
 	if scopeGranted, err = claims.Grant(asked); err != nil {
-		return cred.PassportClaims{}, "", fmt.Errorf("attestd: %w", err)
+		return cred.PassportClaims{}, "", fmt.Errorf("%w", err)
 	}
 	return claims, scopeGranted, nil
 }

@@ -60,7 +60,7 @@ server's disk, once. To try again later whether an earlier try got through, give
 			if err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(record)
+			return jsonLines(cmd.OutOrStdout()).Encode(record)
 		},
 	}
 	urlFlag(cmd)

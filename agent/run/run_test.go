@@ -1,0 +1,92 @@
+package run_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"attestd/agent/run"
+	"attestd/client"
+)
+
+// TestMain makes this test binary the command that the tests run: it waits for a signal, and exits with 7.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "wait-for-signal" {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-signals
+		os.Exit(7)
+	}
+	os.Exit(m.Run())
+}
+
+// kept remembers what was attested.
+type kept struct {
+	records []string
+	keys    map[string]bool
+	fails   string // action type
+}
+
+func (k *kept) keep(_ context.Context, a client.Attestation) error {
+	if a.ActionType == k.fails {
+		return errors.New("no room")
+	}
+	payload, err := json.Marshal(a.Payload)
+	k.records, k.keys[a.IdempotencyKey] = append(k.records, a.AgentID+" "+a.ActionType+" "+string(payload)), true
+	return err
+}
+
+func open(t *testing.T) (*os.File, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// A signal is handed on to the command, whose own exit status is that of the run.
+func TestSignalsAreHandedOn(t *testing.T) {
+	out, w := open(t)
+	signals := make(chan os.Signal)
+	k := &kept{keys: map[string]bool{}}
+	go func() {
+		if line, err := bufio.NewReader(out).ReadString('\n'); err == nil && line == "ready\n" {
+			signals <- syscall.SIGTERM
+		}
+	}()
+	status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: []string{os.Args[0], "wait-for-signal"}, Stdout: w, Stderr: os.Stderr, Signals: signals, Keep: k.keep})
+	if status != 7 || err != nil {
+		t.Errorf("%d %v", status, err)
+	}
+	if len(k.records) != 2 || len(k.keys) != 2 || !strings.HasPrefix(k.records[0], "bot run.started ") || !strings.Contains(k.records[1], `"exitStatus":7`) {
+		t.Errorf("%q", k.records)
+	}
+}
+
+// A command whose start cannot be attested is not started; one whose end cannot be has its exit status, and the error says so.
+func TestWhatCannotBeAttested(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "ran")
+	command := []string{"sh", "-c", `echo >"$0"; exit 3`, trace}
+	k := &kept{keys: map[string]bool{}, fails: "run.started"}
+	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Keep: k.keep}); status == 0 || err == nil {
+		t.Errorf("%d %v", status, err)
+	}
+	if _, err := os.Stat(trace); err == nil {
+		t.Error("the command was run")
+	}
+	k.fails = "run.ended"
+	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Keep: k.keep}); status != 3 || err == nil {
+		t.Errorf("%d %v", status, err)
+	}
+}
