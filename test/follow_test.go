@@ -1,0 +1,133 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	api "attestd/client"
+)
+
+// The records that a client follows come in order, each once, whatever becomes of the server and of the connections meanwhile.
+func TestFollowMissesNothing(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "attestd.db")
+	s := serve(t, db, "--rate-limits", "off")
+	key := s.register(t, "acme").key
+	way := newSwitchboard(t)
+	way.to(s)
+	config := api.Config{URL: "http://" + way.listener.Addr().String(), Credential: api.Key(key), Retry: &api.Retry{Times: 200, Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}}
+	c, err := api.New(config)
+	must(t, err)
+	defer c.Close()
+
+	const records, kills = 400, 4
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	followed := make(chan api.Record, records)
+	end := make(chan error, 1)
+	go func() {
+		for r, err := range c.Follow(ctx, 1) { // not from the first on
+			if err != nil {
+				end <- err
+				return
+			}
+			followed <- r
+			if r.Index == records-1 {
+				end <- nil
+				return
+			}
+		}
+	}()
+	for n := range records {
+		r, err := c.Attest(ctx, api.Attestation{AgentID: "bot", ActionType: "count", Payload: n})
+		must(t, err)
+		if r.Index != int64(n) {
+			t.Fatalf("attestation %d has become record %d", n, r.Index)
+		}
+		if n%(records/kills) == records/kills/2 {
+			must(t, s.kill())
+			s = serve(t, db, "--rate-limits", "off")
+			way.to(s)
+		}
+	}
+	must(t, <-end)
+	close(followed)
+	next := int64(1)
+	for r := range followed {
+		if r.Index != next || string(r.Payload.Payload) != fmt.Sprint(next) {
+			t.Fatalf("record %d comes where %d is due", r.Index, next)
+		}
+		next++
+	}
+	if next != records {
+		t.Errorf("%d records came, want %d", next-1, records-1)
+	}
+}
+
+// What time does not mend ends the following with an error.
+func TestFollowEnds(t *testing.T) {
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s.register(t, "acme")
+	c, err := api.New(api.Config{URL: s.URL, Credential: api.Key("svc_wrong")})
+	must(t, err)
+	defer c.Close()
+	for _, err := range c.Follow(t.Context(), 0) {
+		if !errors.Is(err, &api.Error{Status: 401}) {
+			t.Error(err)
+		}
+	}
+}
+
+// switchboard leads connections to one server after the other.
+type switchboard struct {
+	listener net.Listener
+	target   atomic.Pointer[string]
+}
+
+func newSwitchboard(t *testing.T) *switchboard {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	w := &switchboard{listener: listener}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.connect(in)
+		}
+	}()
+	return w
+}
+
+func (w *switchboard) to(s *service) {
+	address := s.URL[len("http://"):]
+	w.target.Store(&address)
+}
+
+func (w *switchboard) connect(in net.Conn) {
+	defer in.Close()
+	out, err := net.Dial("tcp", *w.target.Load())
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	ended := make(chan struct{}, 2)
+	for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			_, _ = io.Copy(pair[0], pair[1]) // ends when either is closed
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+}
