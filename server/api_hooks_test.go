@@ -262,4 +262,3 @@ func FuzzHook(f *testing.F) {
 		}
 	})
 }
-

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"attestd/agent/hookevent"
@@ -110,7 +111,7 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	if err := c.spend(limit.Attest, len(records)); err != nil {
 		return nil, err
 	}
-	return answer, c.s.attestCalls(c.Context(), c.caller, r.Agent, records)
+	return answer, c.s.attestCalls(c.Context(), c.caller, r.Agent, records, report.Late)
 }
 
 // covered says whether a valid passport of the agent covers the tool.
@@ -138,23 +139,28 @@ func (s *Server) known(ctx context.Context, by store.Caller, key string) (bool, 
 	return err == nil, err
 }
 
-// attestCalls appends the records of tool calls, all or none. One whose key stands for something else becomes a record of its own: a call ID
-// that comes twice must hide nothing.
-func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record) error {
+// attestCalls appends the records of tool calls, all or none. Where a key stands for something else already, late ones are left out; others become
+// records of their own: a call ID that comes twice must hide nothing.
+func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
 	items := make([]attestation, len(records))
 	for i, r := range records {
 		items[i] = attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
 	}
-	for {
+	for len(items) > 0 {
 		_, err := s.append(ctx, by, items...)
 		var refused *itemError
 		if !errors.As(err, &refused) {
 			return err
 		}
-		record := records[refused.item]
-		if !errors.Is(err, chain.ErrKeyReused) || items[refused.item].Key == record.OtherKey() {
+		at, other := refused.item, records[refused.item].OtherKey()
+		switch {
+		case !errors.Is(err, chain.ErrKeyReused), items[at].Key == other:
 			return refused.err
+		case late:
+			items, records = slices.Delete(items, at, at+1), slices.Delete(records, at, at+1)
+		default:
+			items[at].Key = other
 		}
-		items[refused.item].Key = record.OtherKey()
 	}
+	return nil
 }

@@ -66,7 +66,9 @@ func TestOneMinute(t *testing.T) {
 
 	d.admin = regexp.MustCompile(`admin key +(svc_\S+)`).FindStringSubmatch(string(out))[1]
 	d.recorded("agent.watched", "tool.requested toolu_0_0", "tool.completed toolu_0_0", "session.ended")
-	var chain struct{ Records []struct{ Timestamp time.Time } }
+	var chain struct {
+		Records []struct{ Timestamp time.Time }
+	}
 	must(t, json.Unmarshal(d.ask("GET", "/v1/chain", ""), &chain))
 	took := chain.Records[1].Timestamp.Sub(began)
 	t.Logf("from the clone to a server: %.1f s; to the first attested call: %.1f s", serves.Seconds(), took.Seconds())
