@@ -17,6 +17,7 @@ const (
 	progressEvery = time.Second // how often it is kept how far webhooks have come: what a crash may have sent a second time
 	lookEvery     = time.Minute // how often it is looked for webhooks that should be running and are not
 	closeTimeout  = 2 * time.Second
+	attemptGrace  = time.Second // for an attempt that is under way when it is to stop
 )
 
 // deliverer sends the records of all companies to their webhooks. Each webhook that is enabled has a goroutine, which follows its company's
@@ -163,7 +164,8 @@ func (d *deliverer) stop(id string) {
 	}
 }
 
-// attempt makes one attempt at a message when there is a place for it; it is not ok when ctx is done.
+// attempt makes one attempt at a message when there is a place for it; it is not ok when ctx is done. One that is under way
+// then has a moment left, for what is broken off is sent again.
 func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys) (o webhook.Outcome, ok bool) {
 	select {
 	case d.places <- struct{}{}:
@@ -171,8 +173,11 @@ func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Me
 		return o, false
 	}
 	defer func() { <-d.places }()
-	o = d.client.Send(ctx, to.URL, m, by...)
-	return o, ctx.Err() == nil
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(attemptGrace, cancel) })()
+	o = d.client.Send(sending, to.URL, m, by...)
+	return o, ctx.Err() == nil || o.Delivered()
 }
 
 // keysOf are the keys that sign for a webhook: its own, and the ones before them until their time is over.

@@ -15,6 +15,7 @@ type controlRecord struct {
 		ActionType string
 		Payload    struct {
 			Subject, Fingerprint, Role, ClientID, AgentID, RegisteredAt, DisabledAt, JTI, RevokedAt, KID, PreviousKID string
+			WebhookID, PreviousFingerprint                                                                            string
 			PassportsRevoked                                                                                          int
 			Settings                                                                                                  map[string]string
 			Changed                                                                                                   map[string]struct{ From, To *string }
@@ -27,6 +28,7 @@ type standing struct {
 	Credentials []string // of API keys and OAuth clients
 	Agents      []string // with the times of registration and disabling
 	Passports   []string // with the times of their revocation
+	Webhooks    []string // with the fingerprints of their secrets, and whether they are disabled
 	Signing     []string // in their order
 	Stream      string   // the setting
 }
@@ -37,6 +39,11 @@ func replayed(t *testing.T, log []controlRecord) standing {
 	type agent struct{ registered, disabled string }
 	type passport struct{ agent, revoked string }
 	credentials, agents, passports := map[string]string{}, map[string]agent{}, map[string]passport{}
+	type hook struct {
+		fingerprint string
+		disabled    bool
+	}
+	webhooks := map[string]hook{}
 	var s standing
 	for i, r := range log {
 		what, p := r.Payload.ActionType, r.Payload.Payload
@@ -75,6 +82,20 @@ func replayed(t *testing.T, log []controlRecord) standing {
 		case "signing-key.rotated":
 			follows = s.Signing[len(s.Signing)-1] == p.PreviousKID
 			s.Signing = append(s.Signing, p.KID)
+		case "webhook.created":
+			_, is := webhooks[p.WebhookID]
+			webhooks[p.WebhookID], follows = hook{fingerprint: p.Fingerprint}, !is
+		case "webhook.enabled", "webhook.disabled":
+			was, is := webhooks[p.WebhookID]
+			follows = is && was.disabled == (what == "webhook.enabled")
+			webhooks[p.WebhookID] = hook{was.fingerprint, !was.disabled}
+		case "webhook.secret-rotated":
+			was := webhooks[p.WebhookID]
+			follows = was.fingerprint == p.PreviousFingerprint
+			webhooks[p.WebhookID] = hook{p.Fingerprint, was.disabled}
+		case "webhook.deleted":
+			_, follows = webhooks[p.WebhookID]
+			delete(webhooks, p.WebhookID)
 		case "settings.changed":
 			if stream, changed := p.Changed["stream"]; changed {
 				follows = *stream.From == s.Stream && *stream.To != s.Stream
@@ -98,6 +119,9 @@ func replayed(t *testing.T, log []controlRecord) standing {
 	for jti, p := range passports {
 		s.Passports = append(s.Passports, strings.Join([]string{jti, p.agent, p.revoked}, " "))
 	}
+	for id, h := range webhooks {
+		s.Webhooks = append(s.Webhooks, fmt.Sprint(id, " ", h.fingerprint, " ", h.disabled))
+	}
 	return s.sorted()
 }
 
@@ -105,6 +129,7 @@ func (s standing) sorted() standing {
 	slices.Sort(s.Credentials)
 	slices.Sort(s.Agents)
 	slices.Sort(s.Passports)
+	slices.Sort(s.Webhooks)
 	return s
 }
 
@@ -139,6 +164,13 @@ func shownBy(t *testing.T, c *client, company string) (s standing) {
 			s.Passports = append(s.Passports, strings.Join([]string{p.JTI, p.AgentID, p.RevokedAt}, " "))
 		}
 		cursor = page.Next
+	}
+	var hooks struct {
+		Webhooks []struct{ WebhookID, Fingerprint, DisabledAt string }
+	}
+	c.call(t, 200, "GET", "/v1/webhooks", "", &hooks)
+	for _, h := range hooks.Webhooks {
+		s.Webhooks = append(s.Webhooks, fmt.Sprint(h.WebhookID, " ", h.Fingerprint, " ", h.DisabledAt != ""))
 	}
 	var list struct{ Keys []signingKey }
 	c.call(t, 200, "GET", "/v1/ca/public-keys?companyId="+company, "", &list)

@@ -27,7 +27,7 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 
 	db := filepath.Join(t.TempDir(), "attestd.db")
 	streams := []string{"open", "authenticated", "off"}
-	s := serve(t, db, "--rate-limits", "off", "--stream", "open")
+	s := serve(t, db, "--rate-limits", "off", "--stream", "open", "--max-webhooks", "1000")
 	c := s.register(t, "acme")
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
 	actions := map[string]int{}
@@ -40,7 +40,7 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 		verdicts(t, db) // as the killed server left it
 		startAndKill(t, db, streams[chance.IntN(3)], time.Duration(chance.Int64N(int64(100*time.Millisecond))))
 		stream := streams[chance.IntN(3)]
-		s = serve(t, db, "--rate-limits", "off", "--stream", stream)
+		s = serve(t, db, "--rate-limits", "off", "--stream", stream, "--max-webhooks", "1000")
 		c = c.at(s)
 		verified := verdicts(t, db)
 		known := agrees(t, c, "acme", stream, verified["acme"])
@@ -68,7 +68,7 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 		kinds[kind]++
 	}
 	t.Log(kinds)
-	if len(kinds) != 12 { // all that servers make
+	if len(kinds) != 17 { // all that servers make
 		t.Errorf("%d kinds of change: %v", len(kinds), kinds)
 	}
 	must(t, s.interrupt())
@@ -107,7 +107,7 @@ func (w *writers) write(s *service) {
 	for who := range 4 {
 		loop(func(n int) bool { return w.attest(who, w.round, n) })
 	}
-	for _, call := range []func(int) bool{w.revoke, w.deleteKey, w.client, w.agent, w.rotatePassport, w.company} {
+	for _, call := range []func(int) bool{w.revoke, w.deleteKey, w.client, w.agent, w.rotatePassport, w.company, w.webhook} {
 		loop(call)
 	}
 	loop(func(n int) bool { return n < 2 && w.rotateKey(n) })
@@ -162,6 +162,25 @@ func (w *writers) agent(n int) bool {
 		if step.recorded != "" {
 			w.note("%s agent:%s", step.recorded, id)
 		}
+	}
+	return true
+}
+
+// webhook makes a webhook, for which there is never a message, and changes it in each way.
+func (w *writers) webhook(int) bool {
+	var made struct{ WebhookID string }
+	if _, ok := w.do(201, "POST", "/v1/webhooks", `{"url":"https://hooks.example.invalid/","agents":["nobody"]}`, &made); !ok {
+		return false
+	}
+	w.note("webhook.created webhook:%s", made.WebhookID)
+	at := "/v1/webhooks/" + made.WebhookID
+	for _, step := range []struct{ method, path, recorded string }{
+		{"POST", at + "/disable", "disabled"}, {"POST", at + "/rotate-secret", "secret-rotated"}, {"POST", at + "/enable", "enabled"}, {"DELETE", at, "deleted"},
+	} {
+		if _, ok := w.do(200, step.method, step.path, "", nil); !ok {
+			return false
+		}
+		w.note("webhook.%s webhook:%s", step.recorded, made.WebhookID)
 	}
 	return true
 }
