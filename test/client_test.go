@@ -286,6 +286,49 @@ func jtiOfVerdict(t *testing.T, v api.PassportVerdict) string {
 	return claims.JTI
 }
 
+// The Go client hands on events of a coding agent, and manages webhooks.
+func TestGoClientHooks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	c, _ := goClient(t, s, "acme")
+	ctx := t.Context()
+	event := json.RawMessage(`{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cut \ud83d"},"tool_use_id":"t"}`)
+	for range 2 {
+		answer, err := c.ClaudeCodeHook(ctx, api.HookOptions{Agent: "coder", Redact: "output"}, event)
+		must(t, err)
+		check(t, "answer", strings.TrimSpace(string(answer)) == "{}", string(answer))
+	}
+	count := 0
+	for r, err := range c.Records(ctx, api.Range{}) {
+		must(t, err)
+		check(t, "record", r.Payload.AgentID == "coder" && strings.Contains(string(r.Payload.Payload), "cut \uFFFD"), string(r.Payload.Payload))
+		count++
+	}
+	check(t, "records", count == 1, count)
+
+	made, err := c.CreateWebhook(ctx, api.NewWebhook{URL: "https://hooks.invalid/attestd", Actions: []string{"deploy.*"}})
+	must(t, err)
+	check(t, "secret", strings.HasPrefix(made.Secret, "whsec_") && made.NextIndex == 1, made)
+	rotated, err := c.RotateWebhookSecret(ctx, made.WebhookID)
+	must(t, err)
+	check(t, "rotated", rotated.Secret != made.Secret && rotated.Actions[0] == "deploy.*", rotated)
+	off, err := c.DisableWebhook(ctx, made.WebhookID)
+	must(t, err)
+	check(t, "disabled", off.DisabledReason == "requested" && off.Secret == "", off)
+	on, err := c.EnableWebhook(ctx, made.WebhookID)
+	must(t, err)
+	check(t, "enabled", on.DisabledAt == "", on)
+	list, err := c.Webhooks(ctx)
+	must(t, err)
+	check(t, "webhooks", len(list) == 1 && list[0].URL == made.URL, list)
+	tested, err := c.TestWebhook(ctx, made.WebhookID)
+	must(t, err)
+	check(t, "test", !tested.Delivered && tested.Failure != "", tested)
+	must(t, c.DeleteWebhook(ctx, made.WebhookID))
+	_, err = c.Webhook(ctx, made.WebhookID)
+	check(t, "deleted", errors.Is(err, &api.Error{Status: 404}), err)
+}
+
 // The stream's messages say that the chain verifies, and its end says why.
 func TestGoClientStreams(t *testing.T) {
 	t.Parallel()

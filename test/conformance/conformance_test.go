@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -40,14 +39,20 @@ type expectation struct {
 	Result, Error json.RawMessage
 }
 
-// languages are the clients, each with the program that runs it; Go's runs in this process.
-var languages = []struct {
+// language is a client with the program that runs it; Go's runs in this process.
+type language struct {
 	name    string
 	command []string
-}{
-	{"go", nil},
-	{"typescript", []string{"node", "runners/typescript.mjs"}},
-	{"python", []string{"python3", "runners/python.py"}},
+	built   string // what must have been built before
+}
+
+func languages() []language {
+	const clients = "../../clients/"
+	return []language{
+		{name: "go"},
+		{"typescript", []string{"node", clients + "typescript/conformance.mjs"}, clients + "typescript/dist/index.js"},
+		{"python", []string{"python3", clients + "python/conformance.py"}, clients + "python/attestd.py"},
+	}
 }
 
 // The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in the chain, once.
@@ -64,11 +69,11 @@ func TestConformance(t *testing.T) {
 	server, _, err := lab.ServeNew(t.Context(), "--rate-limits", "off")
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
-	for _, language := range languages {
+	for _, language := range languages() {
 		t.Run(language.name, func(t *testing.T) {
 			t.Parallel()
 			if len(language.command) > 0 {
-				available(t, language.command)
+				available(t, language)
 			}
 			for i, c := range file.Cases {
 				t.Run(c.Name, func(t *testing.T) {
@@ -81,9 +86,9 @@ func TestConformance(t *testing.T) {
 }
 
 // available skips a language whose program is not here; CI has them all, so there it fails.
-func available(t *testing.T, command []string) {
-	_, missing := exec.LookPath(command[0])
-	if _, err := os.Stat(command[1]); missing == nil && errors.Is(err, fs.ErrNotExist) {
+func available(t *testing.T, l language) {
+	_, missing := exec.LookPath(l.command[0])
+	if _, err := os.Stat(l.built); missing == nil {
 		missing = err
 	}
 	if missing != nil && os.Getenv("CI") == "true" {
@@ -313,6 +318,7 @@ func (r *running) start() {
 	} else {
 		cmd := exec.Command(r.command[0], r.command[1:]...)
 		cmd.Stdin, cmd.Stderr = in, os.Stderr
+		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 		var err error
 		out, err = cmd.StdoutPipe()
 		must(t, err)
