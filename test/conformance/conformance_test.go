@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,16 +71,22 @@ func TestConformance(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
 	for _, language := range languages() {
-		t.Run(language.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(language.name, func(all *testing.T) {
+			all.Parallel()
 			if len(language.command) > 0 {
-				available(t, language)
+				available(all, language)
 			}
+			var own *runner // it serves all cases, until one fails
 			for i, c := range file.Cases {
-				t.Run(c.Name, func(t *testing.T) {
-					r := &running{t: t, command: language.command, server: &harness.Client{Addr: server.Addr}, proxy: newProxy(t, server.Addr), vars: variables{}}
+				all.Run(c.Name, func(t *testing.T) {
+					r := &running{t: t, all: all, command: language.command, runner: own, server: &harness.Client{Addr: server.Addr}, proxy: newProxy(t, server.Addr), vars: variables{}}
+					own = nil
 					r.run(c, fmt.Sprintf("%s-%d", language.name, i))
+					own = r.runner
 				})
+			}
+			if own != nil {
+				own.end(all)
 			}
 		})
 	}
@@ -102,6 +109,7 @@ func available(t *testing.T, l language) {
 // running is a case under way.
 type running struct {
 	t       *testing.T
+	all     *testing.T // of all cases of the language; a runner ends with it at the latest
 	command []string
 	server  *harness.Client
 	key     string // of the company
@@ -113,8 +121,9 @@ type running struct {
 func (r *running) run(c testCase, company string) {
 	t := r.t
 	r.prepare(company)
-	r.start()
-	defer func() { r.runner.end(t) }()
+	if r.runner == nil {
+		r.start()
+	}
 	r.new(c)
 	for i, s := range c.Steps {
 		where := fmt.Sprintf("step %d, %s", i, s.Call)
@@ -311,7 +320,7 @@ func (r *running) start() {
 		answers, w := io.Pipe()
 		ended := make(chan error, 1)
 		go func() {
-			err := serveGo(t.Context(), in, w)
+			err := serveGo(context.Background(), in, w)
 			ended <- errors.Join(err, w.Close())
 		}()
 		out, wait = answers, func() error { return <-ended }
@@ -323,9 +332,10 @@ func (r *running) start() {
 		out, err = cmd.StdoutPipe()
 		must(t, err)
 		must(t, cmd.Start())
-		t.Cleanup(func() { _ = cmd.Process.Kill() }) // mostly it has ended
+		r.all.Cleanup(func() { _ = cmd.Process.Kill() }) // mostly it has ended
 		wait = cmd.Wait
 	}
+	r.all.Cleanup(func() { _ = requests.Close() })
 	r.runner = &runner{in: requests, lines: make(chan []byte), wait: wait}
 	go func() {
 		defer close(r.runner.lines)

@@ -41,7 +41,7 @@
 // # The runner
 //
 // A runner is a program that reads a JSON object a line on standard input, {"call":…,"args":{…}}, and writes one on standard output for each, {"result":…} or {"error":…}. It ends
-// when standard input does. Errors are
+// when standard input does. One runner serves many cases, each of which begins with new. Errors are
 //
 //	{"kind":"status","status":403,"code":"…","pointer":"…"}  the service has refused; code and pointer "" or absent where it gives none
 //	{"kind":"connection"}                                     no answer, after all retries
