@@ -95,6 +95,10 @@ func (s *Stream) Close() error {
 // It needs a credential: without one the stream has the records of all companies.
 func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		if c.credential == nil {
+			yield(Record{}, errors.New("to follow a chain takes a credential"))
+			return
+		}
 		for n := 0; ; {
 			before := from
 			err := c.follow(ctx, &from, yield)

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,9 +99,10 @@ func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
 // runAttested runs a command, and sends what it queues while it runs and at its end.
 func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *client.Client) (int, error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, toHandOn()...)
+	signal.Notify(signals, handedOn...)
 	defer signal.Stop(signals)
 	config.Signals = signals
+	config.Terminal = term.IsTerminal(int(os.Stdin.Fd()))
 
 	queued := make(chan struct{}, 1)
 	started := false
@@ -146,12 +145,4 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 		err = errors.Join(err, fmt.Errorf("%d records wait in %s: %w", queue.Pending(), queue.Dir(), failed))
 	}
 	return status, err
-}
-
-// toHandOn is what goes on to the command. At a terminal, what its keys send reaches the command without us, and would come twice.
-func toHandOn() []os.Signal {
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return handedOn
-	}
-	return slices.DeleteFunc(slices.Clone(handedOn), func(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGQUIT })
 }

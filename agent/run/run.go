@@ -41,6 +41,7 @@ type Config struct {
 
 	Stdin, Stdout, Stderr *os.File
 	Signals               <-chan os.Signal // handed on to the command
+	Terminal              bool             // whose keys send the command their signals without us: those must not come twice
 
 	// Keep returns when a record is safe: in the spool or, with a closed door, with the service. An error before the command began keeps it from beginning.
 	Keep func(context.Context, client.Attestation) error
@@ -119,7 +120,9 @@ func (r *running) command() (end ended, err error) {
 		for {
 			select {
 			case s := <-r.Signals:
-				_ = cmd.Process.Signal(s) // it may have ended
+				if !r.Terminal || s != os.Interrupt && s != syscall.SIGQUIT {
+					_ = cmd.Process.Signal(s) // it may have ended
+				}
 			case <-done:
 				return
 			}
