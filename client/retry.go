@@ -51,8 +51,10 @@ func retryable(err error, safe bool) bool {
 	switch answer.Status {
 	case http.StatusTooManyRequests:
 		return true
-	case http.StatusRequestTimeout, http.StatusConflict:
+	case http.StatusRequestTimeout:
 		return safe
+	case http.StatusConflict:
+		return safe && answer.Code == "" // a code says what stands in the way, and that stays
 	case http.StatusServiceUnavailable:
 		return safe || answer.Code == "NOT_DONE"
 	}

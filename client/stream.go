@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -29,9 +31,17 @@ type Stream struct {
 // silence is how long nothing may come before a connection counts as lost: the service pings every 30 seconds.
 const silence = 75 * time.Second
 
-// Stream connects to the stream. Its messages begin with the first record after the answer; Follow misses none. ctx ends the connection.
-func (c *Client) Stream(ctx context.Context) (s *Stream, err error) {
-	r := request{method: http.MethodGet, route: "/v1/ws"}
+// Stream connects to the stream. Its messages begin with the first record after the answer. ctx ends the connection.
+func (c *Client) Stream(ctx context.Context) (*Stream, error) { return c.stream(ctx, nil) }
+
+// StreamFrom is Stream, but that the company's records from an index on come first. It needs a credential. An *Error with the code CURSOR_BEYOND_LOG says that
+// the chain is shorter than that: its database is older than it was, or the index is another chain's.
+func (c *Client) StreamFrom(ctx context.Context, index int64) (*Stream, error) {
+	return c.stream(ctx, url.Values{"from": {strconv.FormatInt(index, 10)}})
+}
+
+func (c *Client) stream(ctx context.Context, query url.Values) (s *Stream, err error) {
+	r := request{method: http.MethodGet, route: "/v1/ws", query: query}
 	err = c.again(ctx, &r, func(token string) error {
 		s, err = c.dial(ctx, &r, token)
 		return err
@@ -91,22 +101,13 @@ func (s *Stream) Close() error {
 }
 
 // Follow returns the company's records from an index on, in order and without a gap, and then those that come, for ever. Where the connection is lost it is
-// made again, and what was missed meanwhile is read from the chain. It ends with ctx, or with an error that time does not mend, such as a credential that has ended.
-// It needs a credential: without one the stream has the records of all companies.
+// made again where it ended. It ends with ctx, or with an error that time does not mend, such as a credential that has ended. It needs a credential.
 func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		if c.credential == nil {
-			yield(Record{}, errors.New("to follow a chain takes a credential"))
-			return
-		}
-		for n := 0; ; {
+		for n := 0; ; n++ {
 			before := from
 			err := c.follow(ctx, &from, yield)
 			if errors.Is(err, errStop) {
-				return
-			}
-			if ctx.Err() != nil {
-				yield(Record{}, ctx.Err())
 				return
 			}
 			if from > before {
@@ -117,58 +118,31 @@ func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error
 			waits.Times = n + 1
 			wait, again := waits.wait(n, err, true)
 			if !again || sleep(ctx, wait) != nil {
-				yield(Record{}, err)
+				yield(Record{}, errors.Join(ctx.Err(), err))
 				return
 			}
-			n++
 		}
 	}
 }
 
-// follow yields what comes over one connection, and before that what the chain has by then. next is kept to what is due.
+// follow yields what comes over one connection. next is kept to what is due.
 func (c *Client) follow(ctx context.Context, next *int64, yield func(Record, error) bool) error {
-	s, err := c.Stream(ctx) // first, so that nothing falls between it and the chain
+	s, err := c.StreamFrom(ctx, *next)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	upTo := func(index int64) error { // -1 is the end of the chain
-		part := Range{From: *next}
-		if index >= 0 {
-			part.Limit = index - *next
-		}
-		for r, err := range c.Records(ctx, part) {
-			if err != nil {
-				return err
-			}
-			*next++
-			if !yield(r, nil) {
-				return errStop
-			}
-		}
-		return nil
-	}
-	if err := upTo(-1); err != nil {
-		return err
-	}
 	for {
 		m, err := s.Next()
 		if err != nil {
 			return err
 		}
-		if m.Record.Payload.Log != "" || m.Record.Index < *next {
-			continue // of another log, or read from the chain already
+		if m.Record.Index != *next {
+			return fmt.Errorf("the stream: record %d comes where %d is due", m.Record.Index, *next)
 		}
-		if m.Record.Index > *next {
-			if err := upTo(m.Record.Index); err != nil {
-				return err
-			}
-		}
-		if m.Record.Index == *next {
-			*next++
-			if !yield(m.Record, nil) {
-				return errStop
-			}
+		*next++
+		if !yield(m.Record, nil) {
+			return errStop
 		}
 	}
 }

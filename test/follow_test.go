@@ -33,7 +33,7 @@ func TestFollowMissesNothing(t *testing.T) {
 	followed := make(chan api.Record, records)
 	end := make(chan error, 1)
 	go func() {
-		for r, err := range c.Follow(ctx, 1) { // not from the first on
+		for r, err := range c.Follow(ctx, 0) {
 			if err != nil {
 				end <- err
 				return
@@ -59,7 +59,7 @@ func TestFollowMissesNothing(t *testing.T) {
 	}
 	must(t, <-end)
 	close(followed)
-	next := int64(1)
+	next := int64(0)
 	for r := range followed {
 		if r.Index != next || string(r.Payload.Payload) != fmt.Sprint(next) {
 			t.Fatalf("record %d comes where %d is due", r.Index, next)
@@ -67,7 +67,7 @@ func TestFollowMissesNothing(t *testing.T) {
 		next++
 	}
 	if next != records {
-		t.Errorf("%d records came, want %d", next-1, records-1)
+		t.Errorf("%d records came, want %d", next, records)
 	}
 }
 
@@ -75,13 +75,27 @@ func TestFollowMissesNothing(t *testing.T) {
 func TestFollowEnds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
-	s.register(t, "acme")
-	c, err := api.New(api.Config{URL: s.URL, Credential: api.Key("svc_wrong")})
-	must(t, err)
-	defer c.Close()
-	for _, err := range c.Follow(t.Context(), 0) {
-		if !errors.Is(err, &api.Error{Status: 401}) {
-			t.Error(err)
+	own := s.register(t, "acme")
+	for _, wrong := range []struct {
+		key  string
+		from int64
+		want api.Error
+	}{
+		{"svc_wrong", 0, api.Error{Status: 401}},
+		{own.key, 17, api.Error{Status: 409, Code: "CURSOR_BEYOND_LOG"}}, // the database is older than it was
+		{"", 0, api.Error{Status: 400}},
+	} {
+		config := api.Config{URL: s.URL}
+		if wrong.key != "" {
+			config.Credential = api.Key(wrong.key)
+		}
+		c, err := api.New(config)
+		must(t, err)
+		defer c.Close()
+		for _, err := range c.Follow(t.Context(), wrong.from) {
+			if !errors.Is(err, &wrong.want) {
+				t.Error(err)
+			}
 		}
 	}
 }
