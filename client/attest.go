@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -21,8 +22,9 @@ type Attestation struct {
 	IdempotencyKey string // 1 to 255 printable ASCII characters; "": the client makes one, the same for all its retries
 }
 
-// NewIdempotencyKey returns a key that nobody else has: 130 random bits.
-func NewIdempotencyKey() string { return rand.Text() }
+// NewIdempotencyKey returns a key that nobody else has: the time, and 130 random bits. The time stands first, for the service keeps keys in the order of their
+// beginnings: those of one time stand together there, and an append with one costs little more than without.
+func NewIdempotencyKey() string { return fmt.Sprintf("%012x-%s", time.Now().UnixMilli(), rand.Text()) }
 
 // Prepare returns the attestation as it is sent: its payload a json.RawMessage, all its text well-formed, its key set. It refuses what the
 // service would refuse without looking at its state, so that a queue takes nothing that can never be sent. Prepared attestations stay as they are.
