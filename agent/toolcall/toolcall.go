@@ -4,7 +4,7 @@
 // A record's actionType is the Kind of its event, and its payload is one JSON object, in this order and without what is absent:
 //
 //	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",
-//	 "input":…,"output":…,"error":…,"reason":…,"durationMs":12}
+//	 "traceparent":"…","input":…,"output":…,"error":…,"reason":…,"durationMs":12}
 //
 // Input, output, error and reason are values of the agent's. Each goes through the same three steps:
 //
@@ -52,6 +52,7 @@ type Event struct {
 	SessionID  string
 	TurnID     string          // of the last turn of a session that has ended, which may be taken up and end again; it is only in the key
 	AgentType  string          // the kind of subagent that called
+	Trace      string          // W3C traceparent
 	Input      json.RawMessage // as it came; what is no JSON is recorded as text
 	Output     json.RawMessage
 	Error      string
@@ -115,6 +116,7 @@ func (p Policy) Record(agent string, e Event) Record {
 	member("callId", optional(e.CallID))
 	member("sessionId", optional(e.SessionID))
 	member("agentType", optional(e.AgentType))
+	member("traceparent", optional(e.Trace))
 	member("input", p.value(e.Input, p.HashInput))
 	member("output", p.value(e.Output, p.HashOutput))
 	member("error", p.text(e.Error, p.HashOutput))
