@@ -1,0 +1,133 @@
+package mcpproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/client"
+)
+
+// A line over the bound, of either side, ends the session: what is in it cannot be known.
+func TestLineTooLong(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	s := start(t, Config{MaxLine: 1000})
+	go func() { _, _ = s.client.Write([]byte(long + "\n")) }()
+	if _, err := s.toServer.ReadByte(); err == nil {
+		t.Error("it went on")
+	}
+	if err := s.end(); !errors.Is(err, errLineTooLong) {
+		t.Error(err)
+	}
+	s = start(t, Config{MaxLine: 1000})
+	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
+	go func() { _, _ = s.server.Write([]byte(long + "\n")) }()
+	if err := <-s.done; !errors.Is(err, errLineTooLong) {
+		t.Error(err)
+	}
+	equal(t, s.record.lines(t, false), []string{"requested x 1", "failed x 1 the server ended before it answered"})
+}
+
+// The calls that are open are bounded: one more is refused.
+func TestTooManyCalls(t *testing.T) {
+	cs, now := newCalls(), time.Now()
+	for n := range maxCalls {
+		if _, full := cs.add(fmt.Append(nil, n), toolCall{name: "x"}, now); full {
+			t.Fatal(n)
+		}
+	}
+	if _, full := cs.add([]byte("-1"), toolCall{name: "x"}, now); !full {
+		t.Fatal("there was room")
+	}
+	cs.forget([]byte("7"), cs.open["7"][0])
+	if _, full := cs.add([]byte("-1"), toolCall{name: "x"}, now); full {
+		t.Fatal("no room after one was forgotten")
+	}
+	if n := len(cs.overdue(now.Add(callLife))); n != maxCalls || cs.count != 0 || len(cs.open)+len(cs.needs) != 0 {
+		t.Fatalf("%d were overdue, %d are left", n, cs.count)
+	}
+	s := start(t, Config{})
+	s.proxy.calls.count = maxCalls
+	send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
+	gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd refused this call: 10000 calls are open"}],"isError":true}}`)
+	s.end()
+}
+
+// What a client has sent and nobody could take yet is bounded: it waits with the client.
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{})
+		sent := 0
+		go func() {
+			for range 2 * maxQueued {
+				send(t, s.client, `{"method":"notifications/x"}`)
+				sent++
+			}
+		}()
+		synctest.Wait()
+		if sent < maxQueued || sent > maxQueued+8 {
+			t.Errorf("%d lines are held", sent)
+		}
+		for range 2 * maxQueued {
+			gets(t, s.toServer, `{"method":"notifications/x"}`)
+		}
+		s.end()
+	})
+}
+
+// Answers whose outcome is not kept yet are bounded too; they have gone to the client by then.
+func TestOutcomesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		s := start(t, Config{Recorder: &recorder{keep: func(a client.Attestation) error {
+			if a.ActionType == "tool.completed" {
+				<-hold
+			}
+			return nil
+		}}})
+		const n = 2 * maxOutcomes
+		for id := range n {
+			s.ask(fmt.Sprintf(`{"id":%d,"method":"tools/call","params":{"name":"x"}}`, id))
+		}
+		answered := 0
+		go func() {
+			for id := range n {
+				s.reply(fmt.Sprintf(`{"id":%d,"result":{}}`, id))
+				answered++
+			}
+		}()
+		synctest.Wait()
+		if answered < maxOutcomes || answered > maxOutcomes+2 {
+			t.Errorf("%d answers have gone on", answered)
+		}
+		close(hold)
+		synctest.Wait()
+		s.end()
+		if list := s.record.lines(t, true); len(list) != 2*n || answered != n {
+			t.Errorf("%d records of %d answers", len(list), answered)
+		}
+	})
+}
+
+// slowGate never says anything.
+type slowGate struct{}
+
+func (slowGate) Check(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A session that ends does not wait for a gate that hangs.
+func TestGateHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{Gate: slowGate{}})
+		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
+		synctest.Wait()
+		s.end()
+		equal(t, s.record.lines(t, false), []string{"requested x 1", "denied x 1 context canceled"})
+	})
+}

@@ -1,0 +1,186 @@
+package mcpproxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"attestd/client"
+)
+
+// recorder keeps records in memory.
+type recorder struct {
+	mu      sync.Mutex
+	records []client.Attestation
+	keys    map[string]bool
+
+	keep   func(client.Attestation) error // nil keeps all
+	attest func(context.Context, client.Attestation) error
+}
+
+func (r *recorder) Keep(_ context.Context, a client.Attestation) error {
+	if r.keep != nil {
+		if err := r.keep(a); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys = map[string]bool{}
+	}
+	if !r.keys[a.IdempotencyKey] {
+		r.keys[a.IdempotencyKey] = true
+		r.records = append(r.records, a)
+	}
+	return nil
+}
+
+func (r *recorder) Attest(ctx context.Context, a client.Attestation) error {
+	if r.attest != nil {
+		if err := r.attest(ctx, a); err != nil {
+			return err
+		}
+	}
+	return r.Keep(ctx, a)
+}
+
+// recorded is what the tests look at in a record.
+type recorded struct {
+	Action      string
+	Tool        string
+	Server      string
+	CallID      string
+	SessionID   string
+	TraceParent string
+	Input       json.RawMessage
+	Output      json.RawMessage
+	Error       string
+	Reason      string
+}
+
+func (r *recorder) all(t testing.TB) (list []recorded) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.records {
+		v := recorded{Action: a.ActionType}
+		if err := json.Unmarshal(a.Payload.(json.RawMessage), &v); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// lines are the records in short, in the order of their text where sorted.
+func (r *recorder) lines(t testing.TB, sorted bool) []string {
+	t.Helper()
+	var list []string
+	for _, v := range r.all(t) {
+		list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s %s%s", strings.TrimPrefix(v.Action, "tool."), v.Tool, v.CallID, v.Error, v.Reason)))
+	}
+	if sorted {
+		slices.Sort(list)
+	}
+	return list
+}
+
+// session is a proxy between a client and a server that the test plays.
+type session struct {
+	t      testing.TB
+	proxy  *Proxy
+	record *recorder
+
+	client, server                 io.WriteCloser // what each sends
+	toClient, toServer             *bufio.Reader  // what each gets
+	clientEnd, serverEnd, fromEnds io.Closer
+	done                           chan error
+}
+
+// start begins a session. It ends when the test has ended the server.
+func start(t testing.TB, c Config) *session {
+	t.Helper()
+	s := &session{t: t, done: make(chan error, 1)}
+	if c.Recorder == nil {
+		s.record = new(recorder)
+		c.Recorder = s.record
+	} else {
+		s.record = c.Recorder.(*recorder)
+	}
+	c.Agent, c.Server = "bot", "files"
+	if c.Warn == nil {
+		c.Warn = func(text string) { t.Log("warning:", text) }
+	}
+	s.proxy = New(c)
+	fromClient, client := io.Pipe()
+	fromServer, server := io.Pipe()
+	atServer, toServer := io.Pipe()
+	atClient, toClient := io.Pipe()
+	s.client, s.server, s.toServer, s.toClient = client, server, bufio.NewReader(atServer), bufio.NewReader(atClient)
+	s.clientEnd, s.serverEnd = atClient, atServer
+	go func() {
+		err := s.proxy.Run(t.Context(), fromClient, toClient, fromServer, toServer)
+		toClient.Close()
+		fromClient.Close()
+		s.done <- err
+	}()
+	return s
+}
+
+// end ends the server, waits for the session, and returns its error.
+func (s *session) end() error {
+	s.t.Helper()
+	s.server.Close()
+	go func() { _, _ = io.Copy(io.Discard, s.toClient) }()
+	go func() { _, _ = io.Copy(io.Discard, s.toServer) }()
+	err := <-s.done
+	s.client.Close()
+	return err
+}
+
+func send(t testing.TB, to io.Writer, line string) {
+	t.Helper()
+	if _, err := io.WriteString(to, line+"\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+// gets demands that the next line at a side is this one.
+func gets(t testing.TB, side *bufio.Reader, want string) {
+	t.Helper()
+	got, err := side.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got = strings.TrimSuffix(got, "\n"); got != want {
+		t.Fatalf("got  %.300s\nwant %.300s", got, want)
+	}
+}
+
+// ask sends a call through to the server.
+func (s *session) ask(line string) {
+	s.t.Helper()
+	send(s.t, s.client, line)
+	gets(s.t, s.toServer, line)
+}
+
+// reply sends an answer through to the client.
+func (s *session) reply(line string) {
+	s.t.Helper()
+	send(s.t, s.server, line)
+	gets(s.t, s.toClient, line)
+}
+
+func equal(t testing.TB, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}

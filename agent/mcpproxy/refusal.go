@@ -1,0 +1,32 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// refusal is the answer to a call that does not go to the server: a result that is an error, which an agent reads, where an error of the
+// protocol might end it.
+func refusal(id []byte, modern bool, why error) []byte {
+	quoted, _ := json.Marshal("attestd refused this call: " + why.Error()) // text always can be
+	kind := ""
+	if modern {
+		kind = `"resultType":"complete",`
+	}
+	return answer(id, `"result":{`+kind+`"content":[{"type":"text","text":`+string(quoted)+`}],"isError":true}`)
+}
+
+// invalid is the answer to a request that two readers could understand in two ways.
+func invalid(id []byte) []byte {
+	return answer(id, `"error":{"code":-32600,"message":"Invalid Request: a member stands twice"}`)
+}
+
+func answer(id []byte, outcome string) []byte {
+	return []byte(`{"jsonrpc":"2.0","id":` + string(id) + `,` + outcome + `}`)
+}
+
+func array(values [][]byte) []byte {
+	return withEnd(append(append([]byte{'['}, bytes.Join(values, []byte{','})...), ']'))
+}
+
+func withEnd(line []byte) []byte { return append(line, '\n') }

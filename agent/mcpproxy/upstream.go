@@ -1,0 +1,186 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"attestd/agent/toolcall"
+)
+
+// departure is a line of the client on its way to the server. Its place in the queue is that of the line; what becomes of it is known when
+// decided is closed.
+type departure struct {
+	decided chan struct{}
+	size    int64
+	line    []byte  // what goes to the server: the line, in a batch what is left of it, or nil
+	answer  []byte  // what goes back to the client, or nil
+	calls   []*call // that are in line
+}
+
+// upstream carries lines from the client to the server until the client ends. Calls are recorded at the same time, and go on in their order.
+func (p *Proxy) upstream(ctx context.Context, fromClient io.Reader, toServer, toClient io.Writer) error {
+	queue := make(chan *departure, maxQueued)
+	failed := make(chan error, 1)
+	go func() {
+		defer close(queue)
+		failed <- p.receive(ctx, fromClient, queue)
+	}()
+	var broken error // the server no longer reads: it is about to end
+	for d := range queue {
+		<-d.decided
+		if d.line != nil && broken == nil {
+			p.calls.sent(d.calls, time.Now())
+			_, broken = toServer.Write(d.line)
+		}
+		if d.answer != nil {
+			_ = p.write(toClient, d.answer) // a client that does not read ends its session
+		}
+		p.queued.Release(d.size)
+	}
+	return <-failed
+}
+
+// receive reads lines and begins to decide each.
+func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- *departure) error {
+	in := newLines(fromClient, p.MaxLine)
+	for {
+		line, err := in.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read from the client: %w", err)
+		}
+		d := &departure{decided: make(chan struct{}), size: min(int64(len(line)), maxQueuedBytes)}
+		if p.queued.Acquire(ctx, d.size) != nil {
+			return nil // the session is over
+		}
+		p.decide(ctx, d, line)
+		select {
+		case queue <- d:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// decide finds out what becomes of a line. It returns when the line's calls are open, and closes d.decided when they are recorded.
+func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		d.line = line
+		close(d.decided)
+		return
+	}
+	messages, batch, err := readLine(line)
+	if err != nil {
+		d.answer = withEnd([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is no JSON"}}`))
+		close(d.decided)
+		return
+	}
+	answers := make([][]byte, len(messages)) // of what does not go on
+	var asking sync.WaitGroup
+	for i, m := range messages {
+		switch {
+		case m.ambiguous && m.method != "tools/call":
+			answers[i] = invalid(m.id)
+			p.warn("a message of the client is refused, for a member stands in it twice")
+		case m.method == "notifications/cancelled":
+			if id, reason := readCancelled(m.params); id != nil {
+				p.calls.cancel(id, reason, time.Now())
+			}
+		case m.method == "tools/call":
+			t := readToolCall(m.params)
+			t.ambiguous = t.ambiguous || m.ambiguous
+			c, full := p.calls.add(m.id, t, time.Now())
+			if c == nil {
+				answers[i] = refusal(m.id, t.modern, errors.New("the server has ended"))
+				continue
+			}
+			d.calls = append(d.calls, c)
+			asking.Go(func() {
+				defer p.calls.asking.Done()
+				if why := p.ask(ctx, c, t, full); why != nil {
+					p.calls.forget(m.id, c)
+					answers[i] = refusal(m.id, c.modern, why)
+				}
+			})
+		}
+	}
+	if len(d.calls) == 0 {
+		d.assemble(line, messages, batch, answers)
+		close(d.decided)
+		return
+	}
+	go func() {
+		defer close(d.decided)
+		asking.Wait()
+		d.assemble(line, messages, batch, answers)
+	}()
+}
+
+// assemble sets what goes on and what goes back. A batch loses what is refused, and what is left of it stays byte for byte.
+func (d *departure) assemble(line []byte, messages []message, batch bool, answers [][]byte) {
+	var left, back [][]byte
+	for i, m := range messages {
+		if answers[i] == nil {
+			left = append(left, m.raw)
+		} else if m.id != nil {
+			back = append(back, answers[i])
+		}
+	}
+	switch {
+	case len(left) == len(messages):
+		d.line = line
+	case len(left) > 0:
+		d.line = array(left)
+	}
+	switch {
+	case len(back) > 0 && batch:
+		d.answer = array(back)
+	case len(back) > 0:
+		d.answer = withEnd(back[0])
+	}
+}
+
+// ask records a call that is about to go to the server, and returns why it must not.
+func (p *Proxy) ask(ctx context.Context, c *call, t toolCall, full bool) (why error) {
+	keep := context.WithoutCancel(ctx) // what was asked is recorded, however the session ends
+	requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments})
+	switch {
+	case t.ambiguous:
+		why = errors.New("a member stands in it twice")
+	case full:
+		why = fmt.Errorf("%d calls are open", maxCalls)
+	case p.Gate != nil:
+		why = p.Gate.Check(ctx, t.name)
+	}
+	switch {
+	case why != nil:
+	case p.FailClosed:
+		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+		defer cancel()
+		if err := p.Recorder.Attest(ctx, requested); err != nil {
+			p.warn("a call of %s is refused, for attestd has not acknowledged its record: %v", c.tool, err)
+			why = errors.New("attestd has not acknowledged its record")
+		}
+	default:
+		if err := p.Recorder.Keep(keep, requested); err != nil {
+			p.warn("a call of %s is refused, for its record cannot be kept: %v", c.tool, err)
+			return errors.New("its record cannot be kept")
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	// Whether the service has the first record is not known where it gave no answer. By its key it is the same record.
+	denied := p.attestation(c, toolcall.Event{Kind: toolcall.Denied, Reason: why.Error()})
+	if err := errors.Join(p.Recorder.Keep(keep, requested), p.Recorder.Keep(keep, denied)); err != nil {
+		p.warn("the refusal of a call of %s cannot be recorded: %v", c.tool, err)
+	}
+	return why
+}
