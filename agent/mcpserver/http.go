@@ -1,0 +1,89 @@
+package mcpserver
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/client"
+)
+
+// maxBody bounds a request, in bytes. A server takes payloads of 4 MiB unless it was told otherwise.
+const maxBody = 8 << 20
+
+// Handler serves the tools as streamable HTTP at /mcp, without sessions. Each request must bring the credential with which attestd is asked, and none is
+// answered that attestd does not know. port is the one that it listens on, on the loopback: a page of a browser reaches that too, so requests
+// for another host or from another origin are refused.
+func (f *Factory) Handler(service client.Config, port string) http.Handler {
+	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		c, err := clientOf(service, r)
+		if err != nil {
+			return nil // answered with 400; the check before has let it pass, so it never is
+		}
+		return f.Server(c)
+	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		c, err := clientOf(service, r)
+		if err == nil {
+			_, err = c.Company(r.Context())
+		}
+		var answer *client.Error
+		switch {
+		case err == nil:
+			tools.ServeHTTP(w, r)
+		case errors.Is(err, errNoBearer), errors.As(err, &answer) && answer.Status == http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a credential of attestd is needed: Authorization: Bearer …", http.StatusUnauthorized)
+		case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+		default:
+			http.Error(w, "attestd does not answer", http.StatusBadGateway)
+		}
+	})
+	return localOnly(port, mux)
+}
+
+var errNoBearer = errors.New("no bearer")
+
+// clientOf returns a client with the credential of a request, and with no other.
+func clientOf(service client.Config, r *http.Request) (*client.Client, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, errNoBearer
+	}
+	service.Credential = client.Key(token)
+	return client.New(service)
+}
+
+// localOnly refuses requests that were not made for this address: a name that was rebound to it, or a page of another origin.
+func localOnly(port string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocal(r.Host, port) {
+			http.Error(w, "this host is not served here", http.StatusForbidden)
+			return
+		}
+		for _, origin := range r.Header.Values("Origin") {
+			if u, err := url.Parse(origin); err != nil || u.Scheme != "http" || !isLocal(u.Host, port) || origin != "http://"+u.Host {
+				http.Error(w, "this origin is not allowed", http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLocal reports whether host:port names the loopback and our port.
+func isLocal(address, port string) bool {
+	host, named, err := net.SplitHostPort(address)
+	if err != nil || named != port {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback() && ip.Zone() == ""
+}

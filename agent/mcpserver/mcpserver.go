@@ -1,0 +1,95 @@
+// Package mcpserver offers operations of attestd as tools of an MCP server, over standard input and output or over HTTP. It holds no rights of
+// its own: what a tool may do is what the credential may do that it was called with.
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/client"
+)
+
+// Config says for whom the tools are.
+type Config struct {
+	Version string // of attestd
+	Agent   string // in whose name is attested and whose records are searched; "" lets each call name one
+	Pinned  string // fingerprint of a key of the company that came another way, or ""
+}
+
+// Factory makes servers.
+type Factory struct {
+	Config
+	schemas *mcp.SchemaCache
+}
+
+// New returns a Factory.
+func New(c Config) *Factory { return &Factory{c, mcp.NewSchemaCache()} }
+
+// instructions are what a model reads about the server.
+const instructions = `attestd keeps a signed, append-only chain of what agents did. Use attest for actions that should be provable later. What was attested cannot be taken back.`
+
+// Server makes a server whose tools use one client, and so one credential.
+func (f *Factory) Server(c *client.Client) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "attestd", Title: "attestd", Version: f.Version}, &mcp.ServerOptions{
+		Instructions: instructions, SchemaCache: f.schemas, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	t := tools{f.Config, c}
+	no := false
+	offer(s, &mcp.Tool{
+		Name:        "attest",
+		Description: "Append a record of an action to the company's chain and return it. Nothing in it may be secret, and it cannot be taken back. Needs a writer's credential.",
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+	}, t.attest)
+	read := func() *mcp.ToolAnnotations { return &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no} }
+	offer(s, &mcp.Tool{
+		Name: "verify", Description: "Have the whole chain of the company verified: every hash and every signature.", Annotations: read(),
+	}, t.verify)
+	offer(s, &mcp.Tool{
+		Name:        "prove",
+		Description: "Return a record with the proof that it stands in the chain. Its hash, its signature and the way to the root are checked before it is returned.",
+		Annotations: read(),
+	}, t.prove)
+	offer(s, &mcp.Tool{
+		Name:        "check_passport",
+		Description: "Check the passport that another agent has shown, its revocation included, and whether it covers a tool. Needs a writer's credential.",
+		Annotations: read(),
+	}, t.checkPassport)
+	offer(s, &mcp.Tool{
+		Name: "search_records", Description: "Find records of one agent, the newest first.", Annotations: read(),
+	}, t.searchRecords)
+	return s
+}
+
+// offer adds a tool. What it returns is answered as JSON, and an error as a result that the model reads.
+func offer[In any](s *mcp.Server, t *mcp.Tool, call func(context.Context, In) (any, error)) {
+	mcp.AddTool(s, t, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		out, err := call(ctx, in)
+		if err != nil {
+			return nil, nil, explain(t.Name, err)
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil, nil
+	})
+}
+
+// explain says of an error what the one who reads it can do.
+func explain(tool string, err error) error {
+	var answer *client.Error
+	switch {
+	case !errors.As(err, &answer):
+		return err
+	case answer.Status == http.StatusUnauthorized:
+		return errors.New("attestd does not know the credential, or it has expired")
+	case answer.Status == http.StatusForbidden && answer.Code == "FORBIDDEN_ROLE":
+		return fmt.Errorf("the role of the credential does not allow %s: %s", tool, answer.Message)
+	}
+	return err
+}
