@@ -125,7 +125,7 @@ or of a newer version.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
-		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), versionCommand(version))
+		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), versionCommand(version))
 	return root
 }
 

@@ -155,7 +155,7 @@ func (p *Proxy) sweep(ctx context.Context) {
 
 // attestation makes the record of an event in the life of a call.
 func (p *Proxy) attestation(c *call, e toolcall.Event) client.Attestation {
-	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.TraceParent = source, p.Server, c.tool, c.name, p.session, c.trace
+	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.Trace = source, p.Server, c.tool, c.name, p.session, c.trace
 	r := p.Policy.Record(p.Agent, e)
 	// A client's names of calls may come twice, so the key has the number. A call has one outcome.
 	key := fmt.Sprintf("%s:%s:%d:tool.outcome", source, p.session, c.number)

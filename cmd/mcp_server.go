@@ -1,0 +1,122 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"attestd/agent/mcpserver"
+	"attestd/client"
+)
+
+func mcpServerCommand(version string) *cobra.Command {
+	var listen string
+	config := mcpserver.Config{Version: version}
+	cmd := &cobra.Command{
+		Use:   "mcp-server",
+		Short: "Offer attestd's operations as tools of an MCP server",
+		Long: `Offer attestd's operations to a model as the tools of an MCP server: attest, verify, prove, check_passport and search_records. What a tool may do is
+what the credential may do: with a reader's, attest and check_passport answer that they need a writer's.
+
+Over standard input and output, the credential is that of this process. With --listen it serves streamable HTTP at /mcp on the loopback; there every
+request must bring its own credential (Authorization: Bearer …), which is handed on to attestd, and that of this process is not used.
+
+With --agent the tools attest in the name of this agent alone, and search its records alone.
+
+` + connectionHelp,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if config.Pinned != "" && !fingerprintForm.MatchString(config.Pinned) {
+				return usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
+			}
+			if listen != "" {
+				return listenMCP(cmd, listen, config)
+			}
+			c, err := connect(cmd)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			err = mcpserver.New(config).Server(c).Run(cmd.Context(), &mcp.StdioTransport{})
+			if cmd.Context().Err() != nil {
+				return nil // a signal is how such a server is ended
+			}
+			return err
+		},
+	}
+	urlFlag(cmd)
+	agentFlag(cmd, &config.Agent, "")
+	cmd.Flags().StringVar(&listen, "listen", "", "serve HTTP on this `address` of the loopback, such as 127.0.0.1:8081, in place of standard input and output")
+	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, by which proofs are checked")
+	_ = cmd.Flags().SetAnnotation("pinned-key", typedOnly, []string{"true"}) // the flag is there
+	return cmd
+}
+
+// listenMCP serves HTTP until a signal comes.
+func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error {
+	if err := checkListen(listen); err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(listen)
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return usagef("--listen must be an address of the loopback, for credentials come in clear; got %q", listen)
+	}
+	service, err := address(cmd)
+	if err != nil {
+		return err
+	}
+	if _, err := client.New(service); err != nil {
+		return usageError{err}
+	}
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	service.HTTP = &http.Client{Transport: transport} // one for all requests
+	server := &http.Server{
+		Handler:           mcpserver.New(config).Handler(service, port),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	say(fmt.Sprintf("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL))
+	group, ctx := errgroup.WithContext(cmd.Context())
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return server.Shutdown(last)
+	})
+	return group.Wait()
+}
+
+// address finds the server as connection does, for a process that has no credential of its own.
+func address(cmd *cobra.Command) (config client.Config, err error) {
+	config.URL = cmd.Flag("url").Value.String()
+	if config.URL == "" {
+		var file map[string]string
+		if _, file, err = readConnectionFile(); err != nil {
+			return config, err
+		}
+		config.URL = file["ATTESTD_URL"]
+	}
+	if config.URL == "" {
+		config.URL = defaultURL
+	}
+	return config, nil
+}
