@@ -38,6 +38,9 @@ func NewLab(ctx context.Context) (*Lab, error) {
 	return l, nil
 }
 
+// Binary is the path of the built attestd.
+func (l *Lab) Binary() string { return l.binary }
+
 // Close removes the folder.
 func (l *Lab) Close() error { return os.RemoveAll(l.Dir) }
 

@@ -1,0 +1,166 @@
+package mcptest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/client"
+)
+
+// refusal is what a tool that was called answers when it must not run, "" when it ran.
+func (p *proxied) refusal(t *testing.T, tool string) string {
+	t.Helper()
+	r, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"text": "x"}})
+	must(t, err)
+	answer := r.Content[0].(*mcp.TextContent).Text
+	if why, refused := strings.CutPrefix(answer, "attestd refused this call: "); refused && r.IsError {
+		return why
+	}
+	return ""
+}
+
+// With --fail closed nothing runs that attestd has not acknowledged: while it is away the server sees no call, and the agent reads why.
+func TestFailClosed(t *testing.T) {
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			s := serve(t)
+			p := s.connect(new(events).client(), revision, "", "--fail", "closed")
+			p.says(t, "echo", "one", "one")
+			s.kill()
+			if got := p.refusal(t, "echo"); got != "attestd has not acknowledged its record" {
+				t.Errorf("%q", got)
+			}
+			s.back()
+			p.says(t, "echo", "three", "three")
+			must(t, p.Close())
+			log, err := os.ReadFile(filepath.Join(p.folder, "server.in"))
+			must(t, err)
+			if n := count(log, `"method":"tools/call"`); n != 2 {
+				t.Errorf("the server saw %d calls", n)
+			}
+			if n := counts(s.verified()); n["requested"] != 3 || n["completed"] != 2 || n["denied"] != 1 {
+				t.Errorf("%v", n)
+			}
+		})
+	}
+}
+
+// A proxy that is killed while attestd is away has left what was asked in the spool, and the next start sends it: no call is unrecorded, none twice.
+func TestProxyKilled(t *testing.T) {
+	s := serve(t)
+	state := filepath.Join(t.TempDir(), "state")
+	p := s.connect(new(events).client(), "2025-11-25", state)
+	p.says(t, "echo", "one", "one")
+	s.kill()
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			_, _ = p.CallTool(t.Context(), &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}})
+		})
+	}
+	p.says(t, "echo", "two", "two")
+	arrived := func() int {
+		log, err := os.ReadFile(filepath.Join(p.folder, "server.in"))
+		must(t, err)
+		return count(log, `"name":"hang"`)
+	}
+	for arrived() < 50 { // it ends with the test's own time
+		p.says(t, "echo", "three", "three")
+	}
+	killProxy(t, p)
+	calls.Wait()
+	_ = p.Close()
+	sent, err := os.ReadFile(filepath.Join(p.folder, "client.in"))
+	must(t, err)
+
+	s.back()
+	next := s.connect(new(events).client(), "2025-11-25", state)
+	next.says(t, "echo", "four", "four")
+	must(t, next.Close())
+	list := s.verified()
+	if n := counts(list); n["requested"] != count(sent, `"method":"tools/call"`)+1 || n["failed"] != 0 {
+		t.Errorf("%d calls made %v", count(sent, `"method":"tools/call"`), n)
+	}
+	seen := map[string]int{}
+	for _, c := range list {
+		seen[c.SessionID+c.CallID+c.Action]++
+	}
+	for key, n := range seen {
+		if n > 1 {
+			t.Errorf("%s stands %d times", key, n)
+		}
+	}
+}
+
+// killProxy kills the attestd mcp below the outer tee, as a power cut would.
+func killProxy(t *testing.T, p *proxied) {
+	t.Helper()
+	out, err := exec.Command("pgrep", "-P", strconv.Itoa(p.cmd.Process.Pid)).Output()
+	if err != nil {
+		t.Skip("no pgrep")
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// A passport opens the tools of its scopes. What it does not cover is refused here and recorded, the server never sees it; a revoked one opens nothing.
+func TestPassport(t *testing.T) {
+	s := serve(t)
+	_, err := s.client.RegisterAgent(t.Context(), client.NewAgent{AgentID: "bot"})
+	must(t, err)
+	issued, err := s.client.IssuePassport(t.Context(), "bot", client.NewPassport{Scopes: []string{"tool:echo"}})
+	must(t, err)
+	key, err := s.client.PublicKey(t.Context(), "acme")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "passport")
+	must(t, os.WriteFile(file, []byte(issued.Passport+"\n"), 0o600))
+
+	state := filepath.Join(t.TempDir(), "state")
+	p := s.connect(new(events).client(), "2026-07-28", state, "--passport", file, "--pinned-key", key.Fingerprint)
+	p.says(t, "echo", "one", "one")
+	if got := p.refusal(t, "fail"); got != "no scope of the passport covers the tool" {
+		t.Errorf("%q", got)
+	}
+	must(t, p.Close())
+
+	// While attestd is away, a session begins with the keys of the one before.
+	s.kill()
+	p = s.connect(new(events).client(), "2026-07-28", state, "--passport", file, "--pinned-key", key.Fingerprint)
+	p.says(t, "echo", "two", "two")
+	if got := p.refusal(t, "fail"); got != "no scope of the passport covers the tool" {
+		t.Errorf("%q", got)
+	}
+	must(t, p.Close())
+	s.back()
+
+	jti := ""
+	for summary, err := range s.client.Passports(t.Context()) {
+		must(t, err)
+		jti = summary.JTI
+	}
+	_, err = s.client.RevokePassport(t.Context(), jti, "")
+	must(t, err)
+	p = s.connect(new(events).client(), "2026-07-28", state, "--passport", file)
+	if got := p.refusal(t, "echo"); got != "the passport is revoked" {
+		t.Errorf("%q", got)
+	}
+	must(t, p.Close())
+	list := s.verified()
+	if n := counts(list); n["requested"] != 5 || n["completed"] != 2 || n["denied"] != 3 {
+		t.Errorf("%v", n)
+	}
+	for _, c := range list {
+		if c.Agent != "bot" {
+			t.Errorf("%+v", c)
+		}
+	}
+}

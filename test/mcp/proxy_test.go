@@ -1,0 +1,151 @@
+package mcptest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// events counts what a client was asked and told.
+type events struct{ progress, changed, asked, sampled atomic.Int64 }
+
+func (e *events) client() *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			e.asked.Add(1)
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
+		},
+		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			e.sampled.Add(1)
+			return &mcp.CreateMessageResult{Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "hello"}}, nil
+		},
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { e.progress.Add(1) },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { e.changed.Add(1) },
+	})
+}
+
+// says calls a tool and demands what it answers.
+func (p *proxied) says(t *testing.T, tool, input, want string) {
+	t.Helper()
+	params := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"text": input}}
+	if tool == "progress" {
+		params.SetProgressToken("p1")
+	}
+	r, err := p.CallTool(t.Context(), params)
+	if err != nil {
+		t.Errorf("%s: %v", tool, err)
+		return
+	}
+	if got := r.Content[0].(*mcp.TextContent).Text; got != want {
+		t.Errorf("%s: %.200q, want %.200q", tool, got, want)
+	}
+}
+
+// Each revision of the protocol goes through the proxy unchanged: 200 calls at once while attestd is killed and comes back, messages of 8 MiB,
+// progress, cancellation, elicitation, sampling, changes of the list, errors of both kinds. Afterwards the chain has every call once, with its outcome.
+func TestRevisions(t *testing.T) {
+	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			var e events
+			p := s.connect(e.client(), revision, "", "--agent", "bot", "--server", "tools")
+			if got := p.InitializeResult().ProtocolVersion; got != revision {
+				t.Fatal("the session speaks", got)
+			}
+			var calls sync.WaitGroup
+			for n := range 200 {
+				calls.Go(func() { p.says(t, "echo", fmt.Sprint("parallel ", n), fmt.Sprint("parallel ", n)) })
+				if n == 50 {
+					s.kill()
+				}
+			}
+			p.says(t, "echo", "away", "away")
+			calls.Wait()
+			s.back()
+
+			big := strings.Repeat("0123456789abcdef", 8<<16)
+			p.says(t, "echo", big, big)
+			p.says(t, "fail", "no way", "no way")
+			p.says(t, "progress", "", "done")
+			p.says(t, "ask", "", "the user said Ada")
+			p.says(t, "sample", "", "hello")
+			p.says(t, "grow", "", "grown1")
+			if _, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "absent"}); err == nil {
+				t.Error("a tool that is not there was called")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := p.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
+				t.Error("a call that hangs was answered")
+			}
+			p.says(t, "echo", "last", "last")
+			if list, err := p.ListTools(t.Context(), nil); err != nil || len(list.Tools) != 9 {
+				t.Errorf("%v tools, %v", list, err)
+			}
+			must(t, p.Close())
+			if e.progress.Load() != 5 || e.asked.Load() != 1 || e.sampled.Load() != 1 {
+				t.Errorf("progress %d, elicitation %d, sampling %d", e.progress.Load(), e.asked.Load(), e.sampled.Load())
+			}
+
+			sent, got := unchanged(t, p.folder)
+			if revision < "2026" && (e.changed.Load() == 0 || count(got, "notifications/tools/list_changed") == 0) {
+				t.Error("no list_changed")
+			}
+			asked, input := count(sent, `"method":"tools/call"`), count(got, `"resultType":"input_required"`)
+			if asked != 210+input {
+				t.Errorf("%d calls, %d answers that need input", asked, input)
+			}
+			list := s.verified()
+			n := counts(list)
+			if n["requested"] != asked || n["completed"]+n["failed"] != asked-input || n["failed"] != 3 || len(list) != asked+asked-input {
+				t.Errorf("%d calls and %d answers that need input made %v", asked, input, n)
+			}
+			for _, c := range list {
+				if c.Agent != "bot" || c.Server != "tools" || c.SessionID == "" || c.CallID == "" {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
+// A server that dies leaves its open calls failed in the records, and its exit status is the proxy's.
+func TestServerDies(t *testing.T) {
+	s := serve(t)
+	p := s.connect(new(events).client(), "2025-11-25", "")
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() {
+			if _, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
+				t.Error("a call was answered")
+			}
+		})
+	}
+	calls.Go(func() {
+		_, _ = p.CallTool(t.Context(), &mcp.CallToolParams{Name: "die", Arguments: map[string]any{"text": ""}})
+	})
+	calls.Wait()
+	_ = p.Wait()
+	_ = p.Close()
+	if got := p.cmd.ProcessState.ExitCode(); got != 3 {
+		t.Errorf("exit status %d", got)
+	}
+	sent, _ := unchanged(t, p.folder)
+	asked := count(sent, `"method":"tools/call"`)
+	list := s.verified()
+	if n := counts(list); asked != 21 || n["requested"] != 21 || n["failed"] != 21 {
+		t.Errorf("%d calls made %v", asked, n)
+	}
+	for _, c := range list {
+		if c.Action == "tool.failed" && c.Error != "the server ended before it answered" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
