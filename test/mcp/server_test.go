@@ -41,7 +41,7 @@ func serveTools() int {
 				return nil, err
 			}
 		}
-		time.Sleep(50 * time.Millisecond) // the TypeScript client drops progress that comes together with the answer, without a proxy too
+		time.Sleep(50 * time.Millisecond) // the TypeScript client drops progress that comes together with the answer
 		return text("done"), nil
 	})
 	add("hang", func(ctx context.Context, _ *mcp.CallToolRequest, _ textInput) (*mcp.CallToolResult, error) {
