@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,7 +16,6 @@ import (
 
 	"attestd/agent/mcpproxy"
 	"attestd/agent/toolcall"
-	"attestd/client/spool"
 )
 
 func mcpCommand() *cobra.Command {
@@ -49,11 +50,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 				return err
 			}
 			defer c.Close()
-			place, err := placeFor(cmd, state)
-			if err != nil {
-				return err
-			}
-			queue, err := spool.Open(filepath.Join(place, "spool"), c)
+			queue, err := openQueue(cmd, state)
 			if err != nil {
 				return err
 			}
@@ -62,7 +59,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 			if config.Server == "" {
 				config.Server = filepath.Base(args[0])
 			}
-			if err := passport.gate(cmd, place, &config); err != nil {
+			if err := passport.gate(cmd, filepath.Dir(queue.Dir()), &config); err != nil {
 				return err
 			}
 			if config.Agent == "" {
@@ -88,7 +85,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string) error {
 	// The session ends when the server does. A signal is the server's to heed.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, handedOn...)
+	signal.Notify(signals, toHandOn()...)
 	defer signal.Stop(signals)
 	gone := make(chan os.Signal, 1) // with a listener, writing to a client that is gone is an error, and not the end of this process
 	signal.Notify(gone, syscall.SIGPIPE)
@@ -104,7 +101,12 @@ func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string)
 	server.Stderr = os.Stderr
 	server.Env = withoutCredential(os.Environ())
 	status, err := mcpproxy.New(config).Serve(context.Background(), server, os.Stdin, os.Stdout, signals)
-	if err == nil && status != 0 {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exitError{127, err} // as a shell says it
+	case errors.Is(err, fs.ErrPermission):
+		return exitError{126, err}
+	case err == nil && status != 0:
 		return exitError{status, nil}
 	}
 	return err

@@ -51,7 +51,7 @@ const (
 	gatherFor   = 50 * time.Millisecond // what is kept meanwhile goes in one batch
 	minPause    = time.Second           // after a failure
 	maxPause    = 30 * time.Second
-	lastAttempt = 3 * time.Second // to send what is left when a session is over; the rest waits for the next
+	lastAttempt = 2 * time.Second // to send what is left when a session is over; the rest waits for the next
 )
 
 // Send sends what the spool holds, also what earlier sessions have left there, until ctx is done, and then once more. What cannot be sent stays.

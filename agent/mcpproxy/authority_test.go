@@ -1,0 +1,167 @@
+package mcpproxy
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/client"
+	"attestd/crypto/cred"
+	"attestd/crypto/keys"
+)
+
+var domain = cred.Domain{TrustDomain: "attestd.local", Service: "service"}
+
+// issuer is a company of the name with its own key.
+func issuer(company, seed string) *cred.Issuer {
+	return cred.NewIssuer(domain, company, ed25519.NewKeyFromSeed([]byte(strings.Repeat(seed, ed25519.SeedSize))), nil)
+}
+
+// directory is the part of the service that names keys and says what is revoked.
+type directory struct {
+	away    bool
+	company *cred.Issuer
+	former  []keys.JWK
+	status  string       // of every passport
+	signer  *cred.Issuer // of the status
+	asked   int
+}
+
+func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.asked++; d.away {
+		return nil, errors.New("connection refused")
+	}
+	var answer any
+	switch path := r.URL.Path; {
+	case path == "/v1/company":
+		answer = map[string]string{"companyId": d.company.Company}
+	case path == "/v1/ca/well-known":
+		answer = map[string]any{
+			"company_id": d.company.Company, "trust_domain": domain.TrustDomain, "keys": append([]keys.JWK{d.company.Public.JWK}, d.former...),
+			"passport_format": map[string]any{"claims_namespace": domain.Service},
+		}
+	case strings.HasPrefix(path, "/v1/ocsp/"):
+		plain := fmt.Sprintf(`{"checkedAt":"t","companyId":%q,"jti":%q,"status":%q}`, d.company.Company, strings.TrimPrefix(path, "/v1/ocsp/"), d.status)
+		var status map[string]string
+		_ = json.Unmarshal([]byte(plain), &status)
+		status["caPublicKey"], status["signature"] = "", d.signer.Sign(sha256.Sum256([]byte(plain)))
+		answer = status
+	}
+	text, err := json.Marshal(answer)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
+}
+
+func (d *directory) client(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{URL: "http://attestd.test", Credential: client.Key("k"), HTTP: &http.Client{Transport: d}, Retry: &client.Retry{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func passport(t *testing.T, i *cred.Issuer) string {
+	t.Helper()
+	token, _, err := i.Passport("bot", []string{"*"}, nil, time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// A passport is checked with the keys of the company whose credential this is, and with no other's. The keys are kept for a start without the service.
+func TestAuthority(t *testing.T) {
+	ours := issuer("acme", "a")
+	stranger := issuer("other", "b")
+	forged := issuer("acme", "c")
+	d := &directory{company: ours, status: "valid", signer: ours}
+	cache := filepath.Join(t.TempDir(), "sub", "issuer.json")
+	check := func(s *Service) {
+		t.Helper()
+		if c, err := s.CheckPassport(passport(t, ours), time.Now()); err != nil || c.AgentID != "bot" {
+			t.Error(err)
+		}
+		for _, i := range []*cred.Issuer{stranger, forged} {
+			if _, err := s.CheckPassport(passport(t, i), time.Now()); err == nil {
+				t.Errorf("a passport of %s was taken", i.Company)
+			}
+		}
+		if _, err := s.CheckPassport(passport(t, ours), time.Now().Add(2*time.Hour)); err == nil || err.Error() != "token has expired" {
+			t.Error(err)
+		}
+	}
+	s, err := NewService(t.Context(), d.client(t), cache, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(s)
+	d.away = true
+	if s, err = NewService(t.Context(), d.client(t), cache, ""); err != nil {
+		t.Fatal(err)
+	}
+	check(s)
+	if _, err := NewService(t.Context(), d.client(t), cache, ours.Public.Fingerprint); err == nil {
+		t.Error("keys were taken from the cache that nobody had held against the pinned one")
+	}
+	if _, err := NewService(t.Context(), d.client(t), cache+"x", ""); err == nil {
+		t.Error("there are no keys, and no error")
+	}
+}
+
+// A status counts only when the company's key has signed it. All but valid is revoked.
+func TestAuthorityStatus(t *testing.T) {
+	ours := issuer("acme", "a")
+	forged := issuer("acme", "c")
+	d := &directory{company: ours, signer: ours}
+	s, err := NewService(t.Context(), d.client(t), filepath.Join(t.TempDir(), "issuer.json"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[string]bool{"valid": false, "revoked": true, "unknown": true} {
+		d.status = status
+		if revoked, err := s.Revoked(t.Context(), "1"); revoked != want || err != nil {
+			t.Error(status, revoked, err)
+		}
+	}
+	d.status, d.signer = "valid", forged
+	if _, err := s.Revoked(t.Context(), "1"); err == nil {
+		t.Error("a forged status was taken")
+	}
+}
+
+// After a rotation of the company's key, a passport of the new one is taken: the keys are fetched again, at most every 30 s. One of the old key that the
+// service no longer names is not.
+func TestAuthorityRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := issuer("acme", "a")
+		after := issuer("acme", "c")
+		d := &directory{company: before, status: "valid", signer: before}
+		s, err := NewService(t.Context(), d.client(t), filepath.Join(t.TempDir(), "issuer.json"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(statusLife)
+		d.company, d.signer = after, after
+		if _, err := s.CheckPassport(passport(t, after), time.Now()); err != nil {
+			t.Error(err)
+		}
+		asked := d.asked
+		for range 10 {
+			if _, err := s.CheckPassport(passport(t, before), time.Now()); err == nil {
+				t.Error("a passport of the old key was taken")
+			}
+		}
+		if d.asked != asked {
+			t.Errorf("the keys were fetched %d times more", d.asked-asked)
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package mcpproxy
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+)
+
+// seeds are lines of every kind that the proxy tells apart.
+var seeds = []string{
+	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,2.5,null]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+	`[{"id":"a","method":"tools\/call","params":{"name":"y"}},{"id":2,"method":"ping"}]`,
+	`{"id":1,"result":{"resultType":"input_required","requestState":"s"}}`,
+	`{"id":1.0,"error":{"code":-32602,"message":"no","data":{}}}`,
+	`{"method":"notifications/cancelled","params":{"requestId":1,"reason":"r"}}`,
+	`{"id":1,"Method":"tools/call"}`, `{"id":1e999,"method":"tools/call","params":{"name":"\ud83d"}}`, `[]`, ` `, `x`, `{"id":{}}`, `[[{"method":"tools/call"}]]`,
+}
+
+// FuzzReadLine holds the reading of lines against encoding/json: what that reads as a call to a tool, with members that stand there once, is one here.
+func FuzzReadLine(f *testing.F) {
+	for _, line := range seeds {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		messages, batch, err := readLine(line)
+		var plain any
+		if decoder := json.NewDecoder(bytes.NewReader(line)); decoder.Decode(&plain) != nil {
+			return // jsontext may take what encoding/json does not, such as an array that nests deeper
+		}
+		if err != nil {
+			return
+		}
+		elements := []any{plain}
+		if list, ok := plain.([]any); ok != batch {
+			t.Fatalf("a batch: %v and %v", ok, batch)
+		} else if ok {
+			elements = list
+		}
+		if len(elements) != len(messages) {
+			t.Fatalf("%d messages, want %d", len(messages), len(elements))
+		}
+		for i, m := range messages {
+			object, _ := elements[i].(map[string]any)
+			method, _ := object["method"].(string)
+			if m.method != method {
+				t.Errorf("message %d has the method %q, want %q", i, m.method, method)
+			}
+			if _, is := object["id"].(string); is != (len(m.id) > 0 && m.id[0] == '"') {
+				t.Errorf("message %d has the ID %s, want %v", i, m.id, object["id"])
+			}
+			readToolCall(m.params)
+			readCancelled(m.params)
+			readToolResult(m.result)
+			readFault(m.fault)
+		}
+	})
+}
+
+// FuzzSession sends any line through a proxy in both directions. To the client it goes as it is. To the server it goes as it is too, or what is missing
+// was answered here and is no call that was not recorded.
+func FuzzSession(f *testing.F) {
+	for _, line := range seeds {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		line = strings.ReplaceAll(line, "\n", "")
+		s := start(t, Config{Warn: func(string) {}})
+		const marker = `{"method":"notifications/marker"}`
+		answered := make(chan string, 1)
+		go func() { answered <- upTo(s.toClient, marker) }()
+		go func() { _, _ = io.WriteString(s.client, line+"\n"+marker+"\n") }()
+		arrived := upTo(s.toServer, marker)
+		_, _ = io.WriteString(s.server, line+"\n"+marker+"\n") // what is answered here has been by now
+		answer, unchanged := strings.CutSuffix(<-answered, line+"\n")
+		s.end()
+		if !unchanged {
+			t.Fatalf("the client got %q before the marker, and not %q", answer, line)
+		}
+		messages, _, err := readLine([]byte(line))
+		if arrived != line+"\n" && answer == "" && (err != nil || messages[0].id != nil) {
+			t.Fatalf("the server got %q of %q, and the client no answer", arrived, line)
+		}
+		calls := 0
+		messages, _, _ = readLine([]byte(arrived))
+		for _, m := range messages {
+			if m.method == "tools/call" {
+				calls++
+			}
+		}
+		requested := 0
+		for _, r := range s.record.records {
+			if r.ActionType == "tool.requested" {
+				requested++
+			}
+		}
+		if requested < calls {
+			t.Fatalf("%d calls went on, %d are recorded: %q", calls, requested, line)
+		}
+	})
+}
+
+// upTo reads lines until the marker, and returns what came before it.
+func upTo(from *bufio.Reader, marker string) string {
+	var all strings.Builder
+	for {
+		line, err := from.ReadString('\n')
+		if err != nil || line == marker+"\n" {
+			return all.String()
+		}
+		all.WriteString(line)
+	}
+}

@@ -1,0 +1,179 @@
+package mcpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/client"
+	"attestd/client/spool"
+)
+
+// batches is a service that takes batches while it is there.
+type batches struct {
+	mu     sync.Mutex
+	away   bool
+	refuse bool
+	taken  []string // keys
+}
+
+func (b *batches) set(away, refuse bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away, b.refuse = away, refuse
+}
+
+func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away {
+		return nil, errors.New("connection refused")
+	}
+	status, answer := http.StatusCreated, `{"index":0,"hash":"h","signature":"s"}`
+	if strings.HasSuffix(r.URL.Path, "/batch") {
+		var body struct {
+			Records []struct{ IdempotencyKey string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			return nil, err
+		}
+		for _, record := range body.Records {
+			b.taken = append(b.taken, record.IdempotencyKey)
+		}
+		answer = `{"records":[` + strings.Repeat(answer+",", len(body.Records)-1) + answer + `]}`
+	} else {
+		b.taken = append(b.taken, r.Header.Get("Idempotency-Key"))
+	}
+	if b.refuse {
+		status, answer = http.StatusForbidden, `{"error":"no","code":"AGENT_DISABLED","pointer":"/records/0"}`
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+}
+
+// spooled returns a Spooled on a new folder, and what it has warned of.
+func spooled(t *testing.T, b *batches) (s *Spooled, warnings func() string) {
+	t.Helper()
+	c, err := client.New(client.Config{URL: "http://attestd.test", Credential: client.Key("k"), HTTP: &http.Client{Transport: b}, Retry: &client.Retry{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := spool.Open(t.TempDir(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var said strings.Builder
+	return NewSpooled(c, queue, func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			said.WriteString(text + "\n")
+		}), func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return said.String()
+		}
+}
+
+func keyed(key string) client.Attestation {
+	return client.Attestation{AgentID: "bot", ActionType: "x", Payload: json.RawMessage("1"), IdempotencyKey: key}
+}
+
+// What is kept is sent, in batches; what cannot be sent is said once, waits, and is sent when the service is back.
+func TestSpooledSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(batches)
+		s, warnings := spooled(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.Send(ctx) }()
+		keep := func(key string) {
+			if err := s.Keep(ctx, keyed(key)); err != nil {
+				t.Error(err)
+			}
+		}
+		keep("a")
+		time.Sleep(gatherFor)
+		synctest.Wait()
+		b.set(true, false)
+		keep("b")
+		time.Sleep(time.Minute)
+		keep("c")
+		if got := warnings(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "records wait on this machine") {
+			t.Error(got)
+		}
+		b.set(false, false)
+		time.Sleep(maxPause)
+		synctest.Wait()
+		if got := strings.Join(b.taken, ""); got != "abc" {
+			t.Errorf("sent %q", got)
+		}
+		keep("d")
+		cancel() // what is left is sent at the end
+		<-done
+		if got := strings.Join(b.taken, ""); got != "abcd" {
+			t.Errorf("sent %q", got)
+		}
+	})
+}
+
+// What an earlier session has left is sent at the start of the next.
+func TestSpooledLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &batches{away: true}
+		s, _ := spooled(t, b)
+		if err := s.Keep(t.Context(), keyed("a")); err != nil {
+			t.Fatal(err)
+		}
+		b.set(false, false)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.Send(ctx) }()
+		synctest.Wait()
+		if len(b.taken) != 1 {
+			t.Errorf("%d are sent", len(b.taken))
+		}
+		cancel()
+		<-done
+	})
+}
+
+// What the service refuses for good is said and set apart: it holds nothing up.
+func TestSpooledRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &batches{refuse: true}
+		s, warnings := spooled(t, b)
+		if err := s.Keep(t.Context(), keyed("a")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s.Send(ctx)
+		if !strings.Contains(warnings(), "the service refuses 1 attestations") {
+			t.Error(warnings())
+		}
+		if all, err := s.spool.Refused(); len(all) != 1 || err != nil {
+			t.Error(all, err)
+		}
+	})
+}
+
+// Where the spool has no room, the service must take the record at once; only where that fails too it is not kept.
+func TestSpoolFull(t *testing.T) {
+	b := new(batches)
+	s, _ := spooled(t, b)
+	s.spool.Limit = 1
+	if err := s.Keep(t.Context(), keyed("a")); err != nil || len(b.taken) != 1 {
+		t.Error(err, b.taken)
+	}
+	b.set(true, false)
+	if err := s.Keep(t.Context(), keyed("b")); !errors.Is(err, spool.ErrFull) {
+		t.Error(err)
+	}
+}
