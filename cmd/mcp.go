@@ -45,6 +45,9 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 			if err != nil {
 				return usagef("--redact: %v", err)
 			}
+			if err := passport.check(); err != nil {
+				return err
+			}
 			c, err := connect(cmd)
 			if err != nil {
 				return err

@@ -23,15 +23,21 @@ func (p *passportFlags) add(cmd *cobra.Command) {
 // startTimeout is how long the service may take to name the company's keys before those of an earlier run are used.
 const startTimeout = 5 * time.Second
 
-// gate sets the gate of a proxy, and the agent where none was named, when there is a passport.
-func (p *passportFlags) gate(cmd *cobra.Command, place string, config *mcpproxy.Config) error {
+// check finds mistakes of typing.
+func (p *passportFlags) check() error {
 	switch {
 	case p.file == "" && p.pinned != "":
 		return usagef("--pinned-key belongs to --passport")
-	case p.file == "":
-		return nil
 	case p.pinned != "" && !fingerprintForm.MatchString(p.pinned):
 		return usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
+	}
+	return nil
+}
+
+// gate sets the gate of a proxy, and the agent where none was named, when there is a passport. The keys of the company are kept in place.
+func (p *passportFlags) gate(cmd *cobra.Command, place string, config *mcpproxy.Config) error {
+	if p.file == "" {
+		return nil
 	}
 	connection, err := connection(cmd)
 	if err != nil {
