@@ -88,7 +88,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string) error {
 	// The session ends when the server does. A signal is the server's to heed.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, toHandOn()...)
+	signal.Notify(signals, handedOn...)
 	defer signal.Stop(signals)
 	gone := make(chan os.Signal, 1) // with a listener, writing to a client that is gone is an error, and not the end of this process
 	signal.Notify(gone, syscall.SIGPIPE)
