@@ -68,7 +68,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// at returns a client of the script.
+// client returns a client of the script.
 func (s *script) client(t *testing.T, credential client.Credential) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{URL: "http://attestd.test", Credential: credential, HTTP: &http.Client{Transport: s}})

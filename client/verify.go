@@ -118,8 +118,8 @@ func (r Record) Verify(keys chain.KeySet) error {
 	return nil
 }
 
-// Verify checks the record of a proof, and that it leads to root: one that came another way, such as the MerkleRoot of a verification that was kept. With "" it is held against the
-// root in the proof, which the service may have made up.
+// Verify checks the record of a proof, and that it leads to root: one that came another way, such as the MerkleRoot of a verification that was kept.
+// With "" it is held against the root in the proof, which the service may have made up.
 func (p Proof) Verify(keys chain.KeySet, root string) error {
 	if err := p.Record.Verify(keys); err != nil {
 		return err
@@ -187,7 +187,8 @@ type Issuer struct {
 	Former      []ed25519.PublicKey // whose tokens may still be valid
 }
 
-// VerifyPassport checks a passport offline, and for a tool unless that is "". It cannot know of a revocation; Client.VerifyPassport does. Its errors wrap a *cred.Error with the code of the check that failed.
+// VerifyPassport checks a passport offline, and for a tool unless that is "". It cannot know of a revocation; Client.VerifyPassport does. Its errors
+// wrap a *cred.Error with the code of the check that failed.
 func (i Issuer) VerifyPassport(passport, tool string, now time.Time) (claims cred.PassportClaims, scopeGranted string, err error) {
 	domain := cred.Domain{TrustDomain: i.TrustDomain, Service: i.Service}
 	if domain.TrustDomain == "" {

@@ -17,8 +17,8 @@ import (
 	"attestd/client/spool"
 )
 
-// A program that queues and flushes is killed at 100 random moments, while the server runs on. What it was told is queued is in the chain at the end, and nothing is there twice: neither
-// what was half written, nor what was sent and not yet removed.
+// A program that queues and flushes is killed at 100 random moments, while the server runs on. What it was told is queued is in the chain at the end,
+// and nothing is there twice: neither what was half written, nor what was sent and not yet removed.
 func TestSpoolSurvivesKills(t *testing.T) {
 	t.Parallel()
 	rounds := 100
@@ -91,7 +91,8 @@ func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queue
 	return queued
 }
 
-// spooler is a program that queues as fast as it can, from several goroutines, and flushes all the while. It is told the server, a folder, and a name for what it queues.
+// spooler is a program that queues as fast as it can, from several goroutines, and flushes all the while. It is told the server, a folder, and a name
+// for what it queues.
 func spooler() {
 	fail := func(err error) {
 		if err != nil {

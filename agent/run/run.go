@@ -1,5 +1,5 @@
-// Package run runs a command and attests that it began, how it ended, and which commits were made meanwhile. The command notices nothing: its input, output and errors are its own, and
-// signals and its exit status are handed on.
+// Package run runs a command and attests that it began, how it ended, and which commits were made meanwhile. The command notices nothing: its input,
+// output and errors are its own, and signals and its exit status are handed on.
 //
 // The records, whose payloads are JSON objects without what is absent:
 //
@@ -174,8 +174,8 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	return r, nil
 }
 
-// since returns the commits that came into the repository since it was opened, the oldest first, those too that an amendment or a reset has left behind. What was fetched from elsewhere
-// and committed before start is left out.
+// since returns the commits that came into the repository since it was opened, the oldest first, those too that an amendment or a reset has left behind.
+// What was fetched from elsewhere and committed before start is left out.
 func (r *repository) since(ctx context.Context, start time.Time) ([]commit, error) {
 	var not strings.Builder
 	for _, hash := range r.known {

@@ -81,8 +81,8 @@ func (s *Spool) appendLines(lines []byte) error {
 	return appendSynced(s.path(current), lines)
 }
 
-// appendSynced writes whole lines after those of a file, which it makes where there is none, and syncs the file. An incomplete last line, which a process that was killed has left, is
-// removed. When it fails, the file is as it was, as far as that can be brought about.
+// appendSynced writes whole lines after those of a file, which it makes where there is none, and syncs the file. An incomplete last line, which a
+// process that was killed has left, is removed. When it fails, the file is as it was, as far as that can be brought about.
 func appendSynced(path string, lines []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -56,7 +56,8 @@ func languages() []language {
 	}
 }
 
-// The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in the chain, once.
+// The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in
+// the chain, once.
 func TestConformance(t *testing.T) {
 	text, err := os.ReadFile("../../clients/conformance.json")
 	must(t, err)

@@ -15,13 +15,15 @@
 //	call      what the runner does, or edit or restart, which the test does itself
 //	args      of the call
 //	faults    what the proxy does to the requests of this step, one after the other; to those after them, nothing
-//	requests  how many requests the proxy must see; absent: any number. A transport may send a request again by itself when a connection that it had kept is cut
+//	requests  how many requests the proxy must see; absent: any number
 //	expect    {"result":…} or {"error":…}; absent: any result, and no error
 //	save      {"name":"/json/pointer"}: keeps a part of the result as ${name}
 //
-// In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the proxy, ${company}, ${key} (of an admin), ${writer} and
-// ${reader} (keys of these roles), ${pem}, ${jwk} (its x) and ${fingerprint} of the company's key, and ${dir}, an empty folder. A string that is nothing but one ${name} becomes the value that was saved, an
-// object too.
+// A transport may send a request again by itself when a connection that it had kept is cut, so a step with such a fault for all its requests counts none.
+//
+// In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the proxy, ${company}, ${key} (of an admin), ${writer}
+// and ${reader} (keys of these roles), ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint} of the company's
+// key, and ${dir}, a folder that does not exist yet. A string that is nothing but one ${name} becomes the value that was saved, an object too.
 //
 // What is expected matches what has at least its members; arrays have the same length. {"$matches":"regexp"} matches a string.
 //
@@ -35,13 +37,13 @@
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key.
 //
-// The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a copy of a value with another part. restart ends the runner, and starts it anew: what is not on disk is gone. After
-// it, new is called once more.
+// The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a copy of a value with another part. restart ends the
+// runner, and starts it anew: what is not on disk is gone. After it, new is called once more.
 //
 // # The runner
 //
-// A runner is a program that reads a JSON object a line on standard input, {"call":…,"args":{…}}, and writes one on standard output for each, {"result":…} or {"error":…}. It ends
-// when standard input does. One runner serves many cases, each of which begins with new. Errors are
+// A runner is a program that reads a JSON object a line on standard input, {"call":…,"args":{…}}, and writes one on standard output for each,
+// {"result":…} or {"error":…}. It ends when standard input does. One runner serves many cases, each of which begins with new. Errors are
 //
 //	{"kind":"status","status":403,"code":"…","pointer":"…"}  the service has refused; code and pointer "" or absent where it gives none
 //	{"kind":"connection"}                                     no answer, after all retries
