@@ -37,8 +37,9 @@ var contentTypes = map[string]string{
 // What checks evidence without us, in one file each: the page works from disk.
 //
 //go:generate go run ./gen page verifier/page.html verifier.html
-//go:generate go run ./gen join checkers/python check.py
-//go:generate go run ./gen join checkers/javascript check.mjs
+//go:generate go run ./gen join checkers/python/* check.py
+//go:generate go run ./gen join checkers/javascript/* check.mjs
+//go:generate go run ./gen join ../clients/python/parts/*,checkers/python/[1-7]* ../clients/python/attestd.py
 //go:embed verifier.html check.py check.mjs
 var checkerFiles embed.FS
 

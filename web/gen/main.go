@@ -2,7 +2,7 @@
 //
 //	gen openapi openapi.yaml openapi.json        the API reference, from YAML to JSON
 //	gen page verifier/page.html verifier.html    a page with its modules and styles, in one file
-//	gen join checkers/python check.py            the files of a folder in the order of their names, in one file
+//	gen join 'checkers/python/*' check.py        the files that a pattern matches in the order of their names, in one file
 package main
 
 import (

@@ -90,19 +90,21 @@ func licencesOf(modules []string) (string, error) {
 	return all.String(), nil
 }
 
-// join returns the files of a folder one after the other.
-func join(dir string) ([]byte, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*")) // sorted
-	if err != nil {
-		return nil, err
-	}
+// join returns the files that some patterns, separated by commas, match, one after the other: those of a pattern in the order of their names.
+func join(patterns string) ([]byte, error) {
 	var parts [][]byte
-	for _, name := range names {
-		part, err := os.ReadFile(name)
+	for _, pattern := range strings.Split(patterns, ",") {
+		names, err := filepath.Glob(pattern) // sorted
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, part)
+		for _, name := range names {
+			part, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
 	}
 	return bytes.Join(parts, []byte("\n")), nil
 }

@@ -1,15 +1,3 @@
-# check.py checks what an attestd has signed, without it. It needs Python 3.8 and the package cryptography, for Ed25519.
-#
-#   python3 check.py evidence.json [--key FINGERPRINT | --policy FILE]   a file of GET /v1/evidence/{index}
-#   python3 check.py proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
-#
-# Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
-import base64, hashlib, json, re, sys, time
-from datetime import datetime
-from decimal import Decimal
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
-
 def must(ok, message):  # not assert, which python3 -O leaves out
     if not ok:
         raise ValueError(message)

@@ -49,13 +49,13 @@ def digest_of(record, company, log="actions"):  # the form comes first: parts th
     must(digest.hex() == record["hash"], "the record was changed")
     return digest
 
-def check_record(record, key):
-    digest = digest_of(record, key["companyId"])
+def check_record(record, key, log="actions"):
+    digest = digest_of(record, key["companyId"], log)
     check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
 
-def check_proof(evidence, key):  # returns the root: compare it with the one that you keep
+def check_proof(evidence, key, log="actions"):  # returns the root: compare it with the one that you keep
     exactly(evidence, ("record", "proof", "root"))
-    check_record(evidence["record"], key)
+    check_record(evidence["record"], key, log)
     node = evidence["record"]["hash"]
     must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
     for step in evidence["proof"]:

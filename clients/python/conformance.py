@@ -1,0 +1,105 @@
+"""The runner of the Python client for test/conformance, which says what it reads and writes."""
+import json
+import sys
+
+import attestd
+from attestd import Client, ConnectionLost, FullError, Keys, OAuth, PayloadError, RefusedError, Retry, ServiceError, Spool, VerificationError
+
+class Runner:
+    def new(self, url, timeoutMs, retry, spool, key=None, oauth=None, spoolLimit=None):
+        credential = OAuth(oauth["clientId"], oauth["clientSecret"]) if oauth else key
+        self.client = Client(url, credential, timeout=timeoutMs / 1000, retry=Retry(retry["times"], retry["minMs"] / 1000, retry["maxMs"] / 1000))
+        self.spool = Spool(spool, self.client, **({"limit": spoolLimit} if spoolLimit else {}))
+        return {}
+
+    def attest(self, **args):
+        return self.client.attest(**args)
+
+    def attestBatch(self, records):
+        return {"records": self.client.attest_all(records)}
+
+    def records(self, **args):
+        return {"records": list(self.client.records(args.pop("from", 0), **args))}
+
+    def verifyChain(self):
+        return self.client.verify_chain()
+
+    def proof(self, index):
+        return self.client.get_proof(index)
+
+    def evidence(self, index):
+        return self.client.get_evidence(index)
+
+    def health(self):
+        return self.client.get_health() and {}
+
+    def registerAgent(self, **args):
+        return self.client.register_agent(**args)
+
+    def issuePassport(self, **args):
+        return self.client.issue_passport(**args)
+
+    def verifyPassport(self, **args):
+        return self.client.verify_passport(**args)
+
+    def revokePassport(self, **args):
+        return self.client.revoke_passport(**args)
+
+    def delegate(self, **args):
+        return self.client.delegate(**args)
+
+    def checkRecord(self, record, key):
+        return genuine(lambda: attestd.verify_record(record, Keys.of_key(key, record["payload"]["companyId"])))
+
+    def checkProof(self, proof, key, root=None):
+        return genuine(lambda: attestd.verify_proof(proof, Keys.of_key(key, proof["record"]["payload"]["companyId"]), root=root))
+
+    def checkPassport(self, passport, key, companyId, tool=None):
+        try:
+            return {"valid": True, "scopeGranted": attestd.verify_passport(passport, Keys.of_key(key, companyId), tool=tool)[1]}
+        except VerificationError as error:
+            return {"valid": False, "code": error.code}
+
+    def checkEvidence(self, evidence, fingerprint):
+        try:
+            attestd.verify_evidence(evidence, fingerprint=fingerprint)
+            return {"verdict": "holds"}
+        except VerificationError as error:
+            return {"verdict": "fails", "code": error.code}
+
+    def spoolAttest(self, **args):
+        return self.spool.attest(**args)
+
+    def spoolFlush(self):
+        return self.spool.flush() or {}
+
+    def spoolPending(self):
+        return {"pending": self.spool.pending()}
+
+def genuine(check):
+    try:
+        check()
+        return {"genuine": True}
+    except VerificationError:
+        return {"genuine": False}
+
+def answer(runner, call, args):
+    method = getattr(runner, call, None)
+    if not method:
+        return {"error": {"kind": "unsupported"}}
+    try:
+        return {"result": method(**args)}
+    except ServiceError as error:
+        return {"error": {"kind": "status", "status": error.status, "code": error.code, "pointer": error.pointer}}
+    except ConnectionLost:
+        return {"error": {"kind": "connection"}}
+    except PayloadError:
+        return {"error": {"kind": "invalid"}}
+    except FullError:
+        return {"error": {"kind": "full"}}
+    except RefusedError as error:
+        return {"error": {"kind": "refused", "refused": len(error.refused)}}
+
+runner = Runner()
+for line in sys.stdin:
+    print(json.dumps(answer(runner, **json.loads(line))), flush=True)

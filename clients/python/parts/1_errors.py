@@ -1,0 +1,71 @@
+class AttestdError(Exception):
+    """What every error of this module is."""
+
+class ServiceError(AttestdError):
+    """An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. pointer names the member of the request that is
+    refused (a JSON Pointer, or ""), request_id finds the cause in the service's log, retry_after are the seconds until a retry is welcome (0 where it does not say)."""
+
+    def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0):
+        super().__init__(operation, status, reason)
+        self.operation, self.status, self.reason = operation, status, reason  # method and route, for no path: keys stand in paths
+        self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
+
+    def __str__(self):
+        where = (f" at {self.pointer}" if self.pointer else "") + (f" ({self.code})" if self.code else "")
+        return f"{self.operation}: {self.status} {self.reason}{where}" + (f", request {self.request_id}" if self.status >= 500 and self.request_id else "")
+
+class ConnectionLost(AttestdError):
+    """A call that got no whole answer. Whether it was carried out is unknown, unless unsent says that no connection was made."""
+
+    def __init__(self, operation, cause, unsent=False):
+        super().__init__(f"{operation}: no answer: {cause or type(cause).__name__}")
+        self.unsent = unsent
+
+class PayloadError(AttestdError, ValueError):
+    """A value that cannot be sent as it is; nothing was sent. pointer is its place in what was given."""
+
+    def __init__(self, pointer, reason):
+        super().__init__(f"{pointer}: {reason}" if pointer else reason)
+        self.pointer = pointer
+
+class VerificationError(AttestdError):
+    """What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY,
+    RECORD, PROOF or STATUS."""
+
+    def __init__(self, code, reason):
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+
+class MissingCryptography(AttestdError, ImportError):
+    """The package cryptography is not installed, without which no signature is checked."""
+
+class RefusedError(AttestdError):
+    """The service has refused items of a spool for good: refused is a list of (file, reason). They stand in folder, each with its reason; what was left has been sent."""
+
+    def __init__(self, folder, refused):
+        super().__init__(f"{len(refused)} attestations were refused and stand in {folder}: {refused[0][1]}")
+        self.folder, self.refused = folder, refused
+
+class FullError(AttestdError):
+    """The spool holds as much as it may. Nothing was added."""
+
+def _service_error(operation, status, headers, body):
+    said = _object(body)
+    text = lambda name: said[name] if type(said.get(name)) is str else ""
+    reason = ": ".join(filter(None, [text("error") or http.client.responses.get(status, "not the answer of the service"), text("error_description")]))
+    return ServiceError(operation, status, reason, text("code"), text("pointer"), headers.get("X-Request-ID", ""), _retry_after(headers.get("Retry-After", "")))
+
+def _object(body):  # {} of what is none, a proxy's page for example
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return {}
+    return said if type(said) is dict else {}
+
+def _retry_after(said):  # seconds, or a date
+    if re.fullmatch("[0-9]{1,9}", said):
+        return float(said)
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0

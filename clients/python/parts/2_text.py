@@ -1,0 +1,49 @@
+def _encode(value):
+    """The JSON of a value, made fit for canonical JSON: see the module's docstring."""
+    try:
+        _check(value, "")
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as refused:
+        raise refused if isinstance(refused, PayloadError) else PayloadError("", f"has no form in JSON: {refused}") from None
+    return _well_formed(text)
+
+def _well_formed(text):  # two surrogates that belong together become their character, as in UTF-16, and others U+FFFD
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+def _check(value, at):
+    if isinstance(value, dict):
+        for name, member in value.items():
+            _check(member, at + "/" + str(name).replace("~", "~0").replace("/", "~1"))
+    elif isinstance(value, (list, tuple)):
+        for i, element in enumerate(value):
+            _check(element, f"{at}/{i}")
+    elif isinstance(value, float) and value - value != 0:
+        raise PayloadError(at, f"{value} has no form in JSON")
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
+        if value.bit_length() > 1024 or Decimal(repr(float(value))) != value:
+            raise PayloadError(at, "an integer beyond 2**53 that JSON numbers do not carry without loss; give it as a string")
+
+def _prepare(attestation):
+    """The JSON of an attestation without its key, and the key: made once, for all retries. Refuses what could never be sent."""
+    known = {"agentId", "actionType", "payload", "delegation", "idempotencyKey"}
+    for name in attestation:
+        if name not in known:
+            raise PayloadError(f"/{name}", "is no member of an attestation")
+    body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation") if name in attestation}
+    for name in ("agentId", "actionType"):
+        if not isinstance(body.get(name), str) or not 1 <= len(body[name]) <= 256:
+            raise PayloadError(f"/{name}", "must have 1 to 256 characters")
+    if "payload" not in body:
+        raise PayloadError("/payload", "is missing; None is a payload")
+    if body.get("delegation", "") is None:
+        del body["delegation"]
+    key = attestation.get("idempotencyKey") or secrets.token_urlsafe(16)
+    if not re.fullmatch("[ -~]{1,255}", key):
+        raise PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters")
+    return _encode(body), key
+
+def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941, section 3.3.3)
+    return '"' + re.sub(r'(["\\])', r"\\\1", key) + '"' if re.search(r'[ "\\]', key) else key
+
+def _item(text, key):  # of a batch
+    return f'{text[:-1]},"idempotencyKey":{json.dumps(key)}}}'

@@ -1,0 +1,142 @@
+class Client:
+    """Calls one service. credential is an API key or an access token, or an OAuth; timeout are the seconds of one attempt, answer included; context is an ssl.SSLContext."""
+
+    def __init__(self, url, credential=None, *, timeout=30.0, retry=Retry(), context=None):
+        self.url, self._credential, self._retry = url.rstrip("/"), credential, retry
+        self._connections = _Connections(self.url, timeout, context)
+
+    def close(self):
+        """Closes the connections that no call uses."""
+        self._connections.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+        """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent."""
+        text, key = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
+        return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(key)}, text, lambda answer: _record(json.loads(answer)))
+
+    def attest_all(self, attestations):
+        """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
+        pointer of a ServiceError names the one that is refused: /records/3/payload."""
+        items = [_item(*_prepare(one)) for one in attestations]
+        if not 1 <= len(items) <= 1000:
+            raise PayloadError("", f"a batch has 1 to 1000 attestations, not {len(items)}")
+        return self.send_batch(items)
+
+    def send_batch(self, items):
+        """As attest_all, of items that are JSON already, with their keys: what a spool has kept."""
+        def read(answer):
+            records = json.loads(answer)["records"]
+            must(len(records) == len(items), "not as many records as were sent")
+            return [_record(one) for one in records]
+        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read)
+
+    def records(self, from_=0, limit=None, log=None):
+        """The records of a log from an index on, asked for by pages. Without a limit, to the end."""
+        left = sys.maxsize if limit is None else limit
+        while left > 0:
+            asked = min(left, 500)
+            page = self.get_chain(from_=from_, limit=asked, log=log)["records"]
+            yield from page
+            if len(page) < asked:
+                return
+            from_, left = from_ + asked, left - asked
+
+    def stream(self):
+        """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage."""
+        for text in _messages(self._connections, self._bearer()):
+            yield json.loads(text)
+
+    def raw(self, operation, *order, **given):
+        """Carries out an operation by its name in the reference and returns the bytes of its answer, for whoever keeps them: those of evidence, for example."""
+        route = OPERATIONS[operation]
+        return self._send(route, *_arrange(route, order, given), bytes)
+
+    def _call(self, name, order, given):
+        route = OPERATIONS[name]
+        arranged = _arrange(route, order, given)
+        if route.answer == "lines":
+            return self._lines(route.call, *arranged[:2])
+        return self._send(route, *arranged, {"json": json.loads, "text": bytes.decode, "bytes": bytes}[route.answer])
+
+    def _send(self, route, path, headers, body, read):
+        kind = {"json": "application/json", "form": "application/x-www-form-urlencoded", "text": "text/plain; charset=utf-8"}[route.body]
+        headers = headers if body is None else {**headers, "Content-Type": kind}
+        safe = route.safe or route.call.startswith("GET ")
+        def attempt(bearer):
+            status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
+            if status == route.status:
+                try:
+                    return read(answer)
+                except (ValueError, LookupError, TypeError) as cause:  # a proxy's page, for example
+                    raise ConnectionLost(route.call, cause) from None
+            if route.denies and _object(answer).get("valid") is False:
+                return _object(answer)
+            raise _service_error(route.call, status, said, answer)
+        return self._again(attempt, safe, route.public)
+
+    def _lines(self, operation, path, headers):
+        def attempt(bearer):
+            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **bearer}, None)
+            if answer.status != 200:
+                error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
+                connection.close()
+                raise error
+            return connection, answer
+        connection, answer = self._again(attempt, True, False)
+        rest = b""
+        try:
+            for part in _parts(answer):
+                *lines, rest = (rest + part).split(b"\n")
+                for line in lines:
+                    yield line.decode()
+            if rest:
+                raise http.client.IncompleteRead(rest)
+        except (OSError, http.client.HTTPException) as cause:
+            raise ConnectionLost(operation, cause) from None
+        finally:
+            connection.close()
+
+    def _bearer(self, refused=""):
+        credential = self._credential
+        return credential.bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
+
+    def _again(self, attempt, safe, public):
+        """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
+        token, renewed, n = "" if public else self._bearer(), False, 0
+        while True:
+            try:
+                return attempt({"Authorization": f"Bearer {token}"} if token else {})
+            except AttestdError as error:
+                if token and not renewed and isinstance(error, ServiceError) and error.status == 401:
+                    renewed, fresh = True, self._bearer(token)
+                    if fresh == token:
+                        raise
+                    token = fresh
+                    continue
+                wait = self._retry.wait(n, error, safe)
+                if wait is None:
+                    raise
+                n += 1
+                time.sleep(wait)
+
+def _record(given):
+    must(given["hash"] and given["signature"], "not a record")
+    return given
+
+def _method(name):
+    route = OPERATIONS[name]
+    def call(self, *order, **given):
+        return self._call(name, order, given)
+    call.__name__, call.__qualname__ = _snake(name), f"Client.{_snake(name)}"
+    call.__doc__ = f"{route.call}: {name} of the API reference."
+    return call
+
+for _name in OPERATIONS:
+    if not hasattr(Client, _snake(_name)):
+        setattr(Client, _snake(_name), _method(_name))

@@ -1,0 +1,44 @@
+def _messages(connections, bearer):
+    """The text messages of a WebSocket (RFC 6455) at /v1/ws, until it is closed, which raises ConnectionLost."""
+    operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
+    connection, sock, answer, _ = connections.open(operation, "/v1/ws", {**headers, **({"Authorization": f"Bearer {bearer}"} if bearer else {})}, None)
+    try:
+        if answer.status != 101:
+            raise _service_error(operation, answer.status, answer.headers, answer.read(65536))
+        accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+        must(answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode(), "not a WebSocket")
+        sock.settimeout(None)
+        whole = b""
+        for final, kind, data in _frames(answer.fp):
+            if kind == 8:
+                code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
+                raise ConnectionError(f"closed with {code} {data[2:].decode(errors='replace')}".rstrip())
+            if kind == 9:
+                _pong(sock, data)
+            elif kind in (0, 1):
+                whole += data
+                if final:
+                    yield whole.decode()
+                    whole = b""
+    except (OSError, ValueError, http.client.HTTPException) as cause:
+        raise ConnectionLost(operation, cause) from None
+    finally:
+        connection.close()
+        sock.close()
+
+def _frames(source):  # (final, kind, data); a server masks nothing
+    def exactly_read(size):
+        data = source.read(size)
+        if len(data) < size:
+            raise ConnectionError("broken off")
+        return data
+    while True:
+        first, size = exactly_read(2)
+        if size >= 126:
+            size = int.from_bytes(exactly_read(2 if size == 126 else 8), "big")
+        yield first >= 128, first & 15, exactly_read(size)
+
+def _pong(sock, data):
+    mask = os.urandom(4)
+    sock.sendall(bytes([0x8A, 0x80 | len(data)]) + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(data)))

@@ -1,0 +1,64 @@
+// The runner of the TypeScript client for test/conformance, which says what it reads and writes.
+import { createInterface } from "node:readline";
+import { Client, ConnectionError, PayloadError, ServiceError, VerificationError } from "attestd";
+import { FullError, RefusedError, Spool } from "attestd/spool";
+import { Keys, verifyEvidence, verifyPassport, verifyProof, verifyRecord } from "attestd/verify";
+
+let client;
+let spool;
+
+const refusal = async (check, held, failed) => check.then(held, (error) => {
+  if (!(error instanceof VerificationError)) throw error;
+  return failed(error);
+});
+const genuine = (check) => refusal(check, () => ({ genuine: true }), () => ({ genuine: false }));
+
+const calls = {
+  async new({ url, key, oauth, timeoutMs, retry, spool: folder, spoolLimit }) {
+    const credential = oauth ? { clientId: oauth.clientId, clientSecret: oauth.clientSecret } : key;
+    client = new Client({ url, ...(credential && { credential }), timeout: timeoutMs, retry: { times: retry.times, min: retry.minMs, max: retry.maxMs } });
+    spool = await Spool.open(folder, client, spoolLimit ? { limit: spoolLimit } : {});
+    return {};
+  },
+  attest: (args) => client.attest(args),
+  attestBatch: async ({ records }) => ({ records: await client.attestAll(records) }),
+  records: async (args) => ({ records: await collect(client.records(args)) }),
+  verifyChain: () => client.verifyChain(),
+  proof: (args) => client.getProof(args),
+  evidence: (args) => client.getEvidence(args),
+  health: async () => ((await client.getHealth()), {}),
+  registerAgent: (args) => client.registerAgent(args),
+  issuePassport: (args) => client.issuePassport(args),
+  verifyPassport: (args) => client.verifyPassport(args),
+  revokePassport: (args) => client.revokePassport(args),
+  delegate: (args) => client.delegate(args),
+  checkRecord: async ({ record, key }) => genuine(verifyRecord(record, await Keys.of(key, record.payload.companyId))),
+  checkProof: async ({ proof, key, root }) => genuine(verifyProof(proof, await Keys.of(key, proof.record.payload.companyId), root ? { root } : {})),
+  checkPassport: async ({ passport, key, companyId, tool }) => refusal(verifyPassport(passport, await Keys.of(key, companyId), tool ? { tool } : {}),
+    ({ scopeGranted }) => ({ valid: true, scopeGranted }), ({ code }) => ({ valid: false, code })),
+  checkEvidence: ({ evidence, fingerprint }) => refusal(verifyEvidence(evidence, { fingerprint }), () => ({ verdict: "holds" }), ({ code }) => ({ verdict: "fails", code })),
+  spoolAttest: (args) => spool.attest(args),
+  spoolFlush: async () => ((await spool.flush()), {}),
+  spoolPending: async () => ({ pending: await spool.pending() }),
+};
+
+async function collect(source) {
+  const all = [];
+  for await (const one of source) all.push(one);
+  return all;
+}
+
+function errorOf(error) {
+  if (error instanceof ServiceError) return { kind: "status", status: error.status, code: error.code, pointer: error.pointer };
+  if (error instanceof ConnectionError) return { kind: "connection" };
+  if (error instanceof PayloadError) return { kind: "invalid" };
+  if (error instanceof FullError) return { kind: "full" };
+  if (error instanceof RefusedError) return { kind: "refused", refused: error.refused.length };
+  throw error;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { call, args } = JSON.parse(line);
+  const answer = calls[call] ? await calls[call](args).then((result) => ({ result }), (error) => ({ error: errorOf(error) })) : { error: { kind: "unsupported" } };
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}

@@ -1,0 +1,45 @@
+import { PayloadError } from "./errors.js";
+import { encode } from "./text.js";
+
+/** What an agent did, on its way into the chain. */
+export interface Attestation {
+  /** 1 to 256 characters; the agent need not be registered. */
+  agentId: string;
+  /** 1 to 256 characters, such as tool.completed. */
+  actionType: string;
+  /** Any JSON value. */
+  payload: unknown;
+  /** Token of the delegation under which the agent acts. */
+  delegation?: string | null;
+  /** 1 to 255 printable ASCII characters. Without it the client makes one, the same for all its retries. */
+  idempotencyKey?: string;
+}
+
+/** An attestation as it is sent: its JSON without the key, which stands in a header or, in a batch, in the item. */
+export interface Prepared {
+  text: string;
+  key: string;
+}
+
+/** The most items of a batch. */
+export const MAX_BATCH = 1000;
+
+/** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
+export function prepare({ agentId, actionType, payload, delegation, idempotencyKey: key = crypto.randomUUID() }: Attestation): Prepared {
+  for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
+    const length = typeof text === "string" ? [...text].length : 0;
+    if (length < 1 || length > 256) throw new PayloadError(name, "must have 1 to 256 characters");
+  }
+  if (payload === undefined) throw new PayloadError("/payload", "is missing; null is a payload");
+  if (!/^[ -~]{1,255}$/.test(key)) throw new PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters");
+  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }) }), key };
+}
+
+/** A key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3). */
+export const headerOf = (key: string): string => (/[ "\\]/.test(key) ? `"${key.replace(/["\\]/g, "\\$&")}"` : key);
+
+/** An item of a batch. */
+export const itemOf = ({ text, key }: Prepared): string => `${text.slice(0, -1)},"idempotencyKey":${JSON.stringify(key)}}`;
+
+/** The body of a batch, of items that are JSON already. */
+export const batchOf = (items: readonly string[]): string => `{"records":[${items.join()}]}`;

@@ -1,0 +1,216 @@
+import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, type Attestation } from "./attestation.js";
+import { Bearer, type Credential, type Token } from "./credential.js";
+import { AttestdError, codeOf, ConnectionError, PayloadError, serviceError, ServiceError } from "./errors.js";
+import { lines, messages } from "./lines.js";
+import { operations, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
+import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
+import { encode } from "./text.js";
+
+export interface Config {
+  /** Where the service is, such as https://attest.example.com; a path in front of /v1 is allowed. */
+  url: string;
+  /** A key, or an OAuth client; none for what needs none. */
+  credential?: Credential;
+  /** In place of the global fetch. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>;
+  /** Milliseconds for one attempt, answer included; 30,000 when absent. Long reads have only the caller's signal once they have begun. */
+  timeout?: number;
+  retry?: Partial<Retry>;
+}
+
+type Values = Record<string, unknown>;
+
+// Methods stand here for the compiler; they are made of the table of operations below.
+export interface Client extends Operations {}
+
+/**
+ * Calls one service with one credential: a method for each operation of the API reference, by its name there, and with all its arguments in one object.
+ *
+ * Reads and appends are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests would be carried out twice, so they are sent again only
+ * where they cannot have been carried out: no connection was made, 429, or the code NOT_DONE.
+ */
+export class Client {
+  readonly url: string;
+  readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
+  readonly #timeout: number;
+  readonly #retry: Retry;
+  readonly #bearer: Bearer;
+
+  constructor({ url, credential, fetch = globalThis.fetch, timeout = 30_000, retry = {} }: Config) {
+    const { protocol, username, password, search, hash } = new URL(url);
+    if (!/^https?:$/.test(protocol) || username || password || search || hash) {
+      throw new AttestdError("the URL must look like https://attest.example.com, without a password or a query");
+    }
+    this.url = url.replace(/\/+$/, "");
+    this.#fetch = (address, init) => fetch(address, init); // browsers refuse to be called as a method
+    this.#timeout = timeout;
+    this.#retry = { ...defaultRetry, ...retry };
+    this.#bearer = new Bearer(credential, (client_id, client_secret) =>
+      this.getOAuthToken({ grant_type: "client_credentials", client_id, client_secret }) as Promise<Token>);
+  }
+
+  static {
+    for (const name of Object.keys(operations) as Name[]) {
+      if (Object.hasOwn(this.prototype, name)) continue;
+      Object.defineProperty(this.prototype, name, {
+        configurable: true,
+        writable: true,
+        value(this: Client, values: Values = {}, options: CallOptions = {}) {
+          return this.#call(name, values, options);
+        },
+      });
+    }
+  }
+
+  /**
+   * Appends a record. It resolves when the service has answered 201, that is when the record is on its disk, once, however often it had to be sent. After a
+   * ConnectionError, or a ServiceError with a status of 500 or more, nobody knows whether it is there: the same attestation with the same key finds out.
+   */
+  async attest(attestation: Attestation, options: CallOptions = {}): Promise<AttestationRecord> {
+    const { text, key } = prepare(attestation);
+    return this.#send("attest", { "Idempotency-Key": headerOf(key) }, options, async (answer) => record(await answer.json()), text);
+  }
+
+  /** Appends up to 1,000 records, all or none, and resolves to them in order. The pointer of a ServiceError names the one that is refused: /records/3/payload. */
+  async attestAll(attestations: readonly Attestation[], options: CallOptions = {}): Promise<AttestationRecord[]> {
+    if (attestations.length < 1 || attestations.length > MAX_BATCH) throw new PayloadError("", `a batch has 1 to ${MAX_BATCH} attestations, not ${attestations.length}`);
+    return this.sendBatch(attestations.map((one) => itemOf(prepare(one))), options);
+  }
+
+  /** As attestAll, of items that are JSON already, with their keys: what a spool has kept. */
+  async sendBatch(items: readonly string[], options: CallOptions = {}): Promise<AttestationRecord[]> {
+    return this.#send("attestBatch", {}, options, async (answer) => {
+      const { records } = await answer.json() as { records: AttestationRecord[] };
+      if (records.length !== items.length) throw new Error("not as many records as were sent");
+      return records.map(record);
+    }, batchOf(items));
+  }
+
+  /** The records of a log from an index on, asked for by pages. Without a limit, to the end. */
+  async* records({ from = 0, limit = Infinity, log }: { from?: number; limit?: number; log?: "actions" | "control" } = {}, options: CallOptions = {}): AsyncGenerator<AttestationRecord> {
+    for (let left = limit; left > 0;) {
+      const asked = Math.min(left, PAGE);
+      const { records } = await this.getChain({ from, limit: asked, ...(log && { log }) }, options);
+      yield* records;
+      if (records.length < asked) return;
+      from += asked;
+      left -= asked;
+    }
+  }
+
+  /** Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone. It needs a global WebSocket: a browser or Node 22. */
+  async* stream({ signal }: CallOptions = {}): AsyncGenerator<StreamMessage> {
+    for await (const text of messages(`${this.url.replace(/^http/, "ws")}/v1/ws`, await this.#bearer.get(), signal)) yield JSON.parse(text);
+  }
+
+  /** Carries out an operation and resolves to the bytes of its answer, for whoever keeps them: those of evidence, for example. */
+  async raw(name: Exclude<Name, "attest" | "attestBatch" | "stream">, values: Values = {}, options: CallOptions = {}): Promise<Uint8Array> {
+    return this.#send(name, values, options, bytesOf);
+  }
+
+  async #call(name: Name, values: Values, options: CallOptions): Promise<unknown> {
+    const route: Route = operations[name];
+    switch (route.answer) {
+      case "text": return this.#send(name, values, options, (answer) => answer.text());
+      case "bytes": return this.#send(name, values, options, bytesOf);
+      case "lines": return this.#send(name, values, options, async (answer) => lines(route.call, answer));
+      default: return this.#send(name, values, options, (answer) => answer.json());
+    }
+  }
+
+  async #send<T>(name: Name, values: Values, options: CallOptions, read: Read<T>, text?: string): Promise<T> {
+    const route: Route = operations[name];
+    const { path, headers, body } = arrange(route, values);
+    const type = { json: "application/json", form: "application/x-www-form-urlencoded", text: "text/plain" }[route.body ?? "json"];
+    const sent = text ?? body;
+    return this.#again(route, path, sent === undefined ? { headers } : { headers: { ...headers, "Content-Type": type }, body: sent }, read, options);
+  }
+
+  // Sends until it succeeds or Retry says that it is enough. A credential that is refused may offer another once.
+  async #again<T>(route: Route, path: string, { headers, body }: { headers: Record<string, string>; body?: string }, read: Read<T>, { signal }: CallOptions): Promise<T> {
+    let token = route.public ? "" : await this.#bearer.get();
+    let renewed = false;
+    for (let n = 0; ;) {
+      try {
+        const init: RequestInit = { method: route.call.split(" ", 1)[0]!, headers: { ...headers, ...(token && { Authorization: `Bearer ${token}` }) } };
+        if (body !== undefined) init.body = body;
+        return await this.#attempt(route, path, init, read, signal);
+      } catch (error) {
+        if (token && !renewed && error instanceof ServiceError && error.status === 401) {
+          renewed = true;
+          const fresh = await this.#bearer.get(token);
+          if (fresh === token) throw error;
+          token = fresh;
+          continue;
+        }
+        const wait = signal?.aborted ? undefined : waitBefore(this.#retry, n++, error, route.safe ?? route.call.startsWith("GET "));
+        if (wait === undefined) throw error;
+        await sleep(wait, signal);
+      }
+    }
+  }
+
+  // Redirects are not followed: a redirected POST becomes a GET. What is not the service's, such as a proxy's page, is no answer.
+  async #attempt<T>(route: Route, path: string, init: RequestInit, read: Read<T>, signal?: AbortSignal): Promise<T> {
+    const ends = new AbortController();
+    const stop = () => ends.abort(signal?.reason);
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    const timer = setTimeout(() => ends.abort(new Error(`longer than ${this.#timeout} ms`)), this.#timeout);
+    try {
+      const answer = await this.#fetch(this.url + path, { ...init, redirect: "manual", signal: ends.signal });
+      if (answer.status === (route.status ?? 200)) return await read(answer);
+      const [body, error] = await serviceError(route.call, answer);
+      if (route.denies && body?.valid === false) return body as T;
+      throw error;
+    } catch (cause) {
+      if (cause instanceof ServiceError || signal?.aborted) throw cause;
+      throw new ConnectionError(route.call, cause, codeOf(cause) === "ECONNREFUSED");
+    } finally {
+      clearTimeout(timer);
+      if (route.answer !== "lines") signal?.removeEventListener("abort", stop); // it ends their reading, too
+    }
+  }
+}
+
+type Read<T> = (answer: Response) => Promise<T>;
+
+/** Records of a page of the chain. */
+const PAGE = 500;
+
+function record(given: AttestationRecord): AttestationRecord {
+  if (!given.hash || !given.signature) throw new Error("not a record");
+  return given;
+}
+
+const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
+
+/** Puts the arguments of an operation where they belong. */
+function arrange({ call, query = [], header = [], body }: Route, values: Values) {
+  const [method = "", template = ""] = call.split(" ");
+  const rest = { ...values };
+  const take = (name: string) => {
+    const value = rest[name];
+    delete rest[name];
+    return value === undefined || value === null ? undefined : String(value);
+  };
+  let path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = take(name);
+    if (!value) throw new AttestdError(`${call}: ${name} is missing`);
+    const segment = encodeURIComponent(value);
+    return name === "path" ? segment.replace(/%2F/g, "/") : segment;
+  });
+  const search = new URLSearchParams(query.flatMap((name) => { const value = take(name); return value === undefined ? [] : [[name, value]]; })).toString();
+  if (search) path += `?${search}`;
+  const headers: Record<string, string> = {};
+  for (const name of header) {
+    const value = take(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  const names = Object.keys(rest);
+  if (names.length === 0) return { path, headers };
+  if (method === "GET" || method === "DELETE") throw new AttestdError(`${call} has no argument ${names.join()}`);
+  if (body === "text") return { path, headers, body: String(rest.text) };
+  if (body === "form") return { path, headers, body: new URLSearchParams(names.filter((name) => rest[name] !== undefined).map((name) => [name, String(rest[name])])).toString() };
+  return { path, headers, body: encode(rest) };
+}

@@ -1,0 +1,10 @@
+import type { Prepared } from "./keyring.js";
+
+export interface Decoded {
+  kind: "passport" | "delegation" | "SVID";
+  claims: { source: string };
+  passport: { agentId: string; org: string; scopes: string[]; delegationChain: string[] } | null;
+}
+
+export function decode(token: string): Decoded;
+export function check(decoded: Decoded, key: Prepared, expected: { audience: string; issuer: string; now: number }): Promise<{ name: string; ok: boolean; detail: string }[]>;

@@ -1,0 +1,71 @@
+/** What every error of this package is. */
+export class AttestdError extends Error {
+  override name = "AttestdError";
+}
+
+/** An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. */
+export class ServiceError extends AttestdError {
+  override name = "ServiceError";
+
+  constructor(
+    /** Method and route, for no path: keys stand in paths. */
+    readonly operation: string,
+    readonly status: number,
+    reason: string,
+    /** "" where the service gives none. */
+    readonly code = "",
+    /** JSON Pointer to the member of the request that is refused, or "". */
+    readonly pointer = "",
+    /** Under which the service's log has the cause. */
+    readonly requestId = "",
+    /** Seconds until a retry is welcome, 0 where the service does not say. */
+    readonly retryAfter = 0,
+  ) {
+    super(`${operation}: ${status} ${reason}${pointer && ` at ${pointer}`}${code && ` (${code})`}${status >= 500 && requestId ? `, request ${requestId}` : ""}`);
+  }
+}
+
+/** A call that got no whole answer. Whether it was carried out is unknown, unless unsent says that no connection was made. */
+export class ConnectionError extends AttestdError {
+  override name = "ConnectionError";
+
+  constructor(operation: string, cause: unknown, readonly unsent = false) {
+    super(`${operation}: no answer: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** A value that cannot be sent as it is; nothing was sent. pointer is its place in what was given. */
+export class PayloadError extends AttestdError {
+  override name = "PayloadError";
+
+  constructor(readonly pointer: string, reason: string) {
+    super(pointer ? `${pointer}: ${reason}` : reason);
+  }
+}
+
+/** What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY, RECORD, PROOF or STATUS. */
+export class VerificationError extends AttestdError {
+  override name = "VerificationError";
+
+  constructor(readonly code: string, reason: string) {
+    super(`${code}: ${reason}`);
+  }
+}
+
+/** The error code of Node, such as ECONNREFUSED, where a failed fetch has one. */
+export const codeOf = (cause: unknown): string => {
+  const { code, cause: inner } = (cause ?? {}) as { code?: unknown; cause?: unknown };
+  return typeof code === "string" ? code : inner ? codeOf(inner) : "";
+};
+
+const reasonOf = (cause: unknown): string => codeOf(cause) || (cause instanceof Error ? cause.message : String(cause));
+
+/** Reads an answer that is not a success: its body and the error. A body that is not the service's, a proxy's page for example, is left out. */
+export async function serviceError(operation: string, answer: Response): Promise<[Record<string, unknown> | null, ServiceError]> {
+  const body = await answer.json().catch(() => null) as Record<string, unknown> | null;
+  const text = (name: string) => (typeof body?.[name] === "string" ? body[name] as string : "");
+  const reason = [text("error") || answer.statusText || "not the answer of the service", text("error_description")].filter(Boolean).join(": ");
+  const later = answer.headers.get("Retry-After") ?? "";
+  const seconds = /^\d{1,9}$/.test(later) ? Number(later) : Math.max(0, (Date.parse(later) - Date.now()) / 1000 || 0);
+  return [body, new ServiceError(operation, answer.status, reason, text("code"), text("pointer"), answer.headers.get("X-Request-ID") ?? "", seconds)];
+}

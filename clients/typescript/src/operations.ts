@@ -1,0 +1,120 @@
+import type { components, operations as Documented } from "./openapi.js";
+
+/** How an operation is called and what it answers. Arguments that stand neither in the path nor in query or header are the body's members. */
+export interface Route {
+  call: `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
+  query?: readonly string[];
+  header?: readonly string[];
+  /** JSON unless it says otherwise; text stands in the argument text. */
+  body?: "form" | "text";
+  answer?: "text" | "bytes" | "lines" | "stream";
+  /** The one success; 200 unless it says otherwise. */
+  status?: 201;
+  /** A refusal that says valid: false is an answer too. */
+  denies?: true;
+  /** No credential is sent. */
+  public?: true;
+  /** To carry it out twice is no more than once, although it is no GET. */
+  safe?: true;
+}
+
+const page = ["limit", "cursor"] as const;
+
+/** All operations of the API reference, by their names there. */
+export const operations = {
+  createCompany: { call: "POST /v1/companies", status: 201 },
+  setup: { call: "POST /v1/setup", status: 201 },
+  getCompany: { call: "GET /v1/company" },
+  recoverKey: { call: "POST /v1/recover-key", public: true },
+  createCompanySVID: { call: "POST /v1/companies/svid", safe: true },
+  rotateKeys: { call: "POST /v1/companies/rotate-keys" },
+
+  registerAgent: { call: "POST /v1/agents/register", status: 201, header: ["If-None-Match"] },
+  listAgents: { call: "GET /v1/agents", query: page },
+  getAgent: { call: "GET /v1/agents/{agentId}" },
+  disableAgent: { call: "POST /v1/agents/{agentId}/disable", safe: true },
+  enableAgent: { call: "POST /v1/agents/{agentId}/enable", safe: true },
+  getAgentSVID: { call: "GET /v1/agents/{agentId}/svid" },
+  issuePassport: { call: "POST /v1/agents/{agentId}/passport", status: 201 },
+  rotatePassport: { call: "POST /v1/agents/{agentId}/passport/rotate", header: ["Service-Passport", "Attestd-Passport"] },
+
+  createKey: { call: "POST /v1/keys", status: 201 },
+  listKeys: { call: "GET /v1/keys" },
+  deleteKey: { call: "DELETE /v1/keys/{key}" },
+  createOAuthClient: { call: "POST /v1/oauth/clients", status: 201 },
+  listOAuthClients: { call: "GET /v1/oauth/clients" },
+  deleteOAuthClient: { call: "DELETE /v1/oauth/clients/{clientId}" },
+  listCredentials: { call: "GET /v1/credentials", query: ["madeBy"] },
+  getOAuthToken: { call: "POST /v1/oauth/token", body: "form", public: true, safe: true },
+
+  attest: { call: "POST /v1/attest", status: 201, header: ["Idempotency-Key"], safe: true },
+  attestBatch: { call: "POST /v1/attest/batch", status: 201, safe: true },
+  getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
+  verifyChain: { call: "GET /v1/verify", query: ["log"] },
+  getProof: { call: "GET /v1/proof/{index}", query: ["log"] },
+  getAuthority: { call: "GET /v1/authority/{index}", query: ["jti"] },
+  getEvidence: { call: "GET /v1/evidence/{index}", query: ["log", "jti"] },
+  getReport: { call: "GET /v1/report", query: ["from", "to"], answer: "lines" },
+  getConsistency: { call: "GET /v1/consistency", query: ["from", "to", "log"] },
+
+  listLogs: { call: "GET /v1/logs" },
+  getCheckpoint: { call: "GET /v1/log/{logId}/checkpoint", answer: "text" },
+  getTile: { call: "GET /v1/log/{logId}/tile/{path}", answer: "bytes" },
+  getLogProof: { call: "GET /v1/log/{logId}/proof/{index}", answer: "text" },
+  getLogConsistency: { call: "GET /v1/log/{logId}/consistency", query: ["from"], answer: "text" },
+  addCheckpoint: { call: "POST /v1/witness/add-checkpoint", body: "text", answer: "text", public: true, safe: true },
+  getWitness: { call: "GET /v1/witness", public: true },
+  getCosignedCheckpoint: { call: "GET /v1/witness/{originHash}/checkpoint", answer: "text", public: true },
+
+  delegate: { call: "POST /v1/token-exchange", status: 201, safe: true },
+  exchangeToken: { call: "POST /v1/token/exchange", safe: true },
+  verifyPassport: { call: "POST /v1/passport/verify", safe: true, denies: true },
+  listPassports: { call: "GET /v1/passports", query: page },
+  listRevokedPassports: { call: "GET /v1/passports/revoked" },
+  revokePassport: { call: "POST /v1/passports/{jti}/revoke" },
+  getPassportStatus: { call: "GET /v1/ocsp/{jti}" },
+
+  getPublicKey: { call: "GET /v1/ca/public-key", query: ["companyId"], public: true },
+  getPublicKeys: { call: "GET /v1/ca/public-keys", query: ["companyId"], public: true },
+  getDiscovery: { call: "GET /v1/ca/well-known", query: ["companyId"], public: true },
+  stream: { call: "GET /v1/ws", answer: "stream" },
+  getHealth: { call: "GET /v1/health", public: true },
+  getReadiness: { call: "GET /readyz", public: true },
+  getOpenAPI: { call: "GET /v1/openapi.json", public: true },
+} as const satisfies Record<keyof Documented, Route>;
+
+export type Name = keyof typeof operations;
+
+type Given<T> = [NonNullable<T>] extends [never] ? {} : NonNullable<T>;
+type Part<N extends Name, P extends string> = Documented[N] extends { parameters: infer A } ? P extends keyof A ? Given<A[P]> : {} : {};
+type BodyOf<N extends Name> = Documented[N] extends { requestBody?: infer B }
+  ? NonNullable<B> extends { content: { "application/json": infer J } } ? J
+    : NonNullable<B> extends { content: { "text/plain": string } } ? { text: string } : {}
+  : {};
+
+/** What an operation is called with, all in one object: the members of its path, its query, its headers and its body. */
+export type Arguments<N extends Name> = Part<N, "path"> & Part<N, "query"> & Part<N, "header"> & BodyOf<N>;
+
+type Content<R> = R extends { content: { "application/json": infer J } } ? J : never;
+type Denial<N extends Name> = (typeof operations)[N] extends { denies: true } ? components["schemas"]["PassportDenied"] : never;
+type Success<N extends Name> = Documented[N] extends { responses: infer R } ? Content<R[keyof R & (200 | 201)]> : never;
+
+/** What an operation resolves to. */
+export type Answer<N extends Name> = (typeof operations)[N] extends { answer: infer A }
+  ? A extends "text" ? string : A extends "bytes" ? Uint8Array : A extends "lines" ? AsyncIterable<string> : never
+  : Success<N> | Denial<N>;
+
+type Call<N extends Name> = {} extends Arguments<N>
+  ? (args?: Arguments<N>, options?: CallOptions) => Promise<Answer<N>>
+  : (args: Arguments<N>, options?: CallOptions) => Promise<Answer<N>>;
+
+/** A method for each operation that is called and answered in the usual way. */
+export type Operations = { [N in Exclude<Name, "attest" | "attestBatch" | "stream">]: Call<N> };
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+type Schemas = components["schemas"];
+export type AttestationRecord = Schemas["AttestationRecord"];
+export type StreamMessage = Schemas["StreamMessage"];

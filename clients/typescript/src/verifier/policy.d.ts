@@ -1,0 +1,1 @@
+export function readPolicy(text: string): Promise<unknown>;
