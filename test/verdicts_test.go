@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The three ways to check without us are check.py, check.mjs and the console. Each is given the same genuine and
+// The ways to check without us are check.py, check.mjs, the console, and the clients in TypeScript and Python. Each is given the same genuine and
 // forged things, and each must come to the same verdict: the right one (row 7).
 func TestCheckersAgree(t *testing.T) {
 	t.Parallel()
@@ -35,6 +35,13 @@ func agree(t *testing.T, key any, cases []checkerCase) {
 		must(t, err)
 		put(filepath.Base(name), string(script))
 	}
+	for _, script := range []string{"verdicts.mjs", "verdicts.py"} {
+		t.Run("client, "+script, func(t *testing.T) {
+			var refused []string
+			printed(t, clientScript(t, script, filepath.Join(dir, "cases.json")), &refused)
+			isRight(t, cases, refused)
+		})
+	}
 	for _, checker := range []struct {
 		name string
 		args []string
@@ -52,17 +59,23 @@ func agree(t *testing.T, key any, cases []checkerCase) {
 			must(t, err)
 			var refused []string // why, or "" for what was accepted
 			must(t, json.Unmarshal(out, &refused))
-			if len(refused) != len(cases) {
-				t.Fatalf("%d verdicts on %d cases", len(refused), len(cases))
-			}
-			for i, c := range cases {
-				if c.Genuine && refused[i] != "" {
-					t.Errorf("%s, which is genuine, is refused: %s\n%.400s", c.Name, refused[i], c.Text)
-				} else if !c.Genuine && refused[i] == "" {
-					t.Errorf("%s is accepted:\n%.600s", c.Name, c.Text)
-				}
-			}
+			isRight(t, cases, refused)
 		})
+	}
+}
+
+// isRight holds verdicts, each why a case was refused or "", against what is right.
+func isRight(t *testing.T, cases []checkerCase, refused []string) {
+	t.Helper()
+	if len(refused) != len(cases) {
+		t.Fatalf("%d verdicts on %d cases", len(refused), len(cases))
+	}
+	for i, c := range cases {
+		if c.Genuine && refused[i] != "" {
+			t.Errorf("%s, which is genuine, is refused: %s\n%.400s", c.Name, refused[i], c.Text)
+		} else if !c.Genuine && refused[i] == "" {
+			t.Errorf("%s is accepted:\n%.600s", c.Name, c.Text)
+		}
 	}
 }
 

@@ -74,6 +74,16 @@ export const operations = {
   revokePassport: { call: "POST /v1/passports/{jti}/revoke" },
   getPassportStatus: { call: "GET /v1/ocsp/{jti}" },
 
+  claudeCodeHook: { call: "POST /v1/hooks/claude-code", query: ["agent", "redact", "require"], safe: true },
+  createWebhook: { call: "POST /v1/webhooks", status: 201 },
+  listWebhooks: { call: "GET /v1/webhooks" },
+  getWebhook: { call: "GET /v1/webhooks/{webhookId}" },
+  deleteWebhook: { call: "DELETE /v1/webhooks/{webhookId}" },
+  enableWebhook: { call: "POST /v1/webhooks/{webhookId}/enable", safe: true },
+  disableWebhook: { call: "POST /v1/webhooks/{webhookId}/disable", safe: true },
+  rotateWebhookSecret: { call: "POST /v1/webhooks/{webhookId}/rotate-secret" },
+  testWebhook: { call: "POST /v1/webhooks/{webhookId}/test" },
+
   getPublicKey: { call: "GET /v1/ca/public-key", query: ["companyId"], public: true },
   getPublicKeys: { call: "GET /v1/ca/public-keys", query: ["companyId"], public: true },
   getDiscovery: { call: "GET /v1/ca/well-known", query: ["companyId"], public: true },

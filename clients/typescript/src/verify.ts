@@ -21,8 +21,7 @@ const allKeys = having({
   ...company,
   origin: string,
   keys: list(having({ ...published, fromIndex: integer }, { endedAt: timestamp, compromisedAt: timestamp, rotation })),
-  logs: list(having({ log: string, origin: string, keys: list(having({ kid: string, fromIndex: integer }, { rotation })) })),
-});
+}, { logs: list(having({ log: string, origin: string, keys: list(having({ kid: string, fromIndex: integer }, { rotation })) })) });
 const proofOf = { actions: exactly({ record: recordForm, proof: proofForm, root: hash }), control: exactly({ record: controlRecordForm, proof: proofForm, root: hash }) };
 
 const textOf = (given: Given) => (typeof given === "string" ? given : JSON.stringify(given));
@@ -79,7 +78,7 @@ async function single(text: string): Promise<[Prepared, Prepared]> {
 
 // Both logs are signed with the company's keys, each in ranges of its own.
 async function rings(text: string): Promise<[Prepared, Prepared]> {
-  const { keys, logs, ...named } = read(allKeys, text, "keys");
+  const { keys, logs = [], ...named } = read(allKeys, text, "keys");
   const known = new Map(keys.map(({ jwk, ...key }) => [key.kid, { ...key, x: jwk.x }]));
   const actions = await prepareRing({ ...named, keys: [...known.values()] });
   const log = logs.find(({ log }) => log === "control");

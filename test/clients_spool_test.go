@@ -1,0 +1,75 @@
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// kills is how often a spool's process is killed.
+const kills = 20
+
+// A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was told to be safe on disk is in the chain at the end, and nothing is there twice.
+func TestSpoolsSurviveKills(t *testing.T) {
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	for i, script := range []string{"spool.mjs", "spool.py"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			c := s.register(t, fmt.Sprint("spool-", i))
+			folder := t.TempDir()
+			var safe []int
+			for range kills {
+				first := 0
+				if len(safe) > 0 {
+					first = safe[len(safe)-1] + 1000 // what was not acknowledged may be there all the same
+				}
+				safe = append(safe, addUntilKilled(t, script, s.URL, c.key, folder, first)...)
+			}
+			if out, err := clientScript(t, script, s.URL, c.key, folder, "flush").CombinedOutput(); err != nil {
+				t.Fatalf("the last flush: %v\n%s", err, out)
+			}
+			var chain struct {
+				Records []struct{ Payload struct{ Payload int } }
+			}
+			c.call(t, 200, "GET", "/v1/chain", "", &chain)
+			times := map[int]int{}
+			for _, r := range chain.Records {
+				times[r.Payload.Payload]++
+			}
+			for n, count := range times {
+				if count > 1 {
+					t.Errorf("%d is in the chain %d times", n, count)
+				}
+			}
+			for _, n := range safe {
+				if times[n] == 0 {
+					t.Errorf("%d was acknowledged and is lost", n)
+				}
+			}
+			t.Logf("%d acknowledged, %d in the chain", len(safe), len(chain.Records))
+		})
+	}
+}
+
+// addUntilKilled runs a process that fills a spool until it has acknowledged a random number of attestations, and returns them.
+func addUntilKilled(t *testing.T, script, url, key, folder string, first int) (safe []int) {
+	t.Helper()
+	cmd := clientScript(t, script, url, key, folder, strconv.Itoa(first))
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	killAt := 1 + rand.IntN(30)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
+		must(t, err)
+		if safe = append(safe, n); len(safe) == killAt {
+			must(t, cmd.Process.Kill())
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	return safe
+}

@@ -1,0 +1,156 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const typescript = "../clients/typescript"
+
+// builtClient demands that the TypeScript client is built of what stands there now.
+func builtClient(t *testing.T) {
+	t.Helper()
+	built, err := os.Stat(typescript + "/dist/index.js")
+	if err != nil {
+		missing(t, "the TypeScript client is not built: npm ci --prefix clients/typescript && npm run build --prefix clients/typescript")
+	}
+	for _, dir := range []string{typescript + "/src", "../web/console/lib", "../web/verifier"} {
+		must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && info.ModTime().After(built.ModTime().Add(time.Minute)) { // a checkout writes all files within that
+				missing(t, path+" is newer than the TypeScript client: npm run build --prefix clients/typescript")
+			}
+			return err
+		}))
+	}
+}
+
+// clientScript is a script of testdata/clients in the language of its name's ending, with the client at hand.
+func clientScript(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	path := filepath.Join("testdata", "clients", name)
+	if filepath.Ext(name) == ".mjs" {
+		builtClient(t)
+		return exec.Command(tool(t, "node"), append([]string{path}, args...)...)
+	}
+	cmd := exec.Command(pythonWithCryptography(t), append([]string{path}, args...)...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../clients/python", "PYTHONDONTWRITEBYTECODE=1")
+	return cmd
+}
+
+// printed runs a script to its end and reads the JSON that it prints.
+func printed(t *testing.T, cmd *exec.Cmd, dest any) {
+	t.Helper()
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	must(t, err)
+	must(t, json.Unmarshal(out, dest))
+}
+
+// operation is what a client's table and the API reference say of one.
+type operation struct {
+	Call          string
+	Status        int
+	Query, Header []string
+}
+
+// documented returns the operations of the API reference.
+func documented(t *testing.T) map[string]operation {
+	t.Helper()
+	type parameter struct{ Ref, In, Name string }
+	var document struct {
+		Paths map[string]map[string]struct {
+			OperationID string
+			Parameters  []json.RawMessage
+			Responses   map[string]json.RawMessage
+		}
+		Components struct{ Parameters map[string]parameter }
+	}
+	text, err := os.ReadFile("../web/openapi.json")
+	must(t, err)
+	must(t, json.Unmarshal(text, &document))
+	all := map[string]operation{}
+	for path, methods := range document.Paths {
+		for method, said := range methods {
+			o := operation{Call: strings.ToUpper(method) + " " + path, Status: 200}
+			if _, created := said.Responses["201"]; created {
+				o.Status = 201
+			}
+			for _, raw := range said.Parameters {
+				var p parameter
+				must(t, json.Unmarshal(bytes.ReplaceAll(raw, []byte(`"$ref"`), []byte(`"ref"`)), &p))
+				if p.Ref != "" {
+					p = document.Components.Parameters[filepath.Base(p.Ref)]
+				}
+				switch {
+				case p.In == "query":
+					o.Query = append(o.Query, p.Name)
+				case p.In == "header" && said.OperationID != "stream": // its headers are the handshake's
+					o.Header = append(o.Header, p.Name)
+				}
+			}
+			all[said.OperationID] = o.sorted()
+		}
+	}
+	return all
+}
+
+func (o operation) sorted() operation {
+	slices.Sort(o.Query)
+	slices.Sort(o.Header)
+	return o
+}
+
+// Both clients have every operation of the API reference and no other, each with its route, its parameters and its success.
+func TestClientsHaveEveryOperation(t *testing.T) {
+	t.Parallel()
+	want := documented(t)
+	for _, script := range []string{"operations.mjs", "operations.py"} {
+		t.Run(script, func(t *testing.T) {
+			var has map[string]operation
+			printed(t, clientScript(t, script), &has)
+			for _, name := range slices.Sorted(maps.Keys(want)) {
+				said, _ := json.Marshal(want[name])
+				if got, err := json.Marshal(has[name].sorted()); err != nil || string(got) != string(said) {
+					t.Errorf("%s is %s in the reference, and %s in the client", name, said, got)
+				}
+			}
+			for name := range has {
+				if _, there := want[name]; !there {
+					t.Errorf("%s is no operation of the reference", name)
+				}
+			}
+		})
+	}
+}
+
+// The TypeScript client's types are those that its generator makes of the reference today.
+func TestTypeScriptTypesAreCurrent(t *testing.T) {
+	t.Parallel()
+	generator := typescript + "/node_modules/openapi-typescript/bin/cli.js"
+	if _, err := os.Stat(generator); err != nil {
+		missing(t, "there is no openapi-typescript: npm ci --prefix clients/typescript")
+	}
+	made := filepath.Join(t.TempDir(), "openapi.ts")
+	out, err := exec.CommandContext(t.Context(), tool(t, "node"), generator, "../web/openapi.json", "-o", made).CombinedOutput()
+	if err != nil {
+		t.Fatalf("openapi-typescript: %v\n%s", err, out)
+	}
+	want, err := os.ReadFile(made)
+	must(t, err)
+	if got, err := os.ReadFile(typescript + "/src/openapi.ts"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("clients/typescript/src/openapi.ts is not what web/openapi.json gives (%v): npm run generate --prefix clients/typescript", err)
+	}
+}
