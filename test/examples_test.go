@@ -1,0 +1,66 @@
+package test
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// toolRecord is what the examples' records of tool calls have in common.
+type toolRecord struct {
+	Payload struct {
+		ActionType string
+		Payload    struct {
+			Source, Tool, CallID, SessionID string
+			Input, Output, Error            any
+		}
+	}
+}
+
+// The examples that watch an agent's framework, with the real package and a model that is a script, attest each tool call of their agent: what was asked and what came
+// of it, in order and once.
+func TestExamplesAttestToolCalls(t *testing.T) {
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	for _, name := range []string{"langchain", "openai-agents"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := "../examples/" + name
+			if _, err := os.Stat(dir + "/node_modules"); err != nil {
+				missing(t, "there are no packages: npm ci --prefix examples/"+name)
+			}
+			builtClient(t)
+			c := s.register(t, name)
+			cmd := exec.CommandContext(t.Context(), tool(t, "node"), "example.mjs", t.TempDir())
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key)
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "It rains in Oslo, and I could not book.\n" {
+				t.Fatalf("the agent ends with %v:\n%s", err, out)
+			}
+			var chain struct{ Records []toolRecord }
+			c.call(t, 200, "GET", "/v1/chain", "", &chain)
+			want := []struct{ action, tool string }{{"tool.requested", "weather"}, {"tool.completed", "weather"}, {"tool.requested", "book"}, {"tool.failed", "book"}}
+			if len(chain.Records) != len(want) {
+				t.Fatalf("the chain has %d records, want %d", len(chain.Records), len(want))
+			}
+			calls := map[string]int{}
+			for i, r := range chain.Records {
+				has := r.Payload.Payload
+				if r.Payload.ActionType != want[i].action || has.Tool != want[i].tool || has.Source != name || cmp.Or(has.CallID, has.SessionID) == "" {
+					t.Errorf("record %d is %+v, want %s of %s", i, r.Payload, want[i].action, want[i].tool)
+				}
+				given := []any{has.Input, has.Output, has.Error}[slices.Index([]string{"tool.requested", "tool.completed", "tool.failed"}, want[i].action)]
+				if given == nil {
+					t.Errorf("record %d says nothing of it: %+v", i, has)
+				}
+				calls[has.CallID]++
+			}
+			if len(calls) != 2 {
+				t.Errorf("two calls have the IDs %v", calls)
+			}
+		})
+	}
+}
