@@ -154,3 +154,22 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 		t.Errorf("clients/typescript/src/openapi.ts is not what web/openapi.json gives (%v): npm run generate --prefix clients/typescript", err)
 	}
 }
+
+// What the conformance file does not reach works, too: asyncio and many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
+func TestClientsInUse(t *testing.T) {
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	for _, script := range []string{"use.mjs", "use.py"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			c := s.register(t, strings.ReplaceAll(script, ".", "-"))
+			c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
+			for range 2 { // so that the control log has more than its first records
+				c.call(t, 201, "POST", "/v1/keys", `{}`, nil)
+			}
+			if out, err := clientScript(t, script, s.URL, c.key).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+	}
+}

@@ -241,7 +241,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getPublicKey": Route("GET /v1/ca/public-key", query=("companyId",), public=True),
     "getPublicKeys": Route("GET /v1/ca/public-keys", query=("companyId",), public=True),
     "getDiscovery": Route("GET /v1/ca/well-known", query=("companyId",), public=True),
-    "stream": Route("GET /v1/ws", answer="stream"),
+    "stream": Route("GET /v1/ws", query=("from",), answer="stream"),
     "getHealth": Route("GET /v1/health", public=True),
     "getReadiness": Route("GET /readyz", public=True),
     "getOpenAPI": Route("GET /v1/openapi.json", public=True),
@@ -429,9 +429,11 @@ class Client:
                 return
             from_, left = from_ + asked, left - asked
 
-    def stream(self):
-        """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage."""
-        for text in _messages(self._connections, self._bearer()):
+    def stream(self, from_=None):
+        """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
+        from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""
+        path = "/v1/ws" + ("" if from_ is None else f"?from={int(from_)}")
+        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, bearer), True, False)):
             yield json.loads(text)
 
     def raw(self, operation, *order, **given):
@@ -523,19 +525,24 @@ for _name in OPERATIONS:
     if not hasattr(Client, _snake(_name)):
         setattr(Client, _snake(_name), _method(_name))
 
-def _messages(connections, bearer):
-    """The text messages of a WebSocket (RFC 6455) at /v1/ws, until it is closed, which raises ConnectionLost."""
+def _upgrade(connections, path, bearer):
+    """Asks for a WebSocket (RFC 6455): (connection, socket, the bytes that come on it)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
-    connection, sock, answer, _ = connections.open(operation, "/v1/ws", {**headers, **({"Authorization": f"Bearer {bearer}"} if bearer else {})}, None)
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
+    connection, sock, answer, _ = connections.open(operation, path, headers, None)
+    accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+    if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
+        sock.settimeout(75)  # the service pings every 30 s
+        return connection, sock, answer.fp
+    error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
+    connection.close()
+    raise error
+
+def _messages(connection, sock, source):
+    """The text messages of a WebSocket until it is closed, which raises ConnectionLost."""
+    whole = b""
     try:
-        if answer.status != 101:
-            raise _service_error(operation, answer.status, answer.headers, answer.read(65536))
-        accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
-        must(answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode(), "not a WebSocket")
-        sock.settimeout(None)
-        whole = b""
-        for final, kind, data in _frames(answer.fp):
+        for final, kind, data in _frames(source):
             if kind == 8:
                 code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
                 raise ConnectionError(f"closed with {code} {data[2:].decode(errors='replace')}".rstrip())
@@ -546,9 +553,10 @@ def _messages(connections, bearer):
                 if final:
                     yield whole.decode()
                     whole = b""
-    except (OSError, ValueError, http.client.HTTPException) as cause:
-        raise ConnectionLost(operation, cause) from None
+    except (OSError, ValueError) as cause:
+        raise ConnectionLost("GET /v1/ws", cause) from None
     finally:
+        source.close()
         connection.close()
         sock.close()
 

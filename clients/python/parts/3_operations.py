@@ -73,7 +73,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getPublicKey": Route("GET /v1/ca/public-key", query=("companyId",), public=True),
     "getPublicKeys": Route("GET /v1/ca/public-keys", query=("companyId",), public=True),
     "getDiscovery": Route("GET /v1/ca/well-known", query=("companyId",), public=True),
-    "stream": Route("GET /v1/ws", answer="stream"),
+    "stream": Route("GET /v1/ws", query=("from",), answer="stream"),
     "getHealth": Route("GET /v1/health", public=True),
     "getReadiness": Route("GET /readyz", public=True),
     "getOpenAPI": Route("GET /v1/openapi.json", public=True),

@@ -47,9 +47,11 @@ class Client:
                 return
             from_, left = from_ + asked, left - asked
 
-    def stream(self):
-        """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage."""
-        for text in _messages(self._connections, self._bearer()):
+    def stream(self, from_=None):
+        """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
+        from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""
+        path = "/v1/ws" + ("" if from_ is None else f"?from={int(from_)}")
+        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, bearer), True, False)):
             yield json.loads(text)
 
     def raw(self, operation, *order, **given):

@@ -1,16 +1,21 @@
-def _messages(connections, bearer):
-    """The text messages of a WebSocket (RFC 6455) at /v1/ws, until it is closed, which raises ConnectionLost."""
+def _upgrade(connections, path, bearer):
+    """Asks for a WebSocket (RFC 6455): (connection, socket, the bytes that come on it)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
-    connection, sock, answer, _ = connections.open(operation, "/v1/ws", {**headers, **({"Authorization": f"Bearer {bearer}"} if bearer else {})}, None)
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
+    connection, sock, answer, _ = connections.open(operation, path, headers, None)
+    accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+    if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
+        sock.settimeout(75)  # the service pings every 30 s
+        return connection, sock, answer.fp
+    error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
+    connection.close()
+    raise error
+
+def _messages(connection, sock, source):
+    """The text messages of a WebSocket until it is closed, which raises ConnectionLost."""
+    whole = b""
     try:
-        if answer.status != 101:
-            raise _service_error(operation, answer.status, answer.headers, answer.read(65536))
-        accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
-        must(answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode(), "not a WebSocket")
-        sock.settimeout(None)
-        whole = b""
-        for final, kind, data in _frames(answer.fp):
+        for final, kind, data in _frames(source):
             if kind == 8:
                 code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
                 raise ConnectionError(f"closed with {code} {data[2:].decode(errors='replace')}".rstrip())
@@ -21,9 +26,10 @@ def _messages(connections, bearer):
                 if final:
                     yield whole.decode()
                     whole = b""
-    except (OSError, ValueError, http.client.HTTPException) as cause:
-        raise ConnectionLost(operation, cause) from None
+    except (OSError, ValueError) as cause:
+        raise ConnectionLost("GET /v1/ws", cause) from None
     finally:
+        source.close()
         connection.close()
         sock.close()
 

@@ -98,9 +98,13 @@ export class Client {
     }
   }
 
-  /** Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone. It needs a global WebSocket: a browser or Node 22. */
-  async* stream({ signal }: CallOptions = {}): AsyncGenerator<StreamMessage> {
-    for await (const text of messages(`${this.url.replace(/^http/, "ws")}/v1/ws`, await this.#bearer.get(), signal)) yield JSON.parse(text);
+  /**
+   * Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone. With from, those from that index on come first. It ends
+   * with a ConnectionError; the index of the last message says where to go on. It needs a global WebSocket: a browser or Node 22.
+   */
+  async* stream({ from }: { from?: number } = {}, { signal }: CallOptions = {}): AsyncGenerator<StreamMessage> {
+    const url = `${this.url.replace(/^http/, "ws")}/v1/ws${from === undefined ? "" : `?from=${from}`}`;
+    for await (const text of messages(url, await this.#bearer.get(), signal)) yield JSON.parse(text) as StreamMessage;
   }
 
   /** Carries out an operation and resolves to the bytes of its answer, for whoever keeps them: those of evidence, for example. */

@@ -1712,6 +1712,11 @@ export interface components {
             /** @description The `webhook-id` of the message. */
             messageId: string;
         };
+        CursorBeyondLog: {
+            error: string;
+            /** @constant */
+            code: "CURSOR_BEYOND_LOG";
+        };
         TooMany: {
             error: string;
             /** @constant */
@@ -6347,7 +6352,13 @@ export interface operations {
     };
     stream: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description **Addition.** Send the records of the company from this index on first; it needs a credential.
+                 * @example 4
+                 */
+                from?: number;
+            };
             header?: {
                 /**
                  * @description Sent by browsers. If it is there it must be the service's own origin.
@@ -6395,7 +6406,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The handshake is malformed. */
+            /** @description The handshake is malformed, or `from` is, or comes without a credential. */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6454,6 +6465,21 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `from` is beyond the record that is appended next. `code` is `CURSOR_BEYOND_LOG`. */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CursorBeyondLog"];
                 };
             };
             /** @description This is not a WebSocket handshake, or not one of version 13. */

@@ -87,7 +87,7 @@ export const operations = {
   getPublicKey: { call: "GET /v1/ca/public-key", query: ["companyId"], public: true },
   getPublicKeys: { call: "GET /v1/ca/public-keys", query: ["companyId"], public: true },
   getDiscovery: { call: "GET /v1/ca/well-known", query: ["companyId"], public: true },
-  stream: { call: "GET /v1/ws", answer: "stream" },
+  stream: { call: "GET /v1/ws", query: ["from"], answer: "stream" },
   getHealth: { call: "GET /v1/health", public: true },
   getReadiness: { call: "GET /readyz", public: true },
   getOpenAPI: { call: "GET /v1/openapi.json", public: true },

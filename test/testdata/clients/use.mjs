@@ -1,0 +1,30 @@
+// Uses what the conformance file does not reach: many calls at once, a signal, values that JSON does not carry, a long answer. node use.mjs URL KEY
+import { deepStrictEqual, rejects } from "node:assert/strict";
+import { Client, PayloadError } from "../../../clients/typescript/dist/index.js";
+import { Keys, verifyProof, verifyToken } from "../../../clients/typescript/dist/verify.js";
+
+const [url, credential] = process.argv.slice(2);
+const client = new Client({ url, credential });
+const collect = async (source) => {
+  const all = [];
+  for await (const one of source) all.push(one);
+  return all;
+};
+
+const records = await Promise.all(Array.from({ length: 20 }, (_, n) => client.attest({ agentId: "bot", actionType: "at once", payload: { n } })));
+deepStrictEqual(records.map(({ index }) => index).sort((a, b) => a - b), Array.from({ length: 20 }, (_, n) => n));
+deepStrictEqual((await collect(client.records({ from: 3, limit: 2 }))).map(({ index }) => index), [3, 4]);
+if ((await collect(await client.getReport({}))).length <= 20) throw new Error("the report is not whole");
+
+for (const [payload, pointer] of [[{ a: [1, { "b/c": 2n ** 60n }] }, "/payload/a/1/b~1c"], [NaN, "/payload"], [2 ** 60, "/payload"], [undefined, "/payload"]]) {
+  await rejects(client.attest({ agentId: "bot", actionType: "refused", payload }), (error) => error instanceof PayloadError && error.pointer === pointer);
+}
+deepStrictEqual((await client.attest({ agentId: "bot", actionType: "kept", payload: [12n, 1e300] })).payload.payload, [12, 1e300]);
+await rejects(client.attest({ agentId: "bot", actionType: "stopped", payload: 1 }, { signal: AbortSignal.abort(new Error("no more")) }), /no more/);
+
+const { companyId } = await client.getCompany();
+const published = await client.getPublicKeys({ companyId });
+const keys = await Keys.pin(published, published.keys[0].fingerprint);
+await verifyProof(await client.getProof({ index: 2, log: "control" }), keys, { log: "control" });
+await client.registerAgent({ agentId: "bot" });
+deepStrictEqual((await verifyToken((await client.getAgentSVID({ agentId: "bot" })).svid, keys)).kind, "SVID");
