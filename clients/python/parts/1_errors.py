@@ -40,7 +40,8 @@ class MissingCryptography(AttestdError, ImportError):
     """The package cryptography is not installed, without which no signature is checked."""
 
 class RefusedError(AttestdError):
-    """The service has refused items of a spool for good: refused is a list of (file, reason). They stand in folder, each with its reason; what was left has been sent."""
+    """The service has refused items of a spool for good, or the disk has damaged them: refused is a list of (file, reason). They stand in folder, each with its reason. What was left has
+    been sent or, where there is a __cause__, waits for that reason."""
 
     def __init__(self, folder, refused):
         super().__init__(f"{len(refused)} attestations were refused and stand in {folder}: {refused[0][1]}")

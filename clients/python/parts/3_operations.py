@@ -91,10 +91,12 @@ def _arrange(route, order, given):
     rest.update(zip(names, order))
     path = template
     for name in names:
-        value = rest.pop(name, "")
+        value = str(rest.pop(name, ""))
         if value == "":
             raise TypeError(f"{route.call}: {name} is missing")
-        path = path.replace("{" + name + "}", quote(_well_formed(str(value)), safe="/" if name == "path" else ""))
+        if {".", ".."} & set(value.split("/") if name == "path" else [value]):
+            raise ValueError(f"{route.call}: {name} is not {value}, which would lead to another path")
+        path = path.replace("{" + name + "}", quote(_well_formed(value), safe="/" if name == "path" else ""))
     query = [(name, _well_formed(str(rest.pop(name)))) for name in route.query if name in rest]
     headers = {name: str(rest.pop(name.replace("-", "_"))) for name in route.header if name.replace("-", "_") in rest}
     path += "?" + urlencode(query) if query else ""

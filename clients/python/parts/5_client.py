@@ -2,7 +2,8 @@ class Client:
     """Calls one service. credential is an API key or an access token, or an OAuth; timeout are the seconds of one attempt, answer included; context is an ssl.SSLContext."""
 
     def __init__(self, url, credential=None, *, timeout=30.0, retry=Retry(), context=None):
-        self.url, self._credential, self._retry = url.rstrip("/"), credential, retry
+        self.url, self._retry = url.rstrip("/"), retry
+        self._credential = credential.strip() if isinstance(credential, str) else credential  # a file's line break is no part of a key
         self._connections = _Connections(self.url, timeout, context)
 
     def close(self):

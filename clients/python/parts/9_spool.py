@@ -44,17 +44,23 @@ class Spool:
     def flush(self):
         """Sends all that waits, by batches. It raises where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
         items had to be set apart."""
-        refused, names, self._size = [], self._names(), -1
-        while names:
-            items, size = [], 0
-            while names and len(items) < 1000:
-                text = self._read(names[0], refused)
-                size += len(text.encode())
-                if items and size > 1 << 20:  # well below what the service takes
-                    break
-                items += [(names[0], text)] if text else []
-                names = names[1:]
+        refused, self._size = [], -1
+        try:
+            items, keys, size = [], set(), 0
+            for name in self._names():
+                text, key = self._read(name, refused)
+                size += len(text)
+                if items and (len(items) == 1000 or size > 1 << 20 or key in keys):  # well below what the service takes; and a key stands in a batch but once
+                    self._send(items, refused)
+                    items, keys, size = [], set(), len(text)
+                if text:
+                    items.append((name, text))
+                    keys.add(key)
             self._send(items, refused)
+        except AttestdError as error:
+            if refused:
+                raise RefusedError(self.folder / "refused", refused) from error
+            raise
         if refused:
             raise RefusedError(self.folder / "refused", refused)
 
@@ -78,37 +84,40 @@ class Spool:
     def _names(self):
         return sorted(os.listdir(self.folder / "pending"))
 
-    def _read(self, name, refused):  # one that is gone was sent by another process
+    def _read(self, name, refused):
+        """(text, key) of an item; empty of one that is gone, for another process has sent it, and of one that the disk has damaged, which is set apart."""
         try:
             text = (self.folder / "pending" / name).read_text("utf-8")
-            json.loads(text)
-            return text
+            key = json.loads(text)["idempotencyKey"]
+            must(type(key) is str, "no key")
+            return text, key
         except FileNotFoundError:
-            return ""
-        except ValueError:
-            self._set_apart(name, "what stands on the disk is not JSON", refused)
-            return ""
+            return "", ""
+        except (ValueError, LookupError, TypeError):
+            self._set_apart(name, "what stands on the disk is no attestation", refused)
+            return "", ""
 
     def _send(self, items, refused):
-        if not items:
-            return
-        try:
-            self.client.send_batch([text for _, text in items])
-        except ServiceError as error:
-            # A refusal that is about the credential and not about an item would empty the spool.
-            if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
-                raise
-            at = re.match(r"/records/([0-9]+)", error.pointer)
-            if at and int(at[1]) < len(items):
-                self._set_apart(items[int(at[1])][0], str(error), refused)
-                return self._send(items[: int(at[1])] + items[int(at[1]) + 1 :], refused)
-            if len(items) == 1:
-                return self._set_apart(items[0][0], str(error), refused)
-            half = (len(items) + 1) // 2  # which of them it is, the answer does not say; or the batch is too large
-            self._send(items[:half], refused)
-            return self._send(items[half:], refused)
-        for name, _ in items:
-            (self.folder / "pending" / name).unlink(missing_ok=True)
+        while items:
+            try:
+                self.client.send_batch([text for _, text in items])
+            except ServiceError as error:
+                # A refusal that is about the credential and not about an item would empty the spool.
+                if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
+                    raise
+                named = re.match(r"/records/([0-9]+)", error.pointer)
+                at = 0 if len(items) == 1 else int(named[1]) if named else len(items)
+                if at < len(items):
+                    self._set_apart(items[at][0], str(error), refused)
+                    items = items[:at] + items[at + 1 :]
+                else:  # which of them it is, the answer does not say; or the batch is too large
+                    half = (len(items) + 1) // 2
+                    self._send(items[:half], refused)
+                    items = items[half:]
+            else:
+                for name, _ in items:
+                    (self.folder / "pending" / name).unlink(missing_ok=True)
+                return
 
     def _set_apart(self, name, reason, refused):
         self._put("refused", name + ".reason", reason + "\n")

@@ -24,8 +24,11 @@ export interface Prepared {
 /** The most items of a batch. */
 export const MAX_BATCH = 1000;
 
+/** A key that nobody else has. crypto.randomUUID is not there in pages without TLS. */
+export const newKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
-export function prepare({ agentId, actionType, payload, delegation, idempotencyKey: key = crypto.randomUUID() }: Attestation): Prepared {
+export function prepare({ agentId, actionType, payload, delegation, idempotencyKey: key = newKey() }: Attestation): Prepared {
   for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
     const length = typeof text === "string" ? [...text].length : 0;
     if (length < 1 || length > 256) throw new PayloadError(name, "must have 1 to 256 characters");

@@ -10,7 +10,7 @@ export interface Config {
   /** Where the service is, such as https://attest.example.com; a path in front of /v1 is allowed. */
   url: string;
   /** A key, or an OAuth client; none for what needs none. */
-  credential?: Credential;
+  credential?: Credential | undefined;
   /** In place of the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
   /** Milliseconds for one attempt, answer included; 30,000 when absent. Long reads have only the caller's signal once they have begun. */
@@ -201,8 +201,9 @@ function arrange({ call, query = [], header = [], body }: Route, values: Values)
   let path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = take(name);
     if (!value) throw new AttestdError(`${call}: ${name} is missing`);
-    const segment = encodeURIComponent(value);
-    return name === "path" ? segment.replace(/%2F/g, "/") : segment;
+    const segments = (name === "path" ? value.split("/") : [value]).map(encodeURIComponent);
+    if (segments.some((segment) => /^\.\.?$/.test(segment))) throw new AttestdError(`${call}: ${name} is not ${value}, which would lead to another path`);
+    return segments.join("/");
   });
   const search = new URLSearchParams(query.flatMap((name) => { const value = take(name); return value === undefined ? [] : [[name, value]]; })).toString();
   if (search) path += `?${search}`;

@@ -122,7 +122,7 @@ type Call<N extends Name> = {} extends Arguments<N>
 export type Operations = { [N in Exclude<Name, "attest" | "attestBatch" | "stream">]: Call<N> };
 
 export interface CallOptions {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 type Schemas = components["schemas"];

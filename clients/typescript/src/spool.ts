@@ -2,18 +2,21 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { itemOf, MAX_BATCH, prepare, type Attestation } from "./attestation.js";
+import { itemOf, MAX_BATCH, newKey, prepare, type Attestation } from "./attestation.js";
 import type { Client } from "./client.js";
 import { AttestdError, ServiceError } from "./errors.js";
 import type { AttestationRecord } from "./operations.js";
 import { isTemporary, sleep } from "./retry.js";
 
-/** The service has refused items for good. They stand in the folder refused, each with its reason; what was left has been sent. */
+/**
+ * The service has refused items for good, or the disk has damaged them. They stand in folder, each with its reason. What was left has been sent or, where there is a cause, waits
+ * for that reason.
+ */
 export class RefusedError extends AttestdError {
   override name = "RefusedError";
 
-  constructor(readonly folder: string, readonly refused: readonly { file: string; reason: string }[]) {
-    super(`${refused.length} attestations were refused and stand in ${folder}: ${refused[0]?.reason}`);
+  constructor(readonly folder: string, readonly refused: readonly { file: string; reason: string }[], cause?: unknown) {
+    super(`${refused.length} attestations were refused and stand in ${folder}: ${refused[0]?.reason}`, { cause });
   }
 }
 
@@ -27,8 +30,14 @@ export type Attested = { queued: false; record: AttestationRecord } | { queued: 
 
 type Refused = { file: string; reason: string }[];
 
-/** The most bytes of a batch, well below what the service takes. */
-const MOST_BYTES = 1 << 20;
+interface Item {
+  name: string;
+  text: string;
+  key: string;
+}
+
+/** The most characters of a batch, well below what the service takes. */
+const MOST = 1 << 20;
 
 /**
  * A folder with one file for each attestation that waits, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a
@@ -64,7 +73,7 @@ export class Spool {
 
   /** Appends a record, or puts it on disk while the service is away. It throws what the service says of a request that it will never take. */
   async attest(attestation: Attestation): Promise<Attested> {
-    const ready = { ...attestation, idempotencyKey: attestation.idempotencyKey ?? crypto.randomUUID() };
+    const ready = { ...attestation, idempotencyKey: attestation.idempotencyKey ?? newKey() };
     try {
       return { queued: false, record: await this.client.attest(ready) };
     } catch (error) {
@@ -84,9 +93,14 @@ export class Spool {
    */
   async flush(): Promise<void> {
     const refused: Refused = [];
+    const refusal = (cause?: unknown) => new RefusedError(join(this.folder, "refused"), refused, cause);
     this.#size = -1;
-    for (let names = await this.#names(); names.length; ) names = names.slice(await this.#batch(names, refused));
-    if (refused.length) throw new RefusedError(join(this.folder, "refused"), refused);
+    try {
+      for (let names = await this.#names(); names.length; ) names = names.slice(await this.#batch(names, refused));
+    } catch (error) {
+      throw refused.length ? refusal(error) : error;
+    }
+    if (refused.length) throw refusal();
   }
 
   /** Flushes every so many milliseconds until the signal. A flush that fails leaves what waits to the next, and failed, when given, learns of the error. */
@@ -97,50 +111,56 @@ export class Spool {
     }
   }
 
-  // Sends the first of some items, and returns how many are dealt with.
+  // Sends the first of some items, and returns how many are dealt with. A key stands in a batch but once.
   async #batch(names: string[], refused: Refused): Promise<number> {
-    const items: { name: string; text: string }[] = [];
+    const items: Item[] = [];
+    const keys = new Set<string>();
     let bytes = 0;
     let read = 0;
     for (const name of names.slice(0, MAX_BATCH)) {
-      const text = await this.#read(name, refused);
-      bytes += Buffer.byteLength(text);
-      if (items.length && bytes > MOST_BYTES) break;
+      const item = await this.#read(name, refused);
+      bytes += item?.text.length ?? 0;
+      if (item && items.length && (bytes > MOST || keys.has(item.key))) break;
       read++;
-      if (text) items.push({ name, text });
+      if (!item) continue;
+      items.push(item);
+      keys.add(item.key);
     }
     await this.#send(items, refused);
     return read;
   }
 
-  // An item that is no JSON was damaged on the disk; it is set apart. One that is gone was sent by another process.
-  async #read(name: string, refused: Refused): Promise<string> {
-    const text = await readFile(join(this.folder, "pending", name), "utf8").catch(gone(""));
+  // An item that is not whole was damaged on the disk; it is set apart. One that is gone was sent by another process.
+  async #read(name: string, refused: Refused): Promise<Item | undefined> {
+    const text = await readFile(join(this.folder, "pending", name), "utf8").catch(gone(undefined));
+    if (text === undefined) return undefined;
     try {
-      if (text) JSON.parse(text);
-      return text;
-    } catch {
-      await this.#setApart(name, "what stands on the disk is not JSON", refused);
-      return "";
-    }
+      const { idempotencyKey: key } = JSON.parse(text) as { idempotencyKey?: unknown };
+      if (typeof key === "string") return { name, text, key };
+    } catch { /* neither is this */ }
+    await this.#setApart(name, "what stands on the disk is no attestation", refused);
+    return undefined;
   }
 
-  async #send(items: { name: string; text: string }[], refused: Refused): Promise<void> {
-    if (!items.length) return;
-    try {
-      await this.client.sendBatch(items.map(({ text }) => text));
-      await Promise.all(items.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
-    } catch (error) {
-      if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) || isUnderAll(error)) throw error;
-      const [, at] = /^\/records\/(\d+)/.exec(error.pointer) ?? [];
-      if (at !== undefined && items[Number(at)]) {
-        await this.#setApart(items[Number(at)]!.name, error.message, refused);
-        return this.#send(items.filter((_, i) => i !== Number(at)), refused);
+  async #send(items: Item[], refused: Refused): Promise<void> {
+    while (items.length) {
+      try {
+        await this.client.sendBatch(items.map(({ text }) => text));
+        await Promise.all(items.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
+        return;
+      } catch (error) {
+        if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) || isUnderAll(error)) throw error;
+        const at = items.length === 1 ? 0 : Number(/^\/records\/(\d+)/.exec(error.pointer)?.[1] ?? NaN);
+        const item = items[at];
+        if (item) {
+          await this.#setApart(item.name, error.message, refused);
+          items = items.filter((one) => one !== item);
+        } else { // which of them it is, the answer does not say; or the batch is too large
+          const half = Math.ceil(items.length / 2);
+          await this.#send(items.slice(0, half), refused);
+          items = items.slice(half);
+        }
       }
-      if (items.length === 1) return this.#setApart(items[0]!.name, error.message, refused);
-      const half = Math.ceil(items.length / 2); // which of them it is, the answer does not say; or the batch is too large
-      await this.#send(items.slice(0, half), refused);
-      await this.#send(items.slice(half), refused);
     }
   }
 

@@ -1,6 +1,11 @@
-// Uses what the conformance file does not reach: many calls at once, a signal, values that JSON does not carry, a long answer. node use.mjs URL KEY
+// Uses what the conformance file does not reach: many calls at once, a signal, values that JSON does not carry, a long answer, and a spool whose disk or
+// credential fails. node use.mjs URL KEY
 import { deepStrictEqual, rejects } from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client, PayloadError } from "../../../clients/typescript/dist/index.js";
+import { RefusedError, Spool } from "../../../clients/typescript/dist/spool.js";
 import { Keys, verifyProof, verifyToken } from "../../../clients/typescript/dist/verify.js";
 
 const [url, credential] = process.argv.slice(2);
@@ -28,3 +33,21 @@ const keys = await Keys.pin(published, published.keys[0].fingerprint);
 await verifyProof(await client.getProof({ index: 2, log: "control" }), keys, { log: "control" });
 await client.registerAgent({ agentId: "bot" });
 deepStrictEqual((await verifyToken((await client.getAgentSVID({ agentId: "bot" })).svid, keys)).kind, "SVID");
+
+const folder = await mkdtemp(join(tmpdir(), "attestd-spool-"));
+try {
+  const count = async () => (await collect(client.records())).length;
+  const before = await count();
+  const spool = await Spool.open(folder, client);
+  for (let i = 0; i < 2; i++) await spool.add({ agentId: "bot", actionType: "queued", payload: { same: true }, idempotencyKey: "one key" });
+  await writeFile(join(folder, "pending", "00000000000000000-torn.json"), '{"agentId":"bo');
+  await rejects(spool.flush(), (error) => error instanceof RefusedError && error.refused.map(({ file }) => file).join() === "00000000000000000-torn.json");
+  deepStrictEqual([await spool.pending(), await count()], [0, before + 1]);
+
+  const unable = await Spool.open(folder, new Client({ url, credential: (await client.createKey({ role: "reader" })).key }));
+  await unable.add({ agentId: "bot", actionType: "queued", payload: 1 });
+  await rejects(unable.flush(), { code: "FORBIDDEN_ROLE" });
+  deepStrictEqual(await unable.pending(), 1);
+} finally {
+  await rm(folder, { recursive: true });
+}

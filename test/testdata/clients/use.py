@@ -1,7 +1,7 @@
-# Uses what the conformance file does not reach: asyncio, the stream, values that JSON does not carry, and a Python without the package cryptography. python3 use.py URL KEY
-import asyncio, sys
+# Uses what the conformance file does not reach: asyncio, the stream, values that JSON does not carry, a Python without the package cryptography, and a spool whose disk or credential fails. python3 use.py URL KEY
+import asyncio, sys, tempfile
 import attestd
-from attestd import AsyncClient, Client, Keys, MissingCryptography, PayloadError
+from attestd import AsyncClient, Client, Keys, MissingCryptography, PayloadError, RefusedError, ServiceError, Spool
 
 url, key = sys.argv[1:]
 
@@ -41,3 +41,24 @@ try:
     raise AssertionError("checked without cryptography")
 except MissingCryptography:
     pass
+
+with tempfile.TemporaryDirectory() as folder:
+    spool = Spool(folder, client)
+    before = client.verify_chain() and len(list(client.records()))
+    for _ in range(2):
+        spool.add("bot", "queued", {"same": True}, idempotencyKey="one key")
+    (spool.folder / "pending" / "00000000000000000-torn.json").write_text('{"agentId":"bo')
+    try:
+        spool.flush()
+        raise AssertionError("a torn item was passed over")
+    except RefusedError as apart:
+        assert [name for name, _ in apart.refused] == ["00000000000000000-torn.json"]
+    assert spool.pending() == 0 and len(list(client.records())) == before + 1
+
+    unable = Spool(folder, Client(url, client.create_key(role="reader")["key"]))
+    unable.add("bot", "queued", 1)
+    try:
+        unable.flush()
+        raise AssertionError("a reader has appended")
+    except ServiceError as refused:
+        assert refused.code == "FORBIDDEN_ROLE" and unable.pending() == 1, refused
