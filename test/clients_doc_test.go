@@ -1,0 +1,56 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+var clientExample = regexp.MustCompile("(?s)```(js|python)\n(.*?)```")
+
+// What docs/agents.md shows of the clients in TypeScript and Python works as it stands there.
+func TestDocumentedClientsWork(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/agents.md")
+	must(t, err)
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	c := s.register(t, "acme")
+	var key struct{ Fingerprint string }
+	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &key)
+	counts := map[string]int{}
+	for _, example := range clientExample.FindAllStringSubmatch(string(text), -1) {
+		language, script := example[1], example[2]
+		counts[language]++
+		t.Run(fmt.Sprint(language, counts[language]), func(t *testing.T) {
+			dir := t.TempDir()
+			var cmd *exec.Cmd
+			if language == "js" {
+				builtClient(t)
+				installed, err := filepath.Abs(typescript)
+				must(t, err)
+				must(t, os.Mkdir(filepath.Join(dir, "node_modules"), 0o700))
+				must(t, os.Symlink(installed, filepath.Join(dir, "node_modules", "attestd")))
+				must(t, os.WriteFile(filepath.Join(dir, "example.mjs"), []byte(script), 0o600))
+				cmd = exec.CommandContext(t.Context(), tool(t, "node"), "example.mjs")
+			} else {
+				copied, err := os.ReadFile("../clients/python/attestd.py")
+				must(t, err)
+				must(t, os.WriteFile(filepath.Join(dir, "attestd.py"), copied, 0o600))
+				must(t, os.WriteFile(filepath.Join(dir, "example.py"), []byte(script), 0o600))
+				cmd = exec.CommandContext(t.Context(), pythonWithCryptography(t), "example.py")
+			}
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key, "FINGERPRINT="+key.Fingerprint)
+			out, err := cmd.CombinedOutput()
+			if err != nil || len(out) == 0 {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	if counts["js"] < 3 || counts["python"] < 3 {
+		t.Errorf("docs/agents.md has %v examples of the clients", counts)
+	}
+}
