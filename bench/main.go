@@ -3,7 +3,7 @@
 //
 //	go run ./bench                  all figures, some minutes
 //	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
-//	go run ./bench --only attest    one section: attest, append, credentials, length or stream
+//	go run ./bench --only attest    one section: attest, append, credentials, length, stream or mcp
 //	go run ./bench --json           the same figures for a program
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
@@ -44,11 +44,15 @@ var sections = []struct {
 	{"credentials", (*bench).credentials},
 	{"length", (*bench).length},
 	{"stream", (*bench).stream},
+	{"mcp", (*bench).mcp},
 }
 
 func main() {
 	if len(os.Args) == 4 && os.Args[1] == bareMode {
 		os.Exit(runBare(os.Args[2], os.Args[3]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == toolMode {
+		os.Exit(runTool())
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -59,12 +63,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "small sizes, under 30 s; fail when a ratio is far off")
 	asJSON := flags.Bool("json", false, "print JSON instead of the table")
-	only := flags.String("only", "", "run one `section`: attest, append, credentials, length or stream")
+	only := flags.String("only", "", "run one `section`: attest, append, credentials, length, stream or mcp")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	if flags.NArg() > 0 || *only != "" && !isSection(*only) {
-		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, append, credentials, length or stream")
+		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, append, credentials, length, stream or mcp")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -16,11 +16,15 @@ type Spooled struct {
 	spool  *spool.Spool
 	warn   func(text string)
 	kept   chan struct{} // holds one when something was kept
+	turn   chan struct{} // holds one for each request under way
 }
+
+// maxRequests is how many records are on their way to the service at once: what waits meanwhile costs less memory than a request.
+const maxRequests = 8
 
 // NewSpooled returns a Spooled that sends nothing before Send is called.
 func NewSpooled(c *client.Client, s *spool.Spool, warn func(text string)) *Spooled {
-	return &Spooled{client: c, spool: s, warn: warn, kept: make(chan struct{}, 1)}
+	return &Spooled{client: c, spool: s, warn: warn, kept: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
 }
 
 // Keep adds a record to the spool. Where that has no room, or its disk fails, the service must take the record at once.
@@ -43,6 +47,12 @@ func (s *Spooled) Keep(ctx context.Context, a client.Attestation) error {
 func (s *Spooled) Attest(ctx context.Context, a client.Attestation) error {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
 	_, err := s.client.Attest(ctx, a)
 	return err
 }

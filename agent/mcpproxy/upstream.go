@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/agent/toolcall"
+	"attestd/client"
 )
 
 // departure is a line of the client on its way to the server. Its place in the queue is that of the line; what becomes of it is known when
@@ -102,9 +103,10 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 				continue
 			}
 			d.calls = append(d.calls, c)
+			requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments}) // here, for it takes a stack that many would have
 			asking.Go(func() {
 				defer p.calls.asking.Done()
-				if why := p.ask(ctx, c, t, full); why != nil {
+				if why := p.ask(ctx, c, t, requested, full); why != nil {
 					p.calls.forget(m.id, c)
 					answers[i] = refusal(m.id, c.modern, why)
 				}
@@ -148,9 +150,8 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 }
 
 // ask records a call that is about to go to the server, and returns why it must not.
-func (p *Proxy) ask(ctx context.Context, c *call, t toolCall, full bool) (why error) {
+func (p *Proxy) ask(ctx context.Context, c *call, t toolCall, requested client.Attestation, full bool) (why error) {
 	keep := context.WithoutCancel(ctx) // what was asked is recorded, however the session ends
-	requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments})
 	switch {
 	case t.ambiguous:
 		why = errors.New("a member stands in it twice")
