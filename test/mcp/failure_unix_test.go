@@ -33,6 +33,7 @@ func (p *proxied) refusal(t *testing.T, tool string) string {
 func TestFailClosed(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t)
 			p := s.connect(new(events).client(), revision, "", "--fail", "closed")
 			p.says(t, "echo", "one", "one")

@@ -100,10 +100,10 @@ func TestServerTools(t *testing.T) {
 func TestSearch(t *testing.T) {
 	s := serve(t)
 	var all []client.Attestation
-	for n := range 1300 {
+	for n := range 700 {
 		all = append(all, client.Attestation{AgentID: []string{"bot", "other"}[n%2], ActionType: "n", Payload: map[string]any{"n": n, "long": strings.Repeat("x", n%7*3000)}})
 	}
-	for part := range slices.Chunk(all, 130) {
+	for part := range slices.Chunk(all, 100) {
 		_, err := s.client.AttestBatch(t.Context(), part)
 		must(t, err)
 	}
@@ -124,13 +124,13 @@ func TestSearch(t *testing.T) {
 		args["before"] = answer["next"]
 	}
 	var want []int
-	for n := 1298; n >= 0; n -= 2 {
+	for n := 698; n >= 0; n -= 2 {
 		want = append(want, n)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%d records, %d want", len(got), len(want))
 	}
-	if r, _ := reply(t, session, "search_records", map[string]any{"contains": `"n":1200}`}); len(r["records"].([]any)) != 1 {
+	if r, _ := reply(t, session, "search_records", map[string]any{"contains": `"n":600}`}); len(r["records"].([]any)) != 1 {
 		t.Errorf("%v", r)
 	}
 	if _, refused := reply(t, session, "search_records", map[string]any{"limit": 101}); refused == "" {
