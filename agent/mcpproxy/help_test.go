@@ -98,10 +98,10 @@ type session struct {
 	proxy  *Proxy
 	record *recorder
 
-	client, server                 io.WriteCloser // what each sends
-	toClient, toServer             *bufio.Reader  // what each gets
-	clientEnd, serverEnd, fromEnds io.Closer
-	done                           chan error
+	client, server     io.WriteCloser // what each sends
+	toClient, toServer *bufio.Reader  // what each gets
+	clientEnd          io.Closer      // of what the client reads
+	done               chan error
 }
 
 // start begins a session. It ends when the test has ended the server.
@@ -124,7 +124,7 @@ func start(t testing.TB, c Config) *session {
 	atServer, toServer := io.Pipe()
 	atClient, toClient := io.Pipe()
 	s.client, s.server, s.toServer, s.toClient = client, server, bufio.NewReader(atServer), bufio.NewReader(atClient)
-	s.clientEnd, s.serverEnd = atClient, atServer
+	s.clientEnd = atClient
 	go func() {
 		err := s.proxy.Run(t.Context(), fromClient, toClient, fromServer, toServer)
 		toClient.Close()

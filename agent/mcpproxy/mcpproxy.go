@@ -101,7 +101,7 @@ func New(c Config) *Proxy {
 		c.Warn = func(string) {}
 	}
 	return &Proxy{
-		Config: c, session: uuid.NewString(), calls: newCalls(),
+		Config: c, session: uuid.Must(uuid.NewV7()).String(), calls: newCalls(),
 		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), keeping: make(chan struct{}, maxOutcomes),
 	}
 }
@@ -157,7 +157,8 @@ func (p *Proxy) sweep(ctx context.Context) {
 func (p *Proxy) attestation(c *call, e toolcall.Event) client.Attestation {
 	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.Trace = source, p.Server, c.tool, c.name, p.session, c.trace
 	r := p.Policy.Record(p.Agent, e)
-	// A client's names of calls may come twice, so the key has the number. A call has one outcome.
+	// A client's names of calls may come twice, so the key has the number. A call has one outcome. The session begins with the time, so the service
+	// keeps what comes together in one place.
 	key := fmt.Sprintf("%s:%s:%d:tool.outcome", source, p.session, c.number)
 	if e.Kind == toolcall.Requested {
 		key = fmt.Sprintf("%s:%s:%d:%s", source, p.session, c.number, e.Kind)

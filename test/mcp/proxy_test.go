@@ -1,5 +1,7 @@
 package mcptest
 
+//lint:file-ignore SA1019 Sampling is deprecated since 2026-07-28, and goes through the proxy all the same.
+
 import (
 	"context"
 	"fmt"

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,13 +168,4 @@ func (l testLog) Write(b []byte) (int, error) {
 		l.t.Logf("%s", bytes.TrimSpace(b))
 	}
 	return len(b), nil
-}
-
-// exitCode is that of a process that has ended, as its Wait says.
-func exitCode(err error) int {
-	var exited *exec.ExitError
-	if errors.As(err, &exited) {
-		return exited.ExitCode()
-	}
-	return 0
 }
