@@ -27,9 +27,10 @@ const patience = 30 * time.Second
 // listensOn is the line of standard error by which both servers say that they are there.
 var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 
-// serve starts attestd on a database file, with the limits off and all else as shipped.
-func (b *bench) serve(ctx context.Context, db string) (*child, error) {
-	return start(ctx, exec.Command(b.binary(), "serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--db", db))
+// serve starts attestd on a database file, with the limits off and all else as shipped but for the flags.
+func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--db", db}, flags...)
+	return start(ctx, exec.Command(b.binary(), args...))
 }
 
 // start runs cmd and returns when it listens.

@@ -3,7 +3,7 @@
 //
 //	go run ./bench                  all figures, some minutes
 //	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
-//	go run ./bench --only attest    one section: attest, append, credentials, length, stream or mcp
+//	go run ./bench --only attest    one section, of those below
 //	go run ./bench --json           the same figures for a program
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
@@ -45,6 +45,7 @@ var sections = []struct {
 	{"length", (*bench).length},
 	{"stream", (*bench).stream},
 	{"mcp", (*bench).mcp},
+	{"webhooks", (*bench).webhooks},
 }
 
 func main() {
@@ -63,12 +64,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "small sizes, under 30 s; fail when a ratio is far off")
 	asJSON := flags.Bool("json", false, "print JSON instead of the table")
-	only := flags.String("only", "", "run one `section`: attest, append, credentials, length, stream or mcp")
+	only := flags.String("only", "", "run one `section`: "+sectionNames())
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	if flags.NArg() > 0 || *only != "" && !isSection(*only) {
-		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, append, credentials, length, stream or mcp")
+		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes one of", sectionNames())
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -94,6 +95,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+func sectionNames() string {
+	var names []string
+	for _, s := range sections {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func isSection(name string) bool {

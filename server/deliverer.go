@@ -143,7 +143,7 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 		}
 		return
 	}
-	keys, err := keysOf(found, time.Time{})
+	keys, err := keysOf(found, time.Now())
 	if err != nil {
 		d.log.Error("a webhook has no good keys", "webhook", e.ID, "error", err)
 		return

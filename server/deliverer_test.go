@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -308,13 +309,30 @@ func TestPace(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Second)
-		if n, most := sent(time.Second), int(time.Second/busyGap); n > most+20 || n < most-20 {
+		if n, most := sent(time.Second), runtime.GOMAXPROCS(0)*int(time.Second/busyGap); n > most+20 || n < most-20 {
 			t.Errorf("%d a second while many come, want %d", n, most)
 		}
 		stop()
 		time.Sleep(time.Second)
 		if n := sent(time.Second); n < 9000 {
 			t.Errorf("%d a second afterwards", n)
+		}
+	})
+}
+
+// A former secret signs for 24 hours, and not a message longer.
+func TestFormerSecret(t *testing.T) {
+	deliver(t, func(t *testing.T, d *delivering) {
+		id := d.webhook("https://hooks.example/")
+		_, err := d.store.RotateWebhookSecret(t.Context(), d.by, id, kept(webhook.NewKeys()), time.Now().Add(formerSecret))
+		check(t, err)
+		d.apply(t.Context(), d.by, id)
+		for _, want := range []int{2, 2, 1} {
+			d.append(1)
+			if sent := d.take(); len(sent) != 1 || sent[0].keys != want {
+				t.Errorf("%+v, want one signed by %d pairs", sent, want)
+			}
+			time.Sleep(formerSecret - time.Minute)
 		}
 	})
 }

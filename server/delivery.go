@@ -24,7 +24,7 @@ const readAgain = time.Second // when records could not be read
 type delivery struct {
 	*deliverer
 	to      store.Delivery
-	keys    []webhook.Keys // while there are former ones, those too
+	keys    []webhook.Keys // while the former ones sign too, those behind
 	at      store.Progress
 	failing bool // and the log says so
 	log     *slog.Logger
@@ -124,9 +124,8 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		if sleep(ctx, time.Until(d.at.RetryAt)) != nil || d.pace.wait(ctx) != nil {
 			return false
 		}
-		if d.keys, err = keysOf(d.to, time.Now()); err != nil {
-			d.log.Error("a webhook has no good keys", "error", err)
-			return false
+		if len(d.keys) > 1 && !time.Now().Before(d.to.Until) {
+			d.keys = d.keys[:1]
 		}
 		o, ok := d.attempt(ctx, d.to, m, d.keys)
 		if !ok {

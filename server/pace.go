@@ -2,18 +2,19 @@ package server
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
 
 const (
 	paceWindow = 100 * time.Millisecond
-	busyFrom   = 50                   // records in a window, from which on appends come first
-	busyGap    = 4 * time.Millisecond // between deliveries while they do, of all webhooks together
+	busyFrom   = 50                    // records in a window, from which on appends come first
+	busyGap    = 12 * time.Millisecond // between deliveries while they do, of all webhooks together, on one core: more cores do more
 )
 
 // pace keeps deliveries from taking the machine from appends. While many records come, all webhooks together are sent one message, or read one range
-// of records, every busyGap, and fall behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be sent stands on disk.
+// of records, every few milliseconds, and fall behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be sent stands on disk.
 type pace struct {
 	mu           sync.Mutex
 	window       time.Time // when the one that is counted in began
@@ -55,7 +56,7 @@ func (p *pace) reserve(now time.Time) time.Duration {
 		p.slot = now
 	}
 	wait := p.slot.Sub(now)
-	p.slot = p.slot.Add(busyGap)
+	p.slot = p.slot.Add(busyGap / time.Duration(runtime.GOMAXPROCS(0)))
 	return wait
 }
 

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// webhookCount is how many endpoints are sent every record.
+const webhookCount = 10
+
+// webhooks measures what it costs the appends that each record goes to ten endpoints: in turns, with the webhooks enabled and disabled. The endpoints are in this
+// process, and share the machine with the server and the generator, as those of a company would not.
+//
+// How many messages a second go out is said for the time under load, when appends come first, and for that after it, when the rest is caught up.
+func (b *bench) webhooks(ctx context.Context) (err error) {
+	server, err := b.serve(ctx, filepath.Join(b.dir, "webhooks.db"), "--webhooks-allow-private")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	t, err := register(ctx, server.addr, "acme")
+	if err != nil {
+		return err
+	}
+	var taken atomic.Int64
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	endpoint := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		taken.Add(1)
+	})}
+	go endpoint.Serve(listener) // until it is closed
+	defer endpoint.Close()
+	var ids []string
+	for range webhookCount {
+		var made struct{ WebhookID string }
+		body := fmt.Sprintf(`{"url":"http://%s/"}`, listener.Addr())
+		if _, err := ask(ctx, server.addr, request("POST", "/v1/webhooks", t.key, jsonType, body), 201, &made); err != nil {
+			return err
+		}
+		ids = append(ids, made.WebhookID)
+	}
+	turn := func(how string) error {
+		for _, id := range ids {
+			if _, err := ask(ctx, server.addr, request("POST", "/v1/webhooks/"+id+"/"+how, t.key, "", ""), 200, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	req := attestRequest(t)
+	load := &side{child: server, status: 201, request: func(int) []byte { return req }}
+	if load.clients, err = connect(ctx, server.addr, 64); err != nil {
+		return err
+	}
+	defer hangUp(load.clients)
+	rounds, each := pick(b.quick, 4, 12), pick(b.quick, 300*time.Millisecond, time.Second)
+	if _, err := load.load(ctx, each, 0); err != nil { // does not count
+		return err
+	}
+	var ratios, rates, busy, idle []float64
+	for i := range rounds {
+		var rate [2]float64 // without and with
+		for n := range 2 {
+			with := (i + n) % 2 // who goes first alternates
+			if err := turn([]string{"disable", "enable"}[with]); err != nil {
+				return err
+			}
+			before := taken.Load()
+			r, err := load.load(ctx, each, 0)
+			if err != nil {
+				return err
+			}
+			rate[with] = r.perSecond()
+			if with == 0 {
+				continue
+			}
+			busy = append(busy, float64(taken.Load()-before)/r.elapsed.Seconds())
+			select { // until appends count as over
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			before, since := taken.Load(), time.Now()
+			select {
+			case <-time.After(each / 3):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			idle = append(idle, float64(taken.Load()-before)/time.Since(since).Seconds())
+			if err := turn("disable"); err != nil {
+				return err
+			}
+		}
+		ratios, rates = append(ratios, rate[1]/rate[0]), append(rates, rate[1])
+	}
+	column := fmt.Sprintf("%d endpoints", webhookCount)
+	const section = "webhooks, 64 appending clients"
+	b.report.add(section, column, "durable records/s", median(rates), perSecond, nil)
+	b.report.add(section, column, "  ÷ rate with webhooks disabled", median(ratios), ratio, atLeast(0.95))
+	b.report.add(section, column, "messages/s beside them", median(busy), perSecond, nil)
+	b.report.add(section, column, "messages/s afterwards", median(idle), perSecond, nil)
+	return nil
+}
