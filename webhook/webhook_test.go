@@ -224,3 +224,19 @@ func TestDelay(t *testing.T) {
 		}
 	}
 }
+
+// What the environment says of proxies is not heeded: a proxy would make the connection, and nobody would look at its address.
+func TestNoProxy(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a message went to a proxy") }))
+	defer proxy.Close()
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"} {
+		t.Setenv(name, proxy.URL)
+	}
+	c := NewClient(Options{AllowPrivate: true, Resolver: names(t, "0.0.0.0")})
+	defer c.Close()
+	for _, url := range []string{"http://hooks.example/", "https://hooks.example/"} {
+		if o := c.Send(t.Context(), url, Message{ID: "msg_1"}, NewKeys()); o.Failure != "the address is not public" {
+			t.Errorf("%s: %+v", url, o)
+		}
+	}
+}
