@@ -1,0 +1,213 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"attestd/agent/hook"
+	"attestd/agent/hookevent"
+	"attestd/client"
+	"attestd/client/spool"
+)
+
+// server takes attestations as attestd does: one record for a key, and 422 for another request under it.
+type server struct {
+	*httptest.Server
+	mu     sync.Mutex
+	status int // of every answer, unless it is 0
+	keys   map[string]string
+	lines  []string // what was recorded: action, and call ID
+}
+
+func start(t *testing.T) *server {
+	s := &server{keys: map[string]string{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+type item struct {
+	ActionType, IdempotencyKey string
+	Payload                    json.RawMessage
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var body struct {
+		item
+		Records []item
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	items := body.Records
+	if r.URL.Path == "/v1/attest" {
+		body.item.IdempotencyKey = r.Header.Get("Idempotency-Key")
+		items = []item{body.item}
+	}
+	switch {
+	case s.status != 0:
+		refuse(w, s.status, "CODE")
+		return
+	case r.URL.Path == "/v1/passports":
+		fmt.Fprint(w, `{"passports":[]}`)
+		return
+	}
+	var records []string
+	for i, it := range items {
+		asked := it.ActionType + string(it.Payload)
+		before, known := s.keys[it.IdempotencyKey]
+		if known && before != asked {
+			refuse(w, 422, "IDEMPOTENCY_KEY_REUSED")
+			return
+		}
+		if !known {
+			var p struct{ CallID string }
+			_ = json.Unmarshal(it.Payload, &p)
+			s.keys[it.IdempotencyKey], s.lines = asked, append(s.lines, it.ActionType+" "+p.CallID)
+		}
+		records = append(records, fmt.Sprintf(`{"index":%d,"timestamp":"2026-11-21T00:00:00.000Z","payload":{"agentId":"a","companyId":"c","actionType":"x","payload":1},"hash":"%064d","signature":"%086d"}`, i, 0, 0))
+	}
+	w.WriteHeader(http.StatusCreated)
+	if r.URL.Path == "/v1/attest" {
+		fmt.Fprint(w, records[0])
+		return
+	}
+	fmt.Fprintf(w, `{"records":[%s]}`, strings.Join(records, ","))
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":"refused","code":%q}`, code)
+}
+
+func (s *server) answers(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
+}
+
+func (s *server) recorded(t *testing.T, want ...string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.lines, want) {
+		t.Errorf("recorded %q, want %q", s.lines, want)
+	}
+}
+
+func (s *server) hook(t *testing.T) *hook.Hook {
+	t.Helper()
+	c, err := client.New(client.Config{URL: s.URL, Retry: &client.Retry{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	queue, err := spool.Open(filepath.Join(t.TempDir(), "spool"), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &hook.Hook{Source: hookevent.ClaudeCode, Agent: "coder", Client: c, Spool: queue}
+}
+
+func event(name, call, more string) []byte {
+	return []byte(`{"session_id":"s","hook_event_name":"` + name + `","tool_name":"Bash","tool_use_id":"` + call + `"` + more + `}`)
+}
+
+func answer(t *testing.T, h *hook.Hook, body []byte, denied bool, fails bool) {
+	t.Helper()
+	a, err := h.Answer(t.Context(), body)
+	if (a.Denied != "") != denied || (err != nil) != fails || !denied && string(a.Output) != `{}` || denied && !strings.Contains(string(a.Output), `"permissionDecision":"deny"`) {
+		t.Errorf("%s: %s, denied %q, %v", body, a.Output, a.Denied, err)
+	}
+}
+
+// What the server cannot be given is kept and sent with the next event that does not hold up a call, once.
+func TestKeptAndSent(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{503, 500, 429} {
+		s := start(t)
+		h := s.hook(t)
+		s.answers(status)
+		answer(t, h, event("PreToolUse", "1", ""), false, false)
+		answer(t, h, event("PostToolUse", "1", ""), false, false)
+		answer(t, h, event("PostToolUse", "1", ""), false, false)
+		s.recorded(t)
+		s.answers(0)
+		answer(t, h, event("PreToolUse", "2", ""), false, false)
+		s.recorded(t, "tool.requested 2")
+		answer(t, h, event("PostToolUse", "2", ""), false, false)
+		s.recorded(t, "tool.requested 2", "tool.completed 2", "tool.requested 1", "tool.completed 1")
+		if n := h.Spool.Pending(); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	}
+}
+
+// A credential that is refused is said, and what happened is kept for a better one.
+func TestRefusedCredential(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	h := s.hook(t)
+	s.answers(401)
+	answer(t, h, event("PreToolUse", "1", ""), false, true)
+	h.Closed = true
+	answer(t, h, event("PreToolUse", "2", ""), true, false)
+	h.Closed, h.Passport = false, true
+	answer(t, h, event("PreToolUse", "3", ""), true, false)
+	if n := h.Spool.Pending(); n != 5 {
+		t.Errorf("%d are kept", n)
+	}
+	s.answers(0)
+	answer(t, h, event("PostToolUse", "4", ""), false, false)
+	s.recorded(t, "tool.completed 4", "tool.requested 1", "tool.requested 2", "tool.denied 2", "tool.requested 3", "tool.denied 3")
+}
+
+// A call ID that comes again with other content hides nothing, and what is reported late is added only where nothing else was.
+func TestKeysThatAreTaken(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	h := s.hook(t)
+	answer(t, h, event("PreToolUse", "1", `,"tool_input":{"command":"ls"}`), false, false)
+	for range 2 {
+		answer(t, h, event("PreToolUse", "1", `,"tool_input":{"command":"rm"}`), false, false)
+	}
+	answer(t, h, event("PostToolUse", "1", `,"tool_response":"a"`), false, false)
+	batch := []byte(`{"session_id":"s","hook_event_name":"PostToolBatch","tool_calls":[
+		{"tool_name":"Bash","tool_use_id":"1","tool_input":{"command":"ls"},"tool_response":"a"},
+		{"tool_name":"Bash","tool_use_id":"2","tool_input":{},"tool_response":"Permission to use Bash has been denied."},
+		{"tool_name":"Bash","tool_use_id":"3","tool_input":{},"tool_response":"I would rather not"}]}`)
+	for range 2 {
+		answer(t, h, batch, false, false)
+	}
+	s.recorded(t, "tool.requested 1", "tool.requested 1", "tool.completed 1", "tool.requested 2", "tool.denied 2", "tool.ended 3")
+}
+
+// Where nothing can even be kept, a call goes on with an error, or is refused.
+func TestNothingCanBeKept(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	h := s.hook(t)
+	s.answers(503)
+	h.Spool.Limit = 1
+	answer(t, h, event("PreToolUse", "1", ""), false, true)
+	h.Closed = true
+	answer(t, h, event("PreToolUse", "1", ""), true, true)
+	answer(t, h, []byte("{"), true, false)
+	if _, err := h.Unrecorded(event("PostToolUse", "1", ""), errors.New("no folder")); err == nil {
+		t.Error("an outcome that is lost is not said")
+	}
+	if _, err := os.Stat(filepath.Join(h.Spool.Dir(), "queue")); err == nil {
+		if n := h.Spool.Pending(); n != 0 {
+			t.Errorf("%d were kept beyond the limit", n)
+		}
+	}
+}
