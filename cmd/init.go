@@ -1,13 +1,7 @@
 package cmd
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +12,6 @@ import (
 	"attestd/agent/hookevent"
 	"attestd/agent/setup"
 	"attestd/agent/toolcall"
-	"attestd/client"
 	"attestd/crypto/cred"
 )
 
@@ -95,9 +88,13 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		start = "set -a; . " + shellQuote(path) + "; set +a; claude"
 	}
 	if f.write {
-		how, err := f.writeSettings()
+		changed, err := f.hooks.Write(f.settings)
 		if err != nil {
 			return err
+		}
+		how := "has the hooks already"
+		if changed {
+			how = "written"
 		}
 		steps.Say("settings", f.settings+" "+how)
 	} else {
@@ -125,171 +122,6 @@ func (f *initFlags) check() error {
 		return usagef("--fail: want open or closed, not %q", f.fail)
 	}
 	return nil
-}
-
-// connect sees to it that the agent is registered and the connection file has a key for it, and returns a client with that key.
-func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client, path string, err error) {
-	path, file, err := readConnectionFile()
-	if err != nil {
-		return nil, "", err
-	}
-	if path == "" {
-		return nil, "", errors.New("no configuration folder: set HOME")
-	}
-	at := cmd.Flag("url").Value.String()
-	if at == "" {
-		at = file["ATTESTD_URL"]
-	}
-	if at == "" {
-		at = defaultURL
-	}
-	s.Say("server", at)
-	kept, err := keptKey(cmd.Context(), path, file, at)
-	if err != nil {
-		return nil, "", err
-	}
-	given := os.Getenv("ATTESTD_KEY") != "" || os.Getenv("ATTESTD_KEY_FILE") != ""
-	var admin *client.Client
-	switch {
-	case given:
-		if admin, err = connect(cmd); err != nil {
-			return nil, "", err
-		}
-	case kept != nil:
-		admin = kept.client // which suffices where everything is there
-	default:
-		if admin, err = f.found(cmd.Context(), s, at); err != nil {
-			return nil, "", err
-		}
-	}
-	company, err := admin.Company(cmd.Context())
-	if err != nil {
-		return nil, "", err
-	}
-	if kept != nil && kept.company != company.CompanyID {
-		return nil, "", fmt.Errorf("%s has a key of the company %s, and the credential is one of %s; move the file away first", path, kept.company, company.CompanyID)
-	}
-	if err := s.Register(cmd.Context(), admin); err != nil {
-		return nil, "", err
-	}
-	if kept != nil {
-		s.Say("key", path+" has one")
-		return kept.client, path, nil
-	}
-	key, err := s.WriterKey(cmd.Context(), admin)
-	if err != nil {
-		return nil, "", err
-	}
-	if err := writePrivate(path, "ATTESTD_URL="+at+"\nATTESTD_KEY="+key+"\n"); err != nil {
-		return nil, "", err
-	}
-	s.Say("key", path+" has a new one, of the role writer")
-	c, err = client.New(client.Config{URL: at, Credential: client.Key(key)})
-	return c, path, err
-}
-
-// keptClient is what the key in the connection file opens.
-type keptClient struct {
-	client  *client.Client
-	company string
-}
-
-// keptKey returns what the key in the connection file opens, nil where there is none or the server knows it no more.
-func keptKey(ctx context.Context, path string, file map[string]string, at string) (*keptClient, error) {
-	key, named := file["ATTESTD_KEY"], file["ATTESTD_URL"]
-	if key == "" {
-		return nil, nil
-	}
-	if named == "" {
-		named = defaultURL
-	}
-	if strings.TrimRight(named, "/") != strings.TrimRight(at, "/") {
-		return nil, fmt.Errorf("%s has a key for %s; move the file away first, or give that address", path, named)
-	}
-	c, err := client.New(client.Config{URL: at, Credential: client.Key(key)})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	company, err := c.Company(ctx)
-	if errors.Is(err, &client.Error{Status: http.StatusUnauthorized}) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &keptClient{c, company.CompanyID}, nil
-}
-
-// found registers a company on a server of this machine. Another's server is asked for nothing without a credential.
-func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*client.Client, error) {
-	address, err := url.Parse(at)
-	if err != nil || !isLoopbackName(address.Hostname()) {
-		return nil, errors.New("no credential: set ATTESTD_KEY or ATTESTD_KEY_FILE to an admin key of the company")
-	}
-	anyone, err := client.New(client.Config{URL: at})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	key, err := s.Found(ctx, anyone, f.company)
-	if err != nil {
-		return nil, err
-	}
-	return client.New(client.Config{URL: at, Credential: client.Key(key)})
-}
-
-func isLoopbackName(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// writeSettings puts the hooks into the settings file, which stays as it is where they are there already, or where it cannot be understood.
-func (f *initFlags) writeSettings() (how string, err error) {
-	path := f.settings
-	if real, err := filepath.EvalSymlinks(path); err == nil { // a link stays one
-		path = real
-	}
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	merged, err := f.hooks.Merge(old)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%s was left as it is: %w", f.settings, err)
-	case string(merged) == string(old):
-		return "has the hooks already", nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", err
-	}
-	return "written", replaceFile(path, merged, mode)
-}
-
-// writePrivate writes a file that is for its owner alone, in a folder that is, too.
-func writePrivate(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return replaceFile(path, []byte(text), 0o600)
-}
-
-// replaceFile puts a whole file in the place of another.
-func replaceFile(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // when it was not renamed
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // ownProgram is this program as a shell finds it.
