@@ -21,6 +21,9 @@ const names = `(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?k
 // secretName matches the name of a JSON member whose strings are secrets.
 var secretName = regexp.MustCompile(`(?i)(?:` + names + `|cookie|secrets|passw(?:or)?ds)$`)
 
+// secretOption matches an option of a command whose value is a secret.
+var secretOption = regexp.MustCompile(`(?i)^--?[a-z0-9-]*` + names + `$`)
+
 // quotation is what may stand around a value, also where it stands in a text that is quoted itself.
 const quotation = `(?:\\*["'])?`
 

@@ -72,6 +72,7 @@ func TestSecretMembersAreMasked(t *testing.T) {
 		`{"headers":{"Cookie":"x","Authorization":"y"}}`:                                                            `{"headers":{"Authorization":"[masked]","Cookie":"[masked]"}}`,
 		`{"secrets":["x",["y"]],"password":"","tokens":12}`:                                                         `{"password":"","secrets":["[masked]",["[masked]"]],"tokens":12}`,
 		`{"lines":["+-----BEGIN PRIVATE KEY-----","+MIIx",{"a":"y"},"+-----END PRIVATE KEY-----","after"],"b":"c"}`: `{"b":"c","lines":["+[masked]","[masked]",{"a":"[masked]"},"[masked]","after"]}`,
+		`{"args":["--password","x","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`:                               `{"args":["--password","[masked]","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`,
 		`{"lines":["-----BEGIN PRIVATE KEY-----","x"],"b":"c"}`:                                                     `{"b":"c","lines":["[masked]","[masked]"]}`,
 	} {
 		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Input: json.RawMessage(in)})

@@ -79,10 +79,14 @@ type mender struct {
 	// inKey says that a private key has begun and not ended: it may stand in an array line by line, as in a patch. Then all strings up to
 	// its end, or the end of the array, are masked.
 	inKey bool
+
+	before string // the string that stands before, in an array; "" for anything else. Behind an option such as --password stands a secret
 }
 
 // value writes the next value, which stands inside depth containers under the member of that name.
 func (m *mender) value(depth int, name string) bool {
+	before := m.before
+	m.before = ""
 	switch kind := m.dec.PeekKind(); kind {
 	case '{', '[':
 		if depth == maxDepth {
@@ -100,7 +104,8 @@ func (m *mender) value(depth int, name string) bool {
 		if !ok {
 			return false
 		}
-		m.dst = appendText(m.dst, m.mask(s, name))
+		m.dst = appendText(m.dst, m.mask(s, name, before))
+		m.before = s
 		return true
 	}
 	raw, err := m.dec.ReadValue()
@@ -126,10 +131,12 @@ func (m *mender) object(depth int) bool {
 			m.dst = append(m.dst, ',')
 		}
 		m.dst = append(appendText(m.dst, mask(name)), ':')
+		m.before = ""
 		if !m.value(depth, name) {
 			return false
 		}
 	}
+	m.before = ""
 	m.dst = append(m.dst, '}')
 	_, err := m.dec.ReadToken()
 	return err == nil
@@ -145,17 +152,17 @@ func (m *mender) array(depth int, name string) bool {
 			return false
 		}
 	}
-	m.inKey = false
+	m.inKey, m.before = false, ""
 	m.dst = append(m.dst, ']')
 	_, err := m.dec.ReadToken()
 	return err == nil
 }
 
 // mask masks the string that is the value of a member of that name, or stands in such a value.
-func (m *mender) mask(s, name string) string {
+func (m *mender) mask(s, name, before string) string {
 	within := m.inKey
 	m.inKey = endsInKey(s, within)
-	if s != "" && (within || secretName.MatchString(name)) {
+	if s != "" && (within || secretName.MatchString(name) || secretOption.MatchString(before)) {
 		return masked
 	}
 	return mask(s)
