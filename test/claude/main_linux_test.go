@@ -114,6 +114,9 @@ func lacks() string {
 // need skips a test for want of a tool; CI has every tool, so there it fails.
 func need(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("short: what runs here are other programs")
+	}
 	why := lacks()
 	if why == "" && os.Getenv(inside) == "" {
 		why = "there is no network namespace to be had"
