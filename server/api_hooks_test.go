@@ -113,6 +113,23 @@ func TestHookBatch(t *testing.T) {
 	})
 }
 
+// A turn may have more calls than a batch of POST /v1/attest/batch has records; a call that it names twice is recorded as it came first.
+func TestHookLargeBatch(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	var calls []string
+	for i := range 600 {
+		calls = append(calls, fmt.Sprintf(`{"tool_name":"Bash","tool_input":{"n":%d},"tool_use_id":"t%d","tool_response":"<tool_use_error>no</tool_use_error>"}`, i, i))
+	}
+	calls = append(calls, `{"tool_name":"Bash","tool_input":{"n":-1},"tool_use_id":"t0","tool_response":"was denied"}`)
+	for range 2 {
+		acme.do(t, hook, `{"session_id":"s-1","hook_event_name":"PostToolBatch","tool_calls":[`+strings.Join(calls, ",")+`]}`).gets(200, `{}`)
+	}
+	if n := len(acme.hooked(t)); n != 1200 {
+		t.Errorf("%d records", n)
+	}
+}
+
 // A call ID that comes twice with other content hides nothing: both are recorded, each once.
 func TestHookCallIDTwice(t *testing.T) {
 	t.Parallel()

@@ -111,7 +111,12 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	if err := c.spend(limit.Attest, len(records)); err != nil {
 		return nil, err
 	}
-	return answer, c.s.attestCalls(c.Context(), c.caller, r.Agent, records, report.Late)
+	for part := range slices.Chunk(records, maxItems) {
+		if err := c.s.attestCalls(c.Context(), c.caller, r.Agent, part, report.Late); err != nil {
+			return nil, err
+		}
+	}
+	return answer, nil
 }
 
 // covered says whether a valid passport of the agent covers the tool.

@@ -27,11 +27,14 @@ var secretOption = regexp.MustCompile(`(?i)^--?[a-z0-9-]*` + names + `$`)
 // quotation is what may stand around a value, also where it stands in a text that is quoted itself.
 const quotation = `(?:\\*["'])?`
 
-// patterns are the forms of secrets that are masked; docs/agents.md lists them for users. Go's regular expressions take linear time.
-var patterns = []pattern{
-	// PEM private keys, also those whose end was cut off.
-	{[]string{"private key"}, regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`)},
+// privateKey is a PEM private key, also one whose end was cut off.
+var privateKey = pattern{
+	[]string{"private key"},
+	regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`),
+}
 
+// patterns are the other forms of secrets that are masked, each within a line; docs/agents.md lists them for users. Go's regular expressions take linear time.
+var patterns = []pattern{
 	// Keys and tokens of well-known forms.
 	{[]string{"a3t", "akia", "asia", "abia", "acca", "agpa", "aida", "aipa", "anpa", "anva", "aroa"}, // AWS
 		regexp.MustCompile(`\b(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA)[A-Z0-9]{16}`)},
@@ -55,9 +58,9 @@ var patterns = []pattern{
 	{[]string{"authorization"}, regexp.MustCompile(`(?i)authorization` + quotation + `\s*[:=]\s*` + quotation + `((?:[a-z]+[ \t]+)?[^\s"'\\,;]+)`)},
 	{[]string{"cookie"}, regexp.MustCompile(`(?i)cookie` + quotation + `\s*:\s*` + quotation + `([^\r\n"'\\]+)`)},
 	{[]string{"://"}, regexp.MustCompile(`://[^\s/:@"'\\]*:([^\s/@"'\\]+)@`)},
-	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^\n|;&]*?\s(?:-u|--user)[ =]?["']?([^\s"']+)`)},
+	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^|;&]*?\s(?:-u|--user)[ =]?["']?([^\s"']+)`)},
 	{[]string{"passw", "passphrase", "secret", "token", "key", "authorization", "credential"},
-		regexp.MustCompile(`(?i)(?:` + names + `\\*["']?\s*(?::=|[:=])\s*|(?:^|\s)--?[a-z0-9-]*` + names + `\s+)` +
+		regexp.MustCompile(`(?i)(?:` + names + `\\*["']?\s*(?::=|[:=])\s*|(?:^|\s)--?[a-z0-9-]*` + names + `[\s\\]+)` +
 			`(\\+"[^"\\]*|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'\\,;&)}\]=][^\s"'\\,;&)}\]]*)`)},
 }
 
@@ -67,14 +70,33 @@ func mask(text string) string {
 	if len(text) < shortest {
 		return text
 	}
-	lower := strings.ToLower(text)
-	for _, p := range patterns {
-		if !containsAny(lower, p.hints) {
-			continue
+	text = privateKey.mask(text)
+	var b strings.Builder
+	for text != "" {
+		n := lineLength(text)
+		line, lower := text[:n], strings.ToLower(text[:n])
+		for _, p := range patterns {
+			if containsAny(lower, p.hints) {
+				line = p.mask(line)
+			}
 		}
-		text = p.mask(text)
+		b.WriteString(line)
+		text = text[n:]
 	}
-	return text
+	return b.String()
+}
+
+// lineLength is how long the first line of a text is, its end included, and the lines that it goes on in, as in a shell.
+func lineLength(text string) int {
+	for n := 0; ; {
+		end := strings.IndexByte(text[n:], '\n')
+		if end < 0 {
+			return len(text)
+		}
+		if n += end + 1; !strings.HasSuffix(text[:n-1], `\`) {
+			return n
+		}
+	}
 }
 
 func (p pattern) mask(text string) string {

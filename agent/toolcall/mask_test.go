@@ -43,6 +43,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"Cookie: a=hunter2; b=hunter3\r\nX: y", "hunter3"},
 		{"git clone https://me:hunter2@host/x", "hunter2"},
 		{"curl -s -u me:hunter2 https://host", "hunter2"},
+		{"curl -s \\\n  -u me:hunter2 \\\n https://host", "hunter2"},
 		{"PGPASSWORD=hunter2 psql", "hunter2"},
 		{`password: "correct horse"`, "horse"},
 		{`export DB_PASSWORD='correct horse'`, "horse"},
@@ -72,6 +73,7 @@ func TestSecretMembersAreMasked(t *testing.T) {
 		`{"headers":{"Cookie":"x","Authorization":"y"}}`:                                                            `{"headers":{"Authorization":"[masked]","Cookie":"[masked]"}}`,
 		`{"secrets":["x",["y"]],"password":"","tokens":12}`:                                                         `{"password":"","secrets":["[masked]",["[masked]"]],"tokens":12}`,
 		`{"lines":["+-----BEGIN PRIVATE KEY-----","+MIIx",{"a":"y"},"+-----END PRIVATE KEY-----","after"],"b":"c"}`: `{"b":"c","lines":["+[masked]","[masked]",{"a":"[masked]"},"[masked]","after"]}`,
+		`{"command":"mysql \\\n --password \\\n hunter2"}`:                                                          `{"command":"mysql \\\n --password \\\n [masked]"}`,
 		`{"args":["--password","x","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`:                               `{"args":["--password","[masked]","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`,
 		`{"lines":["-----BEGIN PRIVATE KEY-----","x"],"b":"c"}`:                                                     `{"b":"c","lines":["[masked]","[masked]"]}`,
 	} {
@@ -87,7 +89,7 @@ func TestWhatIsNoSecretIsKept(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"max_tokens: 1200", "if token == nil {", "the token bucket", "my-secret sauce", "https://host:8080/a@b", "git@github.com:a/b.git", "basic auth", "sk-short",
-		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA", "-----BEGIN PUBLIC KEY-----\nMCow", "docker run -u 1000:1000 x", "keyboard: us", "tokenizer=bpe", "5a9e3f0c7d2b1a4e6f8091a2b3c4d5e6f708192a",
+		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA", "-----BEGIN PUBLIC KEY-----\nMCow", "docker run -u 1000:1000 x", "keyboard: us", "password:\nuser: me", "tokenizer=bpe", "5a9e3f0c7d2b1a4e6f8091a2b3c4d5e6f708192a",
 	} {
 		quoted, _ := json.Marshal(text)
 		if got := string(toolcall.Policy{}.Record("a", toolcall.Event{Source: "s", Input: quoted}).Payload); got != `{"source":"s","input":`+string(quoted)+`}` {
