@@ -4,7 +4,6 @@
 //	go run ./bench                  all figures, some minutes
 //	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
 //	go run ./bench --only attest    one section, of those below
-//	go run ./bench --only attest    one section: attest, append, hooks, credentials, length or stream
 //	go run ./bench --json           the same figures for a program
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
@@ -67,13 +66,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	quick := flags.Bool("quick", false, "small sizes, under 30 s; fail when a ratio is far off")
 	asJSON := flags.Bool("json", false, "print JSON instead of the table")
 	only := flags.String("only", "", "run one `section`: "+sectionNames())
-	only := flags.String("only", "", "run one `section`: attest, append, hooks, credentials, length or stream")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	if flags.NArg() > 0 || *only != "" && !isSection(*only) {
 		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes one of", sectionNames())
-		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes attest, append, hooks, credentials, length or stream")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
