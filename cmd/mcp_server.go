@@ -56,7 +56,9 @@ With --agent the tools attest in the name of this agent alone, and search its re
 	agentFlag(cmd, &config.Agent, "")
 	cmd.Flags().StringVar(&listen, "listen", "", "serve HTTP on this `address` of the loopback, such as 127.0.0.1:8081, in place of standard input and output")
 	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, by which proofs are checked")
-	_ = cmd.Flags().SetAnnotation("pinned-key", typedOnly, []string{"true"}) // the flag is there
+	for _, name := range []string{"pinned-key", "listen"} { // ATTESTD_LISTEN is that of attestd serve
+		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
+	}
 	return cmd
 }
 

@@ -57,6 +57,16 @@ func TestTooManyCalls(t *testing.T) {
 	s.end()
 }
 
+// A line may hold a thousand messages.
+func TestBatchTooLong(t *testing.T) {
+	s := start(t, Config{})
+	batch := func(n int) string { return "[" + strings.Repeat(`{"method":"x"},`, n-1) + `{"method":"x"}]` }
+	s.ask(batch(maxBatch))
+	send(t, s.client, batch(maxBatch+1))
+	gets(t, s.toClient, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: more than 1000 messages in a line"}}`)
+	s.end()
+}
+
 // What a client has sent and nobody could take yet is bounded: it waits with the client.
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ func (p *Proxy) outcome(ctx context.Context, c *call, e toolcall.Event, size int
 			p.outcomes.Release(size)
 		}()
 		if err := p.Recorder.Keep(ctx, p.attestation(c, e)); err != nil {
-			p.warn("the outcome of a call of %s cannot be recorded: %v", c.tool, err)
+			p.warn("the outcome of a call of %q cannot be recorded: %v", c.tool, err)
 		}
 	})
 }

@@ -16,8 +16,8 @@
 //
 // A call that must not go on is answered here: with a result that is an error, so that the agent reads why. Refused are calls that cannot be
 // recorded, that the passport does not cover, that are open beside 10,000 others, and that two readers could understand in two ways. A line
-// of the client that is no JSON is answered with the error that a server would give. A line that is longer than the bound ends
-// the session.
+// of the client that is no JSON, or holds more than 1,000 messages, is answered with the error that a server would give. A line that is longer
+// than the bound ends the session.
 //
 // # Memory
 //

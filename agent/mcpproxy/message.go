@@ -23,6 +23,11 @@ type message struct {
 	ambiguous bool
 }
 
+// maxBatch bounds the messages in one line.
+const maxBatch = 1000
+
+var errBatch = errors.New("more than 1000 messages in a line")
+
 // readLine reads a line: one message, or an array of them, which revisions before 2025-06-18 allow. It takes text that is not well-formed,
 // for such calls are carried out too.
 func readLine(line []byte) (messages []message, batch bool, err error) {
@@ -39,6 +44,9 @@ func readLine(line []byte) (messages []message, batch bool, err error) {
 		return nil, true, err
 	}
 	for d.PeekKind() != ']' {
+		if len(messages) == maxBatch {
+			return nil, true, errBatch
+		}
 		var m message
 		if m.raw, err = d.ReadValue(); err != nil {
 			return nil, true, err

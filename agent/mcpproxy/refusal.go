@@ -3,6 +3,8 @@ package mcpproxy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 )
 
 // refusal is the answer to a call that does not go to the server: a result that is an error, which an agent reads, where an error of the
@@ -19,6 +21,15 @@ func refusal(id []byte, modern bool, why error) []byte {
 // invalid is the answer to a request that two readers could understand in two ways.
 func invalid(id []byte) []byte {
 	return answer(id, `"error":{"code":-32600,"message":"Invalid Request: a member stands twice"}`)
+}
+
+// unreadable is the answer to a line in which no message can be found, and so no ID.
+func unreadable(err error) []byte {
+	code, why := -32700, "Parse error: the line is no JSON"
+	if errors.Is(err, errBatch) {
+		code, why = -32600, "Invalid Request: "+errBatch.Error()
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, why)
 }
 
 func answer(id []byte, outcome string) []byte {

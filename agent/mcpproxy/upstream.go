@@ -79,7 +79,7 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 	}
 	messages, batch, err := readLine(line)
 	if err != nil {
-		d.answer = withEnd([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is no JSON"}}`))
+		d.answer = unreadable(err)
 		close(d.decided)
 		return
 	}
@@ -166,12 +166,12 @@ func (p *Proxy) ask(ctx context.Context, c *call, t toolCall, requested client.A
 		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 		defer cancel()
 		if err := p.Recorder.Attest(ctx, requested); err != nil {
-			p.warn("a call of %s is refused, for attestd has not acknowledged its record: %v", c.tool, err)
+			p.warn("a call of %q is refused, for attestd has not acknowledged its record: %v", c.tool, err)
 			why = errors.New("attestd has not acknowledged its record")
 		}
 	default:
 		if err := p.Recorder.Keep(keep, requested); err != nil {
-			p.warn("a call of %s is refused, for its record cannot be kept: %v", c.tool, err)
+			p.warn("a call of %q is refused, for its record cannot be kept: %v", c.tool, err)
 			return errors.New("its record cannot be kept")
 		}
 	}
@@ -181,7 +181,7 @@ func (p *Proxy) ask(ctx context.Context, c *call, t toolCall, requested client.A
 	// Whether the service has the first record is not known where it gave no answer. By its key it is the same record.
 	denied := p.attestation(c, toolcall.Event{Kind: toolcall.Denied, Reason: why.Error()})
 	if err := errors.Join(p.Recorder.Keep(keep, requested), p.Recorder.Keep(keep, denied)); err != nil {
-		p.warn("the refusal of a call of %s cannot be recorded: %v", c.tool, err)
+		p.warn("the refusal of a call of %q cannot be recorded: %v", c.tool, err)
 	}
 	return why
 }
