@@ -3,9 +3,14 @@
 package mcptest
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,7 +83,7 @@ func TestProxyKilled(t *testing.T) {
 	for arrived() < 50 { // it ends with the test's own time
 		p.says(t, "echo", "three", "three")
 	}
-	killProxy(t, p)
+	killProxy(t, p.folder)
 	calls.Wait()
 	_ = p.Close()
 	sent, err := os.ReadFile(filepath.Join(p.folder, "client.in"))
@@ -103,16 +108,82 @@ func TestProxyKilled(t *testing.T) {
 	}
 }
 
-// killProxy kills the attestd mcp below the outer tee, as a power cut would.
-func killProxy(t *testing.T, p *proxied) {
-	t.Helper()
-	out, err := exec.Command("pgrep", "-P", strconv.Itoa(p.cmd.Process.Pid)).Output()
-	if err != nil {
-		t.Skip("no pgrep")
+// Killed at any moment of a flood of calls, in either way to fail, a proxy leaves no call that the server has seen unrecorded, and none recorded twice.
+func TestProxyKilledAnywhere(t *testing.T) {
+	s := serve(t)
+	state := filepath.Join(t.TempDir(), "state")
+	asked := 0
+	var seen []byte
+	for n := range 10 {
+		folder := t.TempDir()
+		cmd := s.proxy(folder, state, tools(t), "--fail", []string{"open", "closed"}[n%2])
+		in, err := cmd.StdinPipe()
+		must(t, err)
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		answers := bufio.NewReader(out)
+		_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`+"\n")
+		must(t, err)
+		_, err = answers.ReadString('\n')
+		must(t, err)
+		// After so many answers, with more calls than that on their way.
+		last := rand.IntN(150)
+		go func() {
+			for range last {
+				if _, err := answers.ReadString('\n'); err != nil {
+					return
+				}
+			}
+			killProxy(t, folder)
+			_, _ = io.Copy(io.Discard, answers)
+		}()
+		for err == nil {
+			asked++
+			_, err = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"call %d."}}}`+"\n", asked, asked)
+		}
+		_ = cmd.Wait()
+		log, err := os.ReadFile(filepath.Join(folder, "server.in"))
+		must(t, err)
+		seen = append(seen, log...)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
-	must(t, err)
-	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	next := s.connect(new(events).client(), "2025-11-25", state) // sends what is left
+	must(t, next.Close())
+	times := map[string]int{}
+	for _, c := range s.verified() {
+		times[c.Action+" "+c.Input.Text+c.SessionID+c.CallID]++
+		if c.Action == "tool.requested" {
+			times[c.Input.Text]++
+		}
+	}
+	calls := regexp.MustCompile(`call \d+\.`).FindAllString(string(seen), -1)
+	for _, call := range calls {
+		if times[call] != 1 {
+			t.Errorf("%s stands %d times in the chain", call, times[call])
+		}
+	}
+	for name, n := range times {
+		if n != 1 {
+			t.Errorf("%s stands %d times in the chain", name, n)
+		}
+	}
+	if len(calls) == 0 {
+		t.Error("the server has seen no call")
+	}
+}
+
+// killProxy kills the attestd mcp below the outer tee, as a power cut would.
+func killProxy(t *testing.T, folder string) {
+	t.Helper()
+	text, err1 := os.ReadFile(filepath.Join(folder, "client.pid"))
+	pid, err2 := strconv.Atoi(string(text))
+	if err := errors.Join(err1, err2); err != nil {
+		t.Errorf("find the proxy: %v", err)
+		return
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
 }
 
 // A passport opens the tools of its scopes. What it does not cover is refused here and recorded, the server never sees it; a revoked one opens nothing.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 // asRole is the environment of this program in a role.
 func asRole(name string) []string { return append(os.Environ(), role+"="+name) }
 
-// tee runs a command and writes what goes in and out to the files NAME.in and NAME.out. A command that is this program again is the server.
+// tee runs a command and writes what goes in and out to the files NAME.in and NAME.out, and its number to NAME.pid. A command that is this program again is the server.
 func tee(name string, command []string) int {
 	if err := os.Setenv(role, "server"); err != nil {
 		return 1
@@ -69,6 +70,9 @@ func tee(name string, command []string) int {
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "tee:", err)
 		return 1
+	}
+	if err := os.WriteFile(name+".pid", []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, "tee:", err)
 	}
 	var copying sync.WaitGroup
 	go func() {

@@ -81,6 +81,7 @@ func (s *service) verified() (list []call) {
 type call struct {
 	Action, Agent                                  string `json:"-"`
 	Tool, CallID, SessionID, Server, Error, Reason string
+	Input                                          textInput
 }
 
 // counts says how many records there are of each action.
