@@ -62,7 +62,7 @@ func addUntilKilled(t *testing.T, script, url, key, folder string, first int) (s
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	killAt := 1 + rand.IntN(30)
+	killAt := 1 + rand.IntN(15)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		n, err := strconv.Atoi(lines.Text())
 		must(t, err)
