@@ -155,6 +155,21 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 	}
 }
 
+// Calls of the built TypeScript client are typed: the compiler knows their arguments and their answers by the reference.
+func TestTypeScriptCallsAreTyped(t *testing.T) {
+	t.Parallel()
+	builtClient(t)
+	compiler := "node_modules/typescript/bin/tsc"
+	if _, err := os.Stat(filepath.Join(typescript, compiler)); err != nil {
+		missing(t, "there is no typescript: npm ci --prefix clients/typescript")
+	}
+	cmd := exec.CommandContext(t.Context(), tool(t, "node"), compiler, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--types", "node", "typed.mts")
+	cmd.Dir = typescript
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // What the conformance file does not reach works, too: asyncio and many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
 func TestClientsInUse(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,31 @@
+// What the compiler takes of the built package, and what it refuses. It is never run.
+import { Client } from "attestd";
+import { Spool } from "attestd/spool";
+import { Keys, verifyRecord } from "attestd/verify";
+
+const client = new Client({ url: "https://attest.example.com", credential: process.env.ATTESTD_KEY });
+const issued = await client.issuePassport({ agentId: "bot", ttl: 60, scopes: ["*"] });
+const token: string = issued.passport;
+const page = await client.listAgents();
+const agents: string[] = page.agents.map(({ agentId }) => agentId);
+for await (const record of client.records()) await verifyRecord(record, await Keys.pin(await client.getPublicKeys({ companyId: agents[0]! }), record.hash));
+for await (const line of await client.getReport()) line.trim();
+const verdict = await client.verifyPassport({ passport: token });
+const said: string = verdict.valid ? verdict.scopeGranted : verdict.code;
+const checkpoint: string = await client.getCheckpoint({ logId: said });
+const tile: Uint8Array = await client.getTile({ logId: checkpoint, path: "0/000" });
+const attested = await (await Spool.open("spool", client)).attest({ agentId: "bot", actionType: "typed", payload: tile.length });
+if (!attested.queued) attested.record.hash.trim();
+await client.createKey();
+await client.registerAgent({ agentId: "bot", "If-None-Match": "*" });
+
+// @ts-expect-error agentId is the name of the reference
+await client.issuePassport({ agent: "bot" });
+// @ts-expect-error agentId is a string
+await client.issuePassport({ agentId: 3 });
+// @ts-expect-error agentId is missing
+await client.getAgent();
+// @ts-expect-error there is no such operation
+await client.getAgents();
+// @ts-expect-error an attestation has a payload
+await client.attest({ agentId: "bot", actionType: "typed" });
