@@ -14,7 +14,7 @@ const kills = 20
 
 // A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was told to be safe on disk is in the chain at the end, and nothing is there twice.
 func TestSpoolsSurviveKills(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
 	for i, script := range []string{"spool.mjs", "spool.py"} {
 		t.Run(script, func(t *testing.T) {

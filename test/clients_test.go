@@ -37,6 +37,15 @@ func builtClient(t *testing.T) {
 	}
 }
 
+// othersRun skips a test in which the processes of others run: the race detector sees nothing of them.
+func othersRun(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the race detector sees nothing of other programs")
+	}
+	t.Parallel()
+}
+
 // clientScript is a script of testdata/clients in the language of its name's ending, with the client at hand.
 func clientScript(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -115,7 +124,7 @@ func (o operation) sorted() operation {
 
 // Both clients have every operation of the API reference and no other, each with its route, its parameters and its success.
 func TestClientsHaveEveryOperation(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	want := documented(t)
 	for _, script := range []string{"operations.mjs", "operations.py"} {
 		t.Run(script, func(t *testing.T) {
@@ -138,7 +147,7 @@ func TestClientsHaveEveryOperation(t *testing.T) {
 
 // The TypeScript client's types are those that its generator makes of the reference today.
 func TestTypeScriptTypesAreCurrent(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	generator := typescript + "/node_modules/openapi-typescript/bin/cli.js"
 	if _, err := os.Stat(generator); err != nil {
 		missing(t, "there is no openapi-typescript: npm ci --prefix clients/typescript")
@@ -157,7 +166,7 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 
 // Calls of the built TypeScript client are typed: the compiler knows their arguments and their answers by the reference.
 func TestTypeScriptCallsAreTyped(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	builtClient(t)
 	compiler := "node_modules/typescript/bin/tsc"
 	if _, err := os.Stat(filepath.Join(typescript, compiler)); err != nil {
@@ -172,7 +181,7 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 
 // What the conformance file does not reach works, too: asyncio and many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
 func TestClientsInUse(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
 	for _, script := range []string{"use.mjs", "use.py"} {
 		t.Run(script, func(t *testing.T) {

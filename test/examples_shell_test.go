@@ -82,7 +82,7 @@ func closedPort(t *testing.T) string {
 
 // The git hook attests a commit when it is made, lets nothing leave that is not attested, and attests each commit once.
 func TestGitHookAttestsCommits(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
 	c := s.register(t, "acme")
 	w := newWorkshop(t, s.URL, c.key)
@@ -132,7 +132,7 @@ type job struct {
 
 // The job of GitHub Actions attests its run and how it ended, when it succeeds and when it fails. Its steps are run as a runner does.
 func TestGitHubActionsJobAttestsItsRun(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	text, err := os.ReadFile("../examples/github-actions/build.yml")
 	must(t, err)
 	var workflow struct{ Jobs map[string]job }

@@ -23,7 +23,7 @@ type toolRecord struct {
 // The examples that watch an agent's framework, with the real package and a model that is a script, attest each tool call of their agent: what was asked and what came
 // of it, in order and once.
 func TestExamplesAttestToolCalls(t *testing.T) {
-	t.Parallel()
+	othersRun(t)
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
 	for _, name := range []string{"langchain", "openai-agents"} {
 		t.Run(name, func(t *testing.T) {
