@@ -13,7 +13,7 @@ import (
 const kills = 20
 
 // A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was told to be safe on disk is in the chain at the end, and nothing is there twice.
-func TestSpoolsSurviveKills(t *testing.T) {
+func TestClientSpoolsSurviveKills(t *testing.T) {
 	othersRun(t)
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
 	for i, script := range []string{"spool.mjs", "spool.py"} {
