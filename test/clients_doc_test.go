@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// clientSections are those on the two clients, one after the other, up to the next chapter.
+var clientSections = regexp.MustCompile(`(?s)\n### TypeScript\n(.*?)\n## `)
+
 var clientExample = regexp.MustCompile("(?s)```(js|python)\n(.*?)```")
 
 // What docs/agents.md shows of the clients in TypeScript and Python works as it stands there.
@@ -16,12 +19,16 @@ func TestDocumentedClientsWork(t *testing.T) {
 	othersRun(t)
 	text, err := os.ReadFile("../docs/agents.md")
 	must(t, err)
+	sections := clientSections.FindSubmatch(text)
+	if sections == nil {
+		t.Fatal("docs/agents.md has no section on the TypeScript client")
+	}
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
 	c := s.register(t, "acme")
 	var key struct{ Fingerprint string }
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &key)
 	counts := map[string]int{}
-	for _, example := range clientExample.FindAllStringSubmatch(string(text), -1) {
+	for _, example := range clientExample.FindAllStringSubmatch(string(sections[1]), -1) {
 		language, script := example[1], example[2]
 		counts[language]++
 		t.Run(fmt.Sprint(language, counts[language]), func(t *testing.T) {
