@@ -24,11 +24,13 @@ type Voucher struct {
 // Vouch returns a voucher for the records of a chain from an index on, which must not be greater than its length.
 func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
 
-// Doubt says that the chains may have been changed by someone else: each is verified from disk before anything more is said of it.
-func (m *Monitor) Doubt() {
+// Doubt says that a chain may have been changed by someone else: it is verified from disk before anything is said of it to who comes next.
+func (m *Monitor) Doubt(chain int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.epoch++
+	if w := m.watched[chain]; w != nil {
+		w.epoch = 0
+	}
 }
 
 // Next is the index of the record that the next events begin with.

@@ -93,6 +93,8 @@ func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 		Streams:     limit.Streams(f.maxStreams),
 		Bodies:      limit.Bodies(int64(inflight), maxBody),
 
+		Webhooks: limit.Webhooks(4096),
+
 		Verifications: limit.Verifications(2048),
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/server"
+	"attestd/server/limit"
 )
 
 // endpoint is a receiver of webhooks, and what it was sent.
@@ -331,4 +332,19 @@ func TestWebhookThatFails(t *testing.T) {
 	if off != 1 {
 		t.Errorf("%d records of a webhook that was switched off", off)
 	}
+}
+
+// The server has room for so many webhooks that are enabled: one more is refused, and there is room again when one is disabled.
+func TestWebhooksHaveABudget(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Budgets.Webhooks = limit.Webhooks(2) })
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	const url = "https://hooks.example.invalid/"
+	first, _ := acme.webhook(t, url, "")
+	globex.webhook(t, url, "")
+	full := `{"error":"Service Unavailable: as many webhooks are enabled as this server allows","code":"NOT_DONE","requestId":"…"}`
+	globex.do(t, "POST /v1/webhooks", `{"url":"`+url+`"}`).gets(503, full).sets("Retry-After: <number>")
+	acme.do(t, "POST /v1/webhooks/"+first+"/disable", "").status(200)
+	globex.webhook(t, url, "")
+	acme.do(t, "POST /v1/webhooks/"+first+"/enable", "").gets(503, full)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/feed"
+	"attestd/server/limit"
 	"attestd/store"
 	"attestd/webhook"
 )
@@ -27,6 +28,8 @@ type deliverer struct {
 	feed   *feed.Feed
 	client sender
 	keeper *feed.Keeper[string, store.Progress] // by webhook
+	seats  *limit.Pool                          // of webhooks that run
+	most   int64                                // of them, 0 for no bound
 	places chan struct{}                        // as many as there are attempts under way
 	pace   pace
 	log    *slog.Logger
@@ -49,12 +52,14 @@ type changedWebhook struct {
 	done chan struct{}
 }
 
-func newDeliverer(s *store.Store, f *feed.Feed, client sender, log *slog.Logger) *deliverer {
+func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, log *slog.Logger) *deliverer {
 	return &deliverer{
 		store:   s,
 		feed:    f,
 		client:  client,
 		keeper:  feed.NewKeeper(progressEvery, s.SaveProgress, log),
+		seats:   limit.NewPool(most),
+		most:    most.Most,
 		places:  make(chan struct{}, maxDeliveries),
 		log:     log,
 		changed: make(chan changedWebhook), stopping: make(chan struct{}), ended: make(chan struct{}),
@@ -104,19 +109,23 @@ func (d *deliverer) close() {
 	<-d.ended
 }
 
-// apply returns when what is sent to a webhook is as the file says.
-func (d *deliverer) apply(ctx context.Context, by store.Caller, id string) {
+// apply returns when what is sent to a webhook is as the file says: also where the caller has left meanwhile, or what was deleted would be sent on.
+func (d *deliverer) apply(by store.Caller, id string) {
 	c := changedWebhook{store.EnabledWebhook{Company: by.Company.Chain, ID: id}, make(chan struct{})}
 	select {
 	case d.changed <- c:
 		<-c.done
 	case <-d.ended:
-	case <-ctx.Done(): // then the next look finds out, or a restart
 	}
 }
 
-// lookForMore starts what should be running. What cannot be read is left for the next look.
+// lookForMore forgets what was switched off, and starts what should be running. What cannot be read is left for the next look.
 func (d *deliverer) lookForMore(ctx context.Context) {
+	for id, running := range d.running {
+		if running.hasEnded() {
+			d.stop(id)
+		}
+	}
 	for e, err := range d.store.EnabledWebhooks(ctx) {
 		if err != nil {
 			if ctx.Err() == nil {
@@ -124,7 +133,7 @@ func (d *deliverer) lookForMore(ctx context.Context) {
 			}
 			return
 		}
-		if running := d.running[e.ID]; running == nil || running.hasEnded() {
+		if d.running[e.ID] == nil {
 			d.restart(ctx, e)
 		}
 	}
@@ -148,11 +157,23 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 		d.log.Error("a webhook has no good keys", "webhook", e.ID, "error", err)
 		return
 	}
+	if err := d.seats.Take(1, limit.Holder{Company: e.Company}); err != nil {
+		d.log.Error("a webhook is enabled and not sent anything: there are as many as this server allows", "webhook", e.ID)
+		return
+	}
 	running, cancel := context.WithCancel(ctx)
 	started := &delivery{deliverer: d, to: found, keys: keys, at: found.Progress, log: d.log.With("webhook", found.ID, "company", found.Company.ID),
 		cancel: cancel, done: make(chan struct{})}
 	d.running[e.ID] = started
 	go started.run(running)
+}
+
+// checkRoom refuses what would be one webhook too many for the server.
+func (d *deliverer) checkRoom() error {
+	if held, _ := d.seats.Use(); d.most > 0 && held >= d.most {
+		return unavailable("NOT_DONE", "as many webhooks are enabled as this server allows", nil).with("Retry-After", "600")
+	}
+	return nil
 }
 
 // stop returns when nothing more is sent to a webhook.
@@ -161,6 +182,7 @@ func (d *deliverer) stop(id string) {
 		running.cancel()
 		<-running.done
 		delete(d.running, id)
+		d.seats.Give(1, limit.Holder{Company: running.to.Company.Chain})
 	}
 }
 

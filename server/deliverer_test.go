@@ -17,6 +17,7 @@ import (
 
 	"attestd/chain"
 	"attestd/feed"
+	"attestd/server/limit"
 	"attestd/store"
 	"attestd/webhook"
 )
@@ -105,7 +106,7 @@ func check(t *testing.T, err error) {
 
 // start delivers, as a start of the service does.
 func (d *delivering) start() {
-	worker := newDeliverer(d.store, d.feed, d.attempts, slog.New(slog.DiscardHandler))
+	worker := newDeliverer(d.store, d.feed, d.attempts, limit.Webhooks(100), slog.New(slog.DiscardHandler))
 	d.deliverer, d.killed = worker, new(atomic.Bool)
 	killed := d.killed
 	worker.keeper = feed.NewKeeper(progressEvery, func(ctx context.Context, moved map[string]store.Progress) error {
@@ -127,7 +128,7 @@ func (d *delivering) webhook(url string) string {
 	d.t.Helper()
 	h, err := d.store.CreateWebhook(d.t.Context(), d.by, store.Webhook{URL: url}, kept(webhook.NewKeys()), 100)
 	check(d.t, err)
-	d.apply(d.t.Context(), d.by, h.ID)
+	d.apply(d.by, h.ID)
 	return h.ID
 }
 
@@ -205,7 +206,7 @@ func TestRetrySchedule(t *testing.T) {
 		d.answer(webhook.Outcome{Status: 200})
 		_, err := d.store.EnableWebhook(t.Context(), d.by, bad)
 		check(t, err)
-		d.apply(t.Context(), d.by, bad)
+		d.apply(d.by, bad)
 		if sent := d.take(); len(sent) != 2 || !ids[sent[0].id] {
 			t.Errorf("switched on again: %+v", sent)
 		}
@@ -326,7 +327,7 @@ func TestFormerSecret(t *testing.T) {
 		id := d.webhook("https://hooks.example/")
 		_, err := d.store.RotateWebhookSecret(t.Context(), d.by, id, kept(webhook.NewKeys()), time.Now().Add(formerSecret))
 		check(t, err)
-		d.apply(t.Context(), d.by, id)
+		d.apply(d.by, id)
 		for _, want := range []int{2, 2, 1} {
 			d.append(1)
 			if sent := d.take(); len(sent) != 1 || sent[0].keys != want {

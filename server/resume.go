@@ -51,7 +51,7 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 			began = true
 			// That somebody else has written the file shows at the next write: at this one. Where nothing can be written it would not show.
 			if err := s.Store.Ready(ctx); err != nil {
-				s.monitor.Doubt()
+				s.monitor.Doubt(number)
 			}
 		}
 		return voucher.Events(ctx, func(from int64) (records []chain.Record, next int64, err error) {

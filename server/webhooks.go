@@ -62,6 +62,9 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 	if err := s.webhooks.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
+	if err := s.deliverer.checkRoom(); err != nil {
+		return webhookWithSecret{}, err
+	}
 	keys := webhook.NewKeys()
 	h, err := s.Store.CreateWebhook(ctx, by, store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
 		kept(keys), s.Bounds.Webhooks)
@@ -71,7 +74,7 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 	if err != nil {
 		return webhookWithSecret{}, err
 	}
-	s.deliverer.apply(ctx, by, h.ID)
+	s.deliverer.apply(by, h.ID)
 	return webhookWithSecret{showWebhook(h), keys.Secret()}, nil
 }
 
@@ -103,26 +106,29 @@ func (s *Server) getWebhook(ctx context.Context, by store.Caller, r webhookReque
 
 func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
 	err := s.Store.DeleteWebhook(ctx, by, r.WebhookID)
-	s.deliverer.apply(ctx, by, r.WebhookID) // also where the outcome is unknown
+	s.deliverer.apply(by, r.WebhookID) // also where the outcome is unknown
 	return deletion{err == nil}, webhookError(err)
 }
 
 func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+	if err := s.deliverer.checkRoom(); err != nil {
+		return webhookBody{}, err
+	}
 	h, err := s.Store.EnableWebhook(ctx, by, r.WebhookID)
-	s.deliverer.apply(ctx, by, r.WebhookID)
+	s.deliverer.apply(by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
 func (s *Server) disableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
 	h, err := s.Store.DisableWebhook(ctx, by, r.WebhookID, store.WebhookRequested)
-	s.deliverer.apply(ctx, by, r.WebhookID)
+	s.deliverer.apply(by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
 func (s *Server) rotateWebhookSecret(ctx context.Context, by store.Caller, r webhookRequest) (webhookWithSecret, error) {
 	keys := webhook.NewKeys()
 	h, err := s.Store.RotateWebhookSecret(ctx, by, r.WebhookID, kept(keys), by.At.Add(formerSecret))
-	s.deliverer.apply(ctx, by, r.WebhookID)
+	s.deliverer.apply(by, r.WebhookID)
 	return webhookWithSecret{showWebhook(h), keys.Secret()}, webhookError(err)
 }
 

@@ -10,6 +10,8 @@ type Budgets struct {
 	Streams     Size // places on the stream; the service knows whoever has a credential, here and below
 	Bodies      Size // bytes of request bodies in memory
 
+	Webhooks Size // webhooks that are enabled, each with a goroutine; how many a company may have is bounded beside
+
 	Verifications Size // requests that wait for a verdict; the service knows a company that has none waiting yet
 }
 
@@ -19,6 +21,8 @@ func Defaults(maxBody int64) Budgets {
 		Connections: Connections(10_000, 256),
 		Streams:     Streams(4000),
 		Bodies:      Bodies(256<<20, maxBody),
+
+		Webhooks: Webhooks(4096),
 
 		Verifications: Verifications(2048),
 	}
@@ -39,6 +43,9 @@ func Streams(most int64) Size { return Size{Most: most, Share: max(1, most/16), 
 func Bodies(most, maxBody int64) Size {
 	return Size{Most: most, Share: max(most/4, 2*maxBody), Kept: min(most/2, most-2*maxBody)}
 }
+
+// Webhooks is the budget of webhooks that are enabled, of 20 KB each.
+func Webhooks(most int64) Size { return Size{Most: most, Share: most} }
 
 // Verifications is the budget of requests that wait for the verification of a chain: a company may have an eighth, and half is kept
 // for companies that have none waiting yet.
