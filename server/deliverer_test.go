@@ -337,3 +337,38 @@ func TestFormerSecret(t *testing.T) {
 		}
 	})
 }
+
+// Where it cannot be recorded that a webhook is switched off it is not: the next look tries again.
+func TestSwitchedOffOnlyWithARecord(t *testing.T) {
+	deliver(t, func(t *testing.T, d *delivering) {
+		id := d.webhook("https://hooks.example/")
+		d.halt()
+		d.append(1)
+		d.store.StopWrites(errors.New("as after a rollback"))
+		d.answer(webhook.Outcome{Status: 410})
+		d.start()
+		time.Sleep(3*lookEvery + time.Second)
+		if sent := d.take(); len(sent) != 4 || d.state(id).DisabledAt != "" {
+			t.Errorf("%d attempts; %+v", len(sent), d.state(id))
+		}
+	})
+}
+
+// A webhook that has come further than the chain goes, as only a changed file makes it, goes on with what is appended from then on.
+func TestWebhookBeyondTheChain(t *testing.T) {
+	deliver(t, func(t *testing.T, d *delivering) {
+		id := d.webhook("https://hooks.example/")
+		d.append(2)
+		synctest.Wait()
+		d.halt()
+		d.take()
+		check(t, d.store.SaveProgress(t.Context(), map[string]store.Progress{id: {Next: 50}}))
+		d.start()
+		time.Sleep(5 * time.Second)
+		d.append(1)
+		time.Sleep(5 * time.Second)
+		if sent := d.take(); len(sent) != 1 || !strings.Contains(sent[0].id, "_2_") {
+			t.Errorf("%+v", sent)
+		}
+	})
+}
