@@ -47,7 +47,7 @@ func TestTooManyCalls(t *testing.T) {
 	if _, full := cs.add([]byte("-1"), toolCall{name: "x"}, now); full {
 		t.Fatal("no room after one was forgotten")
 	}
-	if n := len(cs.overdue(now.Add(callLife))); n != maxCalls || cs.count != 0 || len(cs.open)+len(cs.needs) != 0 {
+	if n := len(cs.overdue(now.Add(callLife))); n != maxCalls || cs.count != 0 || len(cs.open)+len(cs.parked) != 0 {
 		t.Fatalf("%d were overdue, %d are left", n, cs.count)
 	}
 	s := start(t, Config{})

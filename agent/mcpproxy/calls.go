@@ -17,7 +17,7 @@ type call struct {
 	began     time.Time // when it went to the server; zero before
 	deadline  time.Time // when it is given up
 	cancelled string    // what to say of it when no answer comes; "" while it is not cancelled
-	needs     string    // the place in calls.needs; "" while it is not there
+	parked    string    // what to say of it when it stays parked; "" while it is open
 }
 
 const (
@@ -38,11 +38,11 @@ type calls struct {
 	last   uint64
 	count  int
 	open   map[string][]*call // by the request's ID; a client that uses one twice gets its answers in order
-	needs  map[string][]*call // that the server has answered with input_required, by tool and state
+	parked map[string][]*call // whose answer was no outcome, by what the client goes on with: the tool and state, or the task
 }
 
 func newCalls() *calls {
-	return &calls{open: make(map[string][]*call), needs: make(map[string][]*call)}
+	return &calls{open: make(map[string][]*call), parked: make(map[string][]*call)}
 }
 
 // add notes a call that is on its way to the server; whoever adds it calls asking.Done when it is decided. It returns nil when the server
@@ -62,9 +62,9 @@ func (cs *calls) add(id []byte, t toolCall, now time.Time) (c *call, full bool) 
 			c.name = string(id)
 		}
 	}
-	if place := needsPlace(c.tool, t.state); t.again && len(cs.needs[place]) > 0 {
-		before := cs.needs[place][0]
-		cs.drop(cs.needs, place, before)
+	if place := inputPlace(c.tool, t.state); t.again && len(cs.parked[place]) > 0 {
+		before := cs.parked[place][0]
+		cs.drop(cs.parked, place, before)
 		c.name = before.name
 	}
 	c.name = brief(c.name)
@@ -97,10 +97,22 @@ func brief(s string) string {
 	return s
 }
 
-// needsPlace is where calls wait that a tool has answered with this state.
-func needsPlace(tool string, state []byte) string {
+// inputPlace and taskPlace are where calls are parked that a tool has answered with this state, or that have become this task.
+func inputPlace(tool string, state []byte) string {
 	sum := sha256.Sum256([]byte(tool + "\x00" + string(state)))
-	return string(sum[:])
+	return "input " + string(sum[:])
+}
+
+func taskPlace(task string) string {
+	sum := sha256.Sum256([]byte(task))
+	return "task " + string(sum[:])
+}
+
+// park keeps a call that has an answer and no outcome. cs.mu is held.
+func (cs *calls) park(place string, c *call, deadline time.Time, otherwise string) {
+	c.parked, c.deadline = otherwise, deadline
+	cs.parked[place] = append(cs.parked[place], c)
+	cs.count++
 }
 
 // drop takes a call out of one of the two tables. cs.mu is held.
@@ -148,8 +160,8 @@ func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	}
 }
 
-// answered takes out the call that an answer is to, and says how long it took. It returns nil when there is none, and for an answer that
-// a server has given before the call went to it. A call that needs input stays, until the next one brings that.
+// answered takes out the call that an answer is to, and says how long it took. It returns nil when there is none, for an answer that a server has given
+// before the call went to it, and for one that is no outcome: then the call is parked until the client goes on with it.
 func (cs *calls) answered(id []byte, r toolResult, now time.Time) (c *call, took time.Duration) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -159,12 +171,30 @@ func (cs *calls) answered(id []byte, r toolResult, now time.Time) (c *call, took
 	}
 	c = list[0]
 	cs.drop(cs.open, idKey(id), c)
-	if r.needsInput {
-		c.needs, c.deadline = needsPlace(c.tool, r.state), now.Add(inputLife)
-		cs.needs[c.needs] = append(cs.needs[c.needs], c)
-		cs.count++
+	switch {
+	case r.needsInput:
+		cs.park(inputPlace(c.tool, r.state), c, now.Add(inputLife), "the server asked for input, and the call was not made again")
+		return nil, 0
+	case r.task != "":
+		cs.park(taskPlace(r.task), c, now.Add(callLife), "it became a task, whose result was not fetched")
+		return nil, 0
 	}
 	return c, now.Sub(c.began)
+}
+
+// fetch opens the call again that has become a task, under the ID of the request for its result.
+func (cs *calls) fetch(id []byte, task string, now time.Time) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	list := cs.parked[taskPlace(task)]
+	if id == nil || len(list) == 0 {
+		return
+	}
+	c := list[0]
+	cs.drop(cs.parked, taskPlace(task), c)
+	c.parked, c.deadline = "", now.Add(callLife)
+	cs.open[idKey(id)] = append(cs.open[idKey(id)], c)
+	cs.count++
 }
 
 // end lets no call be added any more, and returns when all that were are decided.
@@ -179,7 +209,7 @@ func (cs *calls) end() {
 func (cs *calls) overdue(now time.Time) (list []*call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, table := range []map[string][]*call{cs.open, cs.needs} {
+	for _, table := range []map[string][]*call{cs.open, cs.parked} {
 		for key, waiting := range table {
 			for _, c := range append([]*call(nil), waiting...) {
 				if now.IsZero() || !now.Before(c.deadline) {

@@ -23,8 +23,8 @@ func (p *Proxy) downstream(ctx context.Context, fromServer io.Reader, toClient i
 		if err != nil {
 			return fmt.Errorf("read from the server: %w", err)
 		}
-		// The client may answer this at once with the call that brings the input, which must find the one that it goes on from.
-		first := bytes.Contains(line, []byte(inputRequired))
+		// The client may go on with these at once, and what it sends must find the call that it goes on from.
+		first := bytes.Contains(line, []byte(inputRequired)) || bytes.Contains(line, []byte(`"task"`))
 		if first {
 			p.watch(ctx, line)
 		}
@@ -59,7 +59,7 @@ func (p *Proxy) watch(ctx context.Context, line []byte) {
 		}
 		result := readToolResult(m.result)
 		c, took := p.calls.answered(m.id, result, time.Now())
-		if c == nil || result.needsInput {
+		if c == nil {
 			continue
 		}
 		e := toolcall.Event{Kind: toolcall.Completed, Output: m.result}
@@ -80,8 +80,8 @@ func (p *Proxy) giveUp(ctx context.Context, c *call, why string) {
 	switch {
 	case c.cancelled != "":
 		why = c.cancelled
-	case c.needs != "":
-		why = "the server asked for input, and the call was not made again"
+	case c.parked != "":
+		why = c.parked
 	}
 	p.outcome(ctx, c, toolcall.Event{Kind: toolcall.Failed, Error: why}, 0)
 }

@@ -9,8 +9,8 @@
 // unrecorded.
 //
 // An answer with input_required is no outcome. The call that brings the input goes on from it under the same callId, with a tool.requested
-// of its own. A call that is cancelled stays open, for its answer may still come. A call fails in the records when the server ends before it
-// answers, and when no answer comes within a day; ten minutes after it was cancelled; an hour after input was asked for.
+// of its own. Nor is a task (revision 2025-11-25): its outcome is the answer to tasks/result. A call that is cancelled stays open, for its answer
+// may still come. A call fails in the records when the server ends before it answers, and when no answer comes within a day; ten minutes after it was cancelled; an hour after input was asked for.
 //
 // # What is refused
 //

@@ -1,7 +1,6 @@
 package mcpproxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,63 +45,6 @@ func TestLinesAreUnchanged(t *testing.T) {
 	}
 	if err := s.end(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A call makes two records: what was asked, and what came of it. A result, a tool's error, an error of the protocol and input_required are
-// told apart, and the ID of an answer is taken for what it means, not for how it is spelt.
-func TestOutcomes(t *testing.T) {
-	s := start(t, Config{})
-	call := func(id, tool, more string) {
-		s.ask(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"a":1}` + more + `}}`)
-	}
-	call(`1`, "good", "")
-	call(`"1"`, "bad", "")
-	call(`2.0`, "broken", "")
-	call(`"a\/b"`, "asks", "")
-	s.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
-	s.reply(`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`) // the server's own request, of the same ID
-	s.ask(`{"jsonrpc":"2.0","id":1,"result":{"role":"assistant"}}`)                   // and its answer
-	s.reply(`{"jsonrpc":"2.0","id":9,"result":{}}`)
-	s.reply(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such tool","data":[1]}}`)
-	s.reply(`{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"disk full"}],"isError":true}}`)
-	s.reply(`{"jsonrpc":"2.0","id":"a/b","result":{"resultType":"input_required","inputRequests":{},"requestState":"s1"}}`)
-	call(`5`, "asks", `,"requestState":"s1","inputResponses":{}`)
-	s.reply(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}`)
-	s.reply(`{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[]}}`)
-	s.reply(`{"jsonrpc":"2.0","id":5,"result":{"content":[]}}`) // nobody has asked
-	if err := s.end(); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, s.record.lines(t, true), []string{
-		"completed asks a/b", "completed good 1", "failed bad 1", "failed broken 2 no such tool (code -32602)",
-		"requested asks a/b", "requested asks a/b", "requested bad 1", "requested broken 2", "requested good 1",
-	})
-	for _, r := range s.record.all(t) {
-		if r.Action == "tool.requested" && string(r.Input) != `{"a":1}` || r.Server != "files" || r.SessionID != s.proxy.session {
-			t.Errorf("%+v", r)
-		}
-		if r.Tool == "bad" && r.Action == "tool.failed" && !bytes.Contains(r.Output, []byte("disk full")) {
-			t.Errorf("the tool's error is not in %s", r.Output)
-		}
-	}
-}
-
-// The model's own name of a call, and its trace, are in both records, so that they can be found from the agent's side.
-func TestCorrelation(t *testing.T) {
-	s := start(t, Config{})
-	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x","_meta":{"claudecode/toolUseId":"toolu_7","traceparent":"` + trace + `"}}}`)
-	s.reply(`{"id":1,"result":{"content":[]}}`)
-	s.end()
-	list := s.record.all(t)
-	if len(list) != 2 {
-		t.Fatal(list)
-	}
-	for _, r := range list {
-		if r.CallID != "toolu_7" || r.TraceParent != trace {
-			t.Errorf("%+v", r)
-		}
 	}
 }
 
@@ -250,102 +192,6 @@ func TestRecordCannotBeKept(t *testing.T) {
 	s.end()
 }
 
-// A cancelled call stays open: its answer, when it comes after all, is its outcome. When none comes the record says that it was cancelled.
-func TestCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, Config{})
-		for id := range 3 {
-			s.ask(fmt.Sprintf(`{"id":%d,"method":"tools/call","params":{"name":"x"}}`, id))
-		}
-		s.ask(`{"method":"notifications/cancelled","params":{"requestId":0,"reason":"too slow"}}`)
-		s.ask(`{"method":"notifications/cancelled","params":{"requestId":1}}`)
-		s.reply(`{"id":1,"result":{}}`)
-		time.Sleep(cancelledLife + sweepInterval)
-		synctest.Wait()
-		equal(t, s.record.lines(t, true), []string{
-			"completed x 1", "failed x 0 cancelled by the client: too slow", "requested x 0", "requested x 1", "requested x 2",
-		})
-		time.Sleep(callLife)
-		synctest.Wait()
-		if got := s.record.lines(t, true)[2]; got != "failed x 2 no answer came within 24h0m0s" {
-			t.Error(got)
-		}
-		s.reply(`{"id":2,"result":{}}`) // goes on all the same
-		s.end()
-		if n := len(s.record.lines(t, true)); n != 6 {
-			t.Errorf("%d records", n)
-		}
-	})
-}
-
-// A call that was answered with input_required and not made again has failed, an hour later.
-func TestInputNeverCame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, Config{})
-		s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
-		s.reply(`{"id":1,"result":{"resultType":"input_required","requestState":"s"}}`)
-		s.ask(`{"id":2,"method":"tools/call","params":{"name":"x","requestState":"another"}}`)
-		time.Sleep(inputLife + sweepInterval)
-		synctest.Wait()
-		equal(t, s.record.lines(t, true), []string{
-			"failed x 1 the server asked for input, and the call was not made again", "requested x 1", "requested x 2",
-		})
-		s.end()
-	})
-}
-
-// When the server ends, the calls that it has not answered have failed, also those that are being recorded at that moment.
-func TestServerEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		r := &recorder{}
-		r.keep = func(a client.Attestation) error {
-			if a.ActionType == "tool.requested" && strings.Contains(a.IdempotencyKey, ":2:") {
-				<-hold
-			}
-			return nil
-		}
-		s := start(t, Config{Recorder: r})
-		s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
-		send(t, s.client, `{"id":2,"method":"tools/call","params":{"name":"x"}}`)
-		synctest.Wait()
-		go func() {
-			synctest.Wait()
-			close(hold)
-		}()
-		if err := s.end(); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, r.lines(t, true), []string{
-			"failed x 1 the server ended before it answered", "failed x 2 the server ended before it answered", "requested x 1", "requested x 2",
-		})
-	})
-}
-
-// An answer that a server gives before the call went to it is not the outcome of that call.
-func TestEarlyAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		r := &recorder{keep: func(a client.Attestation) error {
-			if a.ActionType == "tool.requested" {
-				<-hold
-			}
-			return nil
-		}}
-		s := start(t, Config{Recorder: r})
-		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
-		synctest.Wait()
-		s.reply(`{"id":1,"result":{"early":true}}`)
-		close(hold)
-		gets(t, s.toServer, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
-		s.reply(`{"id":1,"result":{"early":false}}`)
-		s.end()
-		if list := r.all(t); len(list) != 2 || string(list[1].Output) != `{"early":false}` {
-			t.Fatalf("%+v", list)
-		}
-	})
-}
-
 // When the client no longer reads, the server's input is closed, and what it still answers is recorded.
 func TestClientEnds(t *testing.T) {
 	s := start(t, Config{})
@@ -357,24 +203,4 @@ func TestClientEnds(t *testing.T) {
 	}
 	s.end()
 	equal(t, s.record.lines(t, false), []string{"requested x 1", "completed x 1"})
-}
-
-// A client may bring the input in the very moment in which it reads that it is needed: by then the call is found that it goes on from.
-func TestInputComesAtOnce(t *testing.T) {
-	s := start(t, Config{})
-	s.ask(`{"id":0,"method":"tools/call","params":{"name":"x"}}`)
-	for id := range 200 {
-		go send(t, s.server, fmt.Sprintf(`{"id":%d,"result":{"resultType":"input_required","requestState":"s"}}`, id))
-		if _, err := s.toClient.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-		s.ask(fmt.Sprintf(`{"id":%d,"method":"tools/call","params":{"name":"x","requestState":"s"}}`, id+1))
-	}
-	s.reply(`{"id":200,"result":{}}`)
-	s.end()
-	for _, r := range s.record.all(t) {
-		if r.CallID != "0" || r.Action == "tool.failed" {
-			t.Fatalf("%+v", r)
-		}
-	}
 }

@@ -194,18 +194,31 @@ type toolResult struct {
 	failed     bool // isError: the tool has failed, and the agent reads how
 	needsInput bool // input_required: not an outcome yet
 	state      []byte
+	task       string // that the call has become (revision 2025-11-25): not an outcome either
 }
 
 // inputRequired is the resultType of a result that is not an outcome yet.
 const inputRequired = "input_required"
 
 func readToolResult(result []byte) (r toolResult) {
+	content := false
 	_, _ = members(result, map[string]func([]byte){
 		"isError":      func(v []byte) { r.failed = string(v) == "true" },
 		"resultType":   func(v []byte) { r.needsInput = text(v) == inputRequired },
 		"requestState": func(v []byte) { r.state = v },
+		"task":         func(v []byte) { r.task = readTaskID(v) },
+		"content":      func([]byte) { content = true },
 	})
+	if content {
+		r.task = "" // a tool may call a member of its result so
+	}
 	return r
+}
+
+// readTaskID reads the ID of a task, or of the task that the params of a request are about.
+func readTaskID(object []byte) (id string) {
+	_, _ = members(object, map[string]func([]byte){"taskId": func(v []byte) { id = text(v) }})
+	return id
 }
 
 // readFault reads an error object of JSON-RPC.

@@ -94,6 +94,8 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 			if id, reason := readCancelled(m.params); id != nil {
 				p.calls.cancel(id, reason, time.Now())
 			}
+		case m.method == "tasks/result":
+			p.calls.fetch(m.id, readTaskID(m.params), time.Now())
 		case m.method == "tools/call":
 			t := readToolCall(m.params)
 			t.ambiguous = t.ambiguous || m.ambiguous
