@@ -7,12 +7,14 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"attestd/agent/toolcall"
 )
 
 // downstream carries lines from the server to the client until the server's output ends. hangUp is called when the client no longer reads:
 // what is under way is recorded still.
-func (p *Proxy) downstream(ctx context.Context, fromServer io.Reader, toClient io.Writer, hangUp func()) error {
+func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func()) error {
 	in := newLines(fromServer, p.MaxLine)
 	var broken error
 	for {
@@ -26,7 +28,7 @@ func (p *Proxy) downstream(ctx context.Context, fromServer io.Reader, toClient i
 		// The client may go on with these at once, and what it sends must find the call that it goes on from.
 		first := bytes.Contains(line, []byte(inputRequired)) || bytes.Contains(line, []byte(`"task"`))
 		if first {
-			p.watch(ctx, line)
+			p.watch(line)
 		}
 		if broken == nil {
 			if broken = p.write(toClient, line); broken != nil {
@@ -34,7 +36,7 @@ func (p *Proxy) downstream(ctx context.Context, fromServer io.Reader, toClient i
 			}
 		}
 		if !first {
-			p.watch(ctx, line)
+			p.watch(line)
 		}
 	}
 }
@@ -48,7 +50,7 @@ func (p *Proxy) write(toClient io.Writer, line []byte) error {
 }
 
 // watch finds answers to calls. What cannot be read answers none.
-func (p *Proxy) watch(ctx context.Context, line []byte) {
+func (p *Proxy) watch(line []byte) {
 	messages, _, err := readLine(line)
 	if err != nil {
 		return
@@ -71,34 +73,49 @@ func (p *Proxy) watch(ctx context.Context, line []byte) {
 			e.Kind = toolcall.Failed
 		}
 		e.DurationMS = took.Milliseconds()
-		p.outcome(ctx, c, e, int64(len(m.raw)))
+		p.outcome(c, e, int64(len(m.raw)))
 	}
 }
 
 // giveUp records that a call has no answer.
-func (p *Proxy) giveUp(ctx context.Context, c *call, why string) {
+func (p *Proxy) giveUp(c *call, why string) {
 	switch {
 	case c.cancelled != "":
 		why = c.cancelled
 	case c.parked != "":
 		why = c.parked
 	}
-	p.outcome(ctx, c, toolcall.Event{Kind: toolcall.Failed, Error: why}, 0)
+	p.outcome(c, toolcall.Event{Kind: toolcall.Failed, Error: why}, 0)
 }
 
-// outcome keeps the record of an outcome while the session goes on. It waits when too many are being kept.
-func (p *Proxy) outcome(ctx context.Context, c *call, e toolcall.Event, size int64) {
+// ended is a call that has come to an end, and how.
+type ended struct {
+	call  *call
+	event toolcall.Event
+	size  int64 // of what the event holds
+}
+
+// outcome hands an outcome over to be recorded while the session goes on. It waits when too much waits already.
+func (p *Proxy) outcome(c *call, e toolcall.Event, size int64) {
 	size = min(size, maxQueuedBytes)
-	ctx = context.WithoutCancel(ctx) // what has happened is recorded, however the session ends
-	_ = p.outcomes.Acquire(ctx, size)
-	p.keeping <- struct{}{}
-	p.keepers.Go(func() {
-		defer func() {
-			<-p.keeping
-			p.outcomes.Release(size)
-		}()
-		if err := p.Recorder.Keep(ctx, p.attestation(c, e)); err != nil {
-			p.warn("the outcome of a call of %q cannot be recorded: %v", c.tool, err)
-		}
-	})
+	_ = p.outcomes.Acquire(context.Background(), size) // what has happened is recorded, however the session ends
+	p.ended <- ended{c, e, size}
+}
+
+// keepOutcomes records outcomes until no more come. Their records are made one after the other, for that takes a stack which many would have, and kept at
+// the same time.
+func (p *Proxy) keepOutcomes(ctx context.Context) {
+	var keepers errgroup.Group
+	keepers.SetLimit(maxOutcomes)
+	for e := range p.ended {
+		a := p.attestation(e.call, e.event)
+		p.outcomes.Release(e.size)
+		keepers.Go(func() error {
+			if err := p.Recorder.Keep(ctx, a); err != nil {
+				p.warn("the outcome of a call of %q cannot be recorded: %v", e.call.tool, err)
+			}
+			return nil
+		})
+	}
+	_ = keepers.Wait() // they return none
 }

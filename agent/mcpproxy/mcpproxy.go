@@ -72,7 +72,7 @@ const (
 
 	maxQueued      = 256      // lines of the client on their way to the server
 	maxQueuedBytes = 64 << 20 // of such lines, and of answers whose record is not kept yet
-	maxOutcomes    = 64       // records of outcomes that are being kept
+	maxOutcomes    = 32       // whose record is being kept, and as many whose turn it is next
 )
 
 // ackTimeout is how long a call may wait for the service to acknowledge its record.
@@ -86,8 +86,7 @@ type Proxy struct {
 
 	queued   *semaphore.Weighted // bytes
 	outcomes *semaphore.Weighted // bytes
-	keeping  chan struct{}       // holds one for each outcome that is being kept
-	keepers  sync.WaitGroup
+	ended    chan ended
 
 	out sync.Mutex // of the client's input: a line is written whole
 }
@@ -102,7 +101,7 @@ func New(c Config) *Proxy {
 	}
 	return &Proxy{
 		Config: c, session: uuid.Must(uuid.NewV7()).String(), calls: newCalls(),
-		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), keeping: make(chan struct{}, maxOutcomes),
+		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), ended: make(chan ended, maxOutcomes),
 	}
 }
 
@@ -114,13 +113,19 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	var background sync.WaitGroup
 	background.Go(func() { p.sweep(ctx) })
 
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		p.keepOutcomes(context.WithoutCancel(ctx))
+	}()
+
 	up := make(chan error, 1)
 	hangUp := sync.OnceFunc(func() { _ = toServer.Close() })
 	go func() {
 		defer hangUp()
 		up <- p.upstream(ctx, fromClient, toServer, toClient)
 	}()
-	err := p.downstream(ctx, fromServer, toClient, hangUp)
+	err := p.downstream(fromServer, toClient, hangUp)
 	hangUp()
 	select {
 	case upErr := <-up: // the client is gone, or its line was too long
@@ -130,10 +135,11 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	cancel()
 	p.calls.end()
 	for _, c := range p.calls.overdue(time.Time{}) {
-		p.giveUp(ctx, c, "the server ended before it answered")
+		p.giveUp(c, "the server ended before it answered")
 	}
 	background.Wait()
-	p.keepers.Wait()
+	close(p.ended)
+	<-kept
 	return err
 }
 
@@ -147,7 +153,7 @@ func (p *Proxy) sweep(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			for _, c := range p.calls.overdue(now) {
-				p.giveUp(ctx, c, fmt.Sprintf("no answer came within %v", callLife))
+				p.giveUp(c, fmt.Sprintf("no answer came within %v", callLife))
 			}
 		}
 	}
