@@ -11,6 +11,12 @@ class Spool:
         self._last, self._size, self._lock = 0, -1, threading.Lock()  # the bytes that wait, as this process knows; -1 when it must look
         for name in ("new", "pending", "refused"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in (self.folder / "new").iterdir():  # by a process that was killed before it acknowledged them
+            try:
+                if left.stat().st_mtime < time.time() - 3600:
+                    left.unlink()
+            except FileNotFoundError:  # another process was first
+                pass
 
     def add(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
@@ -29,7 +35,7 @@ class Spool:
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
         the service says of a request that it will never take."""
-        key = idempotencyKey or secrets.token_urlsafe(16)
+        key = idempotencyKey or _new_key()
         try:
             return {"queued": False, "record": self.client.attest(agentId, actionType, payload, delegation=delegation, idempotencyKey=key)}
         except AttestdError as error:

@@ -53,6 +53,11 @@ export class Spool {
   /** Opens a folder, which is made where there is none, readable by nobody else. limit, in bytes, is how much may wait: 1 GiB when absent. */
   static async open(folder: string, client: Client, { limit = 1 << 30 }: { limit?: number } = {}): Promise<Spool> {
     for (const name of ["new", "pending", "refused"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
+    for (const name of await readdir(join(folder, "new"))) { // left by a process that was killed before it acknowledged them
+      const left = join(folder, "new", name);
+      const { mtimeMs } = await stat(left).catch(gone({ mtimeMs: Infinity }));
+      if (mtimeMs < Date.now() - 3600_000) await unlink(left).catch(gone(undefined));
+    }
     return new Spool(folder, client, limit);
   }
 
