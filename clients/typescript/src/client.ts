@@ -169,7 +169,7 @@ export class Client {
       throw error;
     } catch (cause) {
       if (cause instanceof ServiceError || signal?.aborted) throw cause;
-      throw new ConnectionError(route.call, cause, codeOf(cause) === "ECONNREFUSED");
+      throw new ConnectionError(route.call, cause, UNSENT.includes(codeOf(cause)));
     } finally {
       clearTimeout(timer);
       if (route.answer !== "lines") signal?.removeEventListener("abort", stop); // it ends their reading, too
@@ -178,6 +178,9 @@ export class Client {
 }
 
 type Read<T> = (answer: Response) => Promise<T>;
+
+/** What Node says where no connection was made. */
+const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
 
 /** Records of a page of the chain. */
 const PAGE = 500;
