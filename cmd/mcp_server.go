@@ -85,7 +85,8 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	service.HTTP = &http.Client{Transport: transport} // one for all requests
+	service.HTTP = &http.Client{Transport: transport}                                      // one for all requests
+	service.Retry = &client.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second} // somebody waits for the answer
 	server := &http.Server{
 		Handler:           mcpserver.New(config).Handler(service, port),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

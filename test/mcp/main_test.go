@@ -3,6 +3,7 @@ package mcptest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,11 @@ func TestMain(m *testing.M) {
 		case "tee":
 			os.Exit(tee(os.Args[1], os.Args[2:]))
 		}
+	}
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("skipped: what is tested here runs in other processes")
+		os.Exit(0)
 	}
 	var err error
 	if lab, err = harness.NewLab(context.Background()); err != nil {
