@@ -64,7 +64,10 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 	}
 	for _, op := range w.routes {
 		if st.who == owner {
-			names["agentId"] = acme.names["agentId"]
+			names["agentId"], names["webhookId"] = acme.names["agentId"], acme.names["webhookId"]
+			if op.method == "DELETE" {
+				names["webhookId"] = acme.spare["webhookId"]
+			}
 			if strings.HasSuffix(op.path, "/disable") || strings.HasSuffix(op.path, "/enable") {
 				names["agentId"] = acme.spare["agentId"]
 			}

@@ -82,7 +82,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	}
 	var made [3]client
 	for i := range made {
-		do(201, "POST", "/v1/oauth/clients", "", &made[i])
+		do(201, "POST", "/v1/oauth/clients", "/v1/webhooks", "", &made[i])
 	}
 	t.token, t.expired = token(made[0]), token(made[0])
 	t.names["clientId"], t.names["client_id"], t.spare["clientId"] = made[0].ClientID, made[0].ClientID, made[1].ClientID
@@ -122,6 +122,12 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	if do(200, "GET", "/v1/logs", "", &logs); len(logs.Logs) > 0 {
 		t.names["logId"] = logs.Logs[0].LogID
 	}
+	var hooks [2]struct{ WebhookID, Secret string }
+	for i := range hooks {
+		do(201, "POST", "/v1/webhooks", fmt.Sprintf(`{"url":"https://hooks.example.invalid/","description":%q}`, t.word("webhook")), &hooks[i])
+		do(200, "POST", "/v1/webhooks/"+hooks[i].WebhookID+"/disable", "", nil)
+	}
+	t.names["webhookId"], t.spare["webhookId"] = hooks[0].WebhookID, hooks[1].WebhookID
 	t.names["path"], t.names["from"], t.names["to"] = "0/000.p/1", "1", "2"
 	for _, path := range []string{"/v1/verify", "/v1/proof/0", "/v1/ocsp/" + revoked, "/v1/agents/deploy-bot/svid"} {
 		do(200, "GET", path, "", nil)
@@ -135,7 +141,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 // state is all that the tenant can read of itself, as it stands in the answers.
 func (t *tenant) state() (string, error) {
 	var all strings.Builder
-	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/chain", "/v1/chain?log=control", "/v1/passports", "/v1/passports/revoked"} {
+	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/chain", "/v1/chain?log=control", "/v1/passports", "/v1/passports/revoked"} {
 		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})
 		if err != nil {
 			return "", err
