@@ -63,13 +63,13 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 		return err
 	}
 	defer hangUp(load.clients)
-	rounds, each := pick(b.quick, 4, 12), pick(b.quick, 300*time.Millisecond, time.Second)
+	rounds, each := pick(b.quick, 3, 12), pick(b.quick, 300*time.Millisecond, time.Second)
 	if _, err := load.load(ctx, each, 0); err != nil { // does not count
 		return err
 	}
-	var ratios, rates, busy, idle []float64
+	var ratios, cpu, rates, busy, idle []float64
 	for i := range rounds {
-		var rate [2]float64 // without and with
+		var rate, used [2]float64 // without and with: records a second, and the processor time of a record
 		for n := range 2 {
 			with := (i + n) % 2 // who goes first alternates
 			if err := turn([]string{"disable", "enable"}[with]); err != nil {
@@ -80,13 +80,13 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			rate[with] = r.perSecond()
+			rate[with], used[with] = r.perSecond(), float64(r.cpu+r.load)/float64(r.all)
 			if with == 0 {
 				continue
 			}
 			busy = append(busy, float64(taken.Load()-before)/r.elapsed.Seconds())
 			select { // until appends count as over
-			case <-time.After(300 * time.Millisecond):
+			case <-time.After(1200 * time.Millisecond):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -101,12 +101,13 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		ratios, rates = append(ratios, rate[1]/rate[0]), append(rates, rate[1])
+		ratios, rates, cpu = append(ratios, rate[1]/rate[0]), append(rates, rate[1]), append(cpu, used[1]/used[0])
 	}
 	column := fmt.Sprintf("%d endpoints", webhookCount)
 	const section = "webhooks, 64 appending clients"
 	b.report.add(section, column, "durable records/s", median(rates), perSecond, nil)
 	b.report.add(section, column, "  ÷ rate with webhooks disabled", median(ratios), ratio, atLeast(0.95))
+	b.report.add(section, column, "  processor time of a record, server and endpoints ÷ the same", median(cpu), ratio, nil)
 	b.report.add(section, column, "messages/s beside them", median(busy), perSecond, nil)
 	b.report.add(section, column, "messages/s afterwards", median(idle), perSecond, nil)
 	return nil

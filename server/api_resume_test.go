@@ -114,6 +114,14 @@ func TestResumeAfterTampering(t *testing.T) {
 	l = acme.listenFrom(t, 5)
 	l.valid("acme", 5)
 	l.valid("acme", 6)
+
+	// Of a chain that has lost many records, what stands behind them comes all the same.
+	acme.attestMany(t, 300)
+	s.file(t, `DROP TRIGGER record_no_delete`, `DELETE FROM record WHERE id BETWEEN 1 << 40 | 7 AND 1 << 40 | 303`)
+	l = acme.listenFrom(t, 7)
+	for i := 304; i < 307; i++ {
+		l.invalid("acme", i, 7)
+	}
 }
 
 // While records come as fast as they can, those who come and go with the index behind their last record have each record once.

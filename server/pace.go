@@ -2,24 +2,27 @@ package server
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"time"
 )
 
 const (
-	paceWindow = 100 * time.Millisecond
-	busyFrom   = 50                    // records in a window, from which on appends come first
-	busyGap    = 12 * time.Millisecond // between deliveries while they do, of all webhooks together, on one core: more cores do more
+	paceWindow       = 100 * time.Millisecond
+	busyFrom         = 50                    // records in a window, from which on appends come first
+	recordsADelivery = 50                    // that are appended for each delivery while they do
+	longestGap       = 20 * time.Millisecond // between two deliveries, be there never so few records
+	busyFor          = time.Second           // after so many have come: they may come in bursts
 )
 
 // pace keeps deliveries from taking the machine from appends. While many records come, all webhooks together are sent one message, or read one range
-// of records, every few milliseconds, and fall behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be sent stands on disk.
+// of records, for every fifty of them, and fall behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be sent
+// stands on disk. It goes by the records, for how many of them come says how much of the machine there is.
 type pace struct {
 	mu           sync.Mutex
 	window       time.Time // when the one that is counted in began
 	came, before int       // records in it, and in the one before it
-	slot         time.Time // of the next delivery, while appends come first
+	until        time.Time // appends come first
+	slot         time.Time // of the next delivery, while they do
 }
 
 // appended counts records that were just committed.
@@ -27,7 +30,9 @@ func (p *pace) appended(n int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(now)
-	p.came += n
+	if p.came += n; p.came >= busyFrom {
+		p.until = now.Add(busyFor)
+	}
 }
 
 // turn begins the window that now is in.
@@ -48,7 +53,7 @@ func (p *pace) reserve(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(now)
-	if max(p.came, p.before) < busyFrom {
+	if !now.Before(p.until) {
 		p.slot = now
 		return 0
 	}
@@ -56,7 +61,7 @@ func (p *pace) reserve(now time.Time) time.Duration {
 		p.slot = now
 	}
 	wait := p.slot.Sub(now)
-	p.slot = p.slot.Add(busyGap / time.Duration(runtime.GOMAXPROCS(0)))
+	p.slot = p.slot.Add(min(longestGap, paceWindow*recordsADelivery/time.Duration(max(1, p.came, p.before))))
 	return wait
 }
 

@@ -54,14 +54,23 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 				s.monitor.Doubt(number)
 			}
 		}
-		return voucher.Events(ctx, func(from int64) (records []chain.Record, next int64, err error) {
-			cursor, size := s.feed.Follow(number, from), 0
-			err = cursor.Read(ctx, func(r *chain.Record) bool {
-				records = append(records, r.Clone())
-				size += len(r.Payload)
-				return size < resumeBytes
-			})
-			return records, cursor.Next(), err
-		})
+		for {
+			at := voucher.Next()
+			events, err := voucher.Events(ctx, func(from int64) ([]chain.Record, int64, error) { return s.readFrom(ctx, number, from) })
+			if err != nil || len(events) > 0 || voucher.Next() == at {
+				return events, err
+			} // else all of a range is missing on disk
+		}
 	}
+}
+
+// readFrom reads the next few records of a chain, and returns the index behind them.
+func (s *Server) readFrom(ctx context.Context, number, from int64) (records []chain.Record, next int64, err error) {
+	cursor, size := s.feed.Follow(number, from), 0
+	err = cursor.Read(ctx, func(r *chain.Record) bool {
+		records = append(records, r.Clone())
+		size += len(r.Payload)
+		return size < resumeBytes
+	})
+	return records, cursor.Next(), err
 }
