@@ -82,7 +82,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	}
 	var made [3]client
 	for i := range made {
-		do(201, "POST", "/v1/oauth/clients", "/v1/webhooks", "", &made[i])
+		do(201, "POST", "/v1/oauth/clients", "", &made[i])
 	}
 	t.token, t.expired = token(made[0]), token(made[0])
 	t.names["clientId"], t.names["client_id"], t.spare["clientId"] = made[0].ClientID, made[0].ClientID, made[1].ClientID
