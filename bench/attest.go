@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"time"
 )
 
@@ -25,15 +24,11 @@ var attestCases = []struct {
 // the same for both and takes its part of the machine: a lighter generator makes the ratio smaller. So the processor times of the
 // servers and of the generator stand below it.
 func (b *bench) attest(ctx context.Context) (err error) {
-	server, err := b.serve(ctx, filepath.Join(b.dir, "attest.db"))
+	server, t, err := b.serveTenant(ctx, "attest.db")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	t, err := register(ctx, server.addr, "acme")
-	if err != nil {
-		return err
-	}
 	req := attestRequest(t)
 	size, err := ask(ctx, server.addr, req, 201, nil)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -31,6 +32,17 @@ var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--db", db}, flags...)
 	return start(ctx, exec.Command(b.binary(), args...))
+}
+
+// serveTenant runs a server on a new file of that name, with one tenant.
+func (b *bench) serveTenant(ctx context.Context, file string, flags ...string) (server *child, t tenant, err error) {
+	if server, err = b.serve(ctx, filepath.Join(b.dir, file), flags...); err != nil {
+		return nil, tenant{}, err
+	}
+	if t, err = register(ctx, server.addr, "acme"); err != nil {
+		return nil, tenant{}, errors.Join(err, server.stop())
+	}
+	return server, t, nil
 }
 
 // start runs cmd and returns when it listens.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 )
 
@@ -14,15 +13,11 @@ const passports = 256
 // credentials measures the three requests that identities make, each with 64 clients beside the bare server. Tokens and passports
 // are recorded durably when they are issued; a check reads whether the passport is revoked.
 func (b *bench) credentials(ctx context.Context) (err error) {
-	server, err := b.serve(ctx, filepath.Join(b.dir, "credentials.db"))
+	server, t, err := b.serveTenant(ctx, "credentials.db")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	t, err := register(ctx, server.addr, "acme")
-	if err != nil {
-		return err
-	}
 	var client struct{ ClientID, ClientSecret string }
 	if _, err := ask(ctx, server.addr, request("POST", "/v1/oauth/clients", t.key, "", ""), 201, &client); err != nil {
 		return err

@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 )
 
 // hooks measures how long a coding agent waits for the answer to its hook: before each call, alone and with others, and with a passport to be looked up.
 func (b *bench) hooks(ctx context.Context) (err error) {
-	server, err := b.serve(ctx, filepath.Join(b.dir, "hooks.db"))
+	server, t, err := b.serveTenant(ctx, "hooks.db")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	t, err := register(ctx, server.addr, "acme")
-	if err != nil {
-		return err
-	}
 	for _, setup := range []struct{ path, body string }{
 		{"/v1/agents/register", `{"agentId":"claude-code"}`},
 		{"/v1/agents/claude-code/passport", `{"scopes":["tool:Read","tool:Bash"]}`},

@@ -85,15 +85,11 @@ func (s *toolSession) call(n int) error {
 // mcp measures what attestd mcp adds to a call: lone calls in turns with others to the same server without it, and its memory after that and after
 // 200 calls at once.
 func (b *bench) mcp(ctx context.Context) (err error) {
-	server, err := b.serve(ctx, filepath.Join(b.dir, "mcp.db"))
+	server, t, err := b.serveTenant(ctx, "mcp.db")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	t, err := register(ctx, server.addr, "acme")
-	if err != nil {
-		return err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return err

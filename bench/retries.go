@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,15 +16,11 @@ const batchOf = 100
 
 // retries measures appends under an idempotency key, each its own, which begins with the time as those of our clients do, and in batches, beside plain ones to the same server.
 func (b *bench) retries(ctx context.Context) (err error) {
-	server, err := b.serve(ctx, filepath.Join(b.dir, "append.db"))
+	server, t, err := b.serveTenant(ctx, "append.db")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	t, err := register(ctx, server.addr, "acme")
-	if err != nil {
-		return err
-	}
 	plain := attestRequest(t)
 	head, body, _ := bytes.Cut(plain, []byte("\r\n\r\n"))
 	keyed := func(id func() (uuid.UUID, error)) func(int) []byte {

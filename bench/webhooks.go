@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 )
@@ -20,15 +19,11 @@ const webhookCount = 10
 //
 // How many messages a second go out is said for the time under load, when appends come first, and for that after it, when the rest is caught up.
 func (b *bench) webhooks(ctx context.Context) (err error) {
-	server, err := b.serve(ctx, filepath.Join(b.dir, "webhooks.db"), "--webhooks-allow-private")
+	server, t, err := b.serveTenant(ctx, "webhooks.db", "--webhooks-allow-private")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	t, err := register(ctx, server.addr, "acme")
-	if err != nil {
-		return err
-	}
 	var taken atomic.Int64
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
