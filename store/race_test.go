@@ -82,12 +82,20 @@ func TestOfManyRegistrationsOneWins(t *testing.T) {
 	}
 }
 
+// often is how often a race is tried.
+func often() int {
+	if testing.Short() {
+		return 25
+	}
+	return 100
+}
+
 // A lookup that overtakes a deletion must not bring the key back into memory.
 func TestADeletedKeyNeverComesBack(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
-	for range 100 {
+	for range often() {
 		key := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 		deleted := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
@@ -116,7 +124,7 @@ func TestARevokedPassportNeverComesBack(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
-	for n := range 100 {
+	for n := range often() {
 		jti := fmt.Sprint(n)
 		must(t, s.RecordPassport(ctx, by(c, now), passport(jti, 1)))
 		revoked := make(chan struct{})
