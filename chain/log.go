@@ -51,11 +51,11 @@ func NewLog(s Storage) *Log {
 // Append returns the record once it is durable. An error says that nothing was written, unless it wraps ErrUnknown; ctx.Err() when
 // ctx ended in time, ErrUnknown and ctx.Err() when the record was on its way by then, ErrClosed when the log has ended.
 func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
-	w := &waiter{drafts: []Draft{d}, done: make(chan struct{})}
-	if err := l.do(ctx, w); err != nil {
+	all, err := l.AppendAll(ctx, []Draft{d})
+	if err != nil {
 		return Record{}, err
 	}
-	return w.records[0], nil
+	return all[0].Record, nil
 }
 
 // Write makes a change of rows durable, and returns with it the records of the drafts that rows asks for: all or nothing. Errors

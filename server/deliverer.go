@@ -161,7 +161,7 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 		d.log.Error("a webhook is enabled and not sent anything: there are as many as this server allows", "webhook", e.ID)
 		return
 	}
-	running, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancelCause(ctx)
 	started := &delivery{deliverer: d, to: found, keys: keys, at: found.Progress, log: d.log.With("webhook", found.ID, "company", found.Company.ID),
 		cancel: cancel, done: make(chan struct{})}
 	d.running[e.ID] = started
@@ -179,15 +179,18 @@ func (d *deliverer) checkRoom() error {
 // stop returns when nothing more is sent to a webhook.
 func (d *deliverer) stop(id string) {
 	if running := d.running[id]; running != nil {
-		running.cancel()
+		running.cancel(errChanged)
 		<-running.done
 		delete(d.running, id)
 		d.seats.Give(1, limit.Holder{Company: running.to.Company.Chain})
 	}
 }
 
-// attempt makes one attempt at a message when there is a place for it; it is not ok when ctx is done. One that is under way
-// then has a moment left, for what is broken off is sent again.
+// errChanged is why nothing more is sent as a webhook was.
+var errChanged = errors.New("the webhook was changed")
+
+// attempt makes one attempt at a message when there is a place for it; it is not ok when ctx is done. One that is under way then has a moment left, for
+// what is broken off is sent again; but not when the webhook was changed, for changes are made one after the other, those of all companies.
 func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys) (o webhook.Outcome, ok bool) {
 	select {
 	case d.places <- struct{}{}:
@@ -197,7 +200,13 @@ func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Me
 	defer func() { <-d.places }()
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(attemptGrace, cancel) })()
+	defer context.AfterFunc(ctx, func() {
+		if context.Cause(ctx) == errChanged {
+			cancel()
+			return
+		}
+		time.AfterFunc(attemptGrace, cancel)
+	})()
 	o = d.client.Send(sending, to.URL, m, by...)
 	return o, ctx.Err() == nil || o.Delivered()
 }

@@ -26,6 +26,7 @@ type attempts struct {
 	mu      sync.Mutex
 	made    []attempted
 	outcome func(url string, m webhook.Message) webhook.Outcome
+	hangs   bool // endpoints take no more than the connection
 }
 
 type attempted struct {
@@ -39,6 +40,12 @@ func (a *attempts) Send(ctx context.Context, url string, m webhook.Message, by .
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.made = append(a.made, attempted{time.Now(), url, m.ID, len(by)})
+	if a.hangs {
+		a.mu.Unlock()
+		<-ctx.Done()
+		a.mu.Lock()
+		return webhook.Outcome{Failure: "hangs"}
+	}
 	return a.outcome(url, m)
 }
 
@@ -318,6 +325,27 @@ func TestPace(t *testing.T) {
 		}
 		if n := sent(time.Second); n < 9000 {
 			t.Errorf("%d a second afterwards", n)
+		}
+	})
+}
+
+// A change waits for no endpoint that hangs: changes are made one after the other, those of all companies.
+func TestAChangeWaitsForNoEndpoint(t *testing.T) {
+	deliver(t, func(t *testing.T, d *delivering) {
+		d.hangs = true
+		id := d.webhook("https://hooks.example/")
+		d.append(1)
+		if sent := d.take(); len(sent) != 1 {
+			t.Fatalf("%+v", sent)
+		}
+		_, err := d.store.DisableWebhook(t.Context(), d.by, id, store.WebhookRequested)
+		check(t, err)
+		before := time.Now()
+		if d.apply(d.by, id); time.Since(before) > 0 {
+			t.Errorf("it took %v", time.Since(before))
+		}
+		if sent := d.take(); len(sent) != 0 || d.state(id).Failed != 0 {
+			t.Errorf("%+v, %+v", sent, d.state(id))
 		}
 	})
 }

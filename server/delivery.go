@@ -27,7 +27,7 @@ type delivery struct {
 	failing bool // and the log says so
 	log     *slog.Logger
 
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{} // closed at the end of run
 }
 
