@@ -80,13 +80,27 @@ func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	if h.Policy, err = toolcall.ParseRedaction(redact); err != nil {
 		return h, usagef("--redact: %v", err)
 	}
-	if h.Passport = require == "passport"; !h.Passport && require != "" {
-		return h, usagef("--require: want passport, not %q", require)
+	if h.Passport, err = parseRequire(require); err != nil {
+		return h, err
 	}
-	if h.Closed = fail == "closed"; !h.Closed && fail != "open" {
-		return h, usagef("--fail: want open or closed, not %q", fail)
+	h.Closed, err = parseFail(fail)
+	return h, err
+}
+
+// parseFail reads what becomes of a call that cannot be recorded: it is refused when closed.
+func parseFail(text string) (closed bool, err error) {
+	if text != "open" && text != "closed" {
+		return false, usagef("--fail: want open or closed, not %q", text)
 	}
-	return h, nil
+	return text == "closed", nil
+}
+
+// parseRequire reads what a tool needs: a passport, or nothing.
+func parseRequire(text string) (passport bool, err error) {
+	if text != "" && text != "passport" {
+		return false, usagef("--require: want passport, not %q", text)
+	}
+	return text == "passport", nil
 }
 
 // serveHook answers the event on standard input. Without a server or a credential that is settled, what must be recorded is refused.

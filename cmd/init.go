@@ -115,13 +115,12 @@ func (f *initFlags) check() error {
 	if _, err := toolcall.ParseRedaction(f.hooks.Redact); err != nil {
 		return usagef("--redact: %v", err)
 	}
-	if f.hooks.Passport = f.require == "passport"; !f.hooks.Passport && f.require != "" {
-		return usagef("--require: want passport, not %q", f.require)
+	var err error
+	if f.hooks.Passport, err = parseRequire(f.require); err != nil {
+		return err
 	}
-	if f.hooks.Closed = f.fail == "closed"; !f.hooks.Closed && f.fail != "open" {
-		return usagef("--fail: want open or closed, not %q", f.fail)
-	}
-	return nil
+	f.hooks.Closed, err = parseFail(f.fail)
+	return err
 }
 
 // ownProgram is this program as a shell finds it.

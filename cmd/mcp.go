@@ -39,8 +39,9 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 ` + connectionHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if fail != "open" && fail != "closed" {
-				return usagef("--fail: want open or closed, not %q", fail)
+			closed, err := parseFail(fail)
+			if err != nil {
+				return err
 			}
 			policy, err := toolcall.ParseRedaction(redact)
 			if err != nil {
@@ -59,7 +60,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 				return err
 			}
 			warn := func(text string) { say("attestd: " + text + "\n") }
-			config := mcpproxy.Config{Agent: agent, Server: server, Policy: policy, FailClosed: fail == "closed", Warn: warn}
+			config := mcpproxy.Config{Agent: agent, Server: server, Policy: policy, FailClosed: closed, Warn: warn}
 			if config.Server == "" {
 				config.Server = filepath.Base(args[0])
 			}

@@ -105,21 +105,19 @@ func (c *conn) kept(number int64, names []chain.Hash, now time.Time, yield func(
 
 // record reads a record under a key. That it is gone says that somebody has changed the file.
 func (c *conn) record(number, index int64) (*chain.Record, error) {
-	r := chain.Record{Index: index}
-	var hash, signature []byte
-	var payload string
-	err := c.one([]any{&hash, &signature, &r.Timestamp, &payload, &r.Delegation},
-		`SELECT hash, signature, timestamp, payload, delegation FROM record WHERE id = ?`, recordID(number, index))
-	if errors.Is(err, ErrNotFound) {
+	var found *chain.Record
+	err := c.records(context.Background(), number, index, index+1, func(r *chain.Record) error {
+		copied := r.Clone()
+		found = &copied
+		return nil
+	})
+	if err == nil && found == nil {
 		err = fmt.Errorf("%w: %w", ErrCorrupt, chain.ErrMissing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record %d of chain %d: %w", index, number, err)
 	}
-	fill(r.Hash[:], hash)
-	fill(r.Signature[:], signature)
-	r.Payload = []byte(payload)
-	return &r, nil
+	return found, nil
 }
 
 // keep writes the keys of an extension's records. A key that has expired and is still there makes room for its successor.

@@ -38,6 +38,11 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 
 // Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as yield takes: callers read short ranges.
 func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, yield) })
+}
+
+// records is Records on one connection.
+func (c *conn) records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
 	var r chain.Record
 	var id int64
 	var hash, signature, payload, delegation sql.RawBytes
@@ -54,10 +59,8 @@ func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(
 		r.Payload, r.Delegation = payload, delegation
 		return yield(&r)
 	}
-	return s.read(ctx, func(c *conn) error {
-		return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ?`,
-			recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
-	})
+	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ?`,
+		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
 }
 
 // Hashes implements chain.Reader; it costs one statement and to-from rows. What is missing wraps chain.ErrMissing.
