@@ -160,26 +160,26 @@ func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	}
 }
 
-// answered takes out the call that an answer is to, and says how long it took. It returns nil when there is none, for an answer that a server has given
-// before the call went to it, and for one that is no outcome: then the call is parked until the client goes on with it.
-func (cs *calls) answered(id []byte, r toolResult, now time.Time) (c *call, took time.Duration) {
+// answered takes out the call that an answer, which arrived then, is to, and says how long it took. It returns nil when there is none, for an answer
+// that a server has given before the call went to it, and for one that is no outcome: then the call is parked until the client goes on with it.
+func (cs *calls) answered(id []byte, r toolResult, arrived time.Time) (c *call, took time.Duration) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	list := cs.open[idKey(id)]
-	if len(list) == 0 || list[0].began.IsZero() {
+	if len(list) == 0 || list[0].began.IsZero() || list[0].began.After(arrived) {
 		return nil, 0
 	}
 	c = list[0]
 	cs.drop(cs.open, idKey(id), c)
 	switch {
 	case r.needsInput:
-		cs.park(inputPlace(c.tool, r.state), c, now.Add(inputLife), "the server asked for input, and the call was not made again")
+		cs.park(inputPlace(c.tool, r.state), c, arrived.Add(inputLife), "the server asked for input, and the call was not made again")
 		return nil, 0
 	case r.task != "":
-		cs.park(taskPlace(r.task), c, now.Add(callLife), "it became a task, whose result was not fetched")
+		cs.park(taskPlace(r.task), c, arrived.Add(callLife), "it became a task, whose result was not fetched")
 		return nil, 0
 	}
-	return c, now.Sub(c.began)
+	return c, arrived.Sub(c.began)
 }
 
 // fetch opens the call again that has become a task, under the ID of the request for its result.

@@ -25,10 +25,11 @@ func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func
 		if err != nil {
 			return fmt.Errorf("read from the server: %w", err)
 		}
+		arrived := time.Now()
 		// The client may go on with these at once, and what it sends must find the call that it goes on from.
 		first := bytes.Contains(line, []byte(inputRequired)) || bytes.Contains(line, []byte(`"task"`))
 		if first {
-			p.watch(line)
+			p.watch(line, arrived)
 		}
 		if broken == nil {
 			if broken = p.write(toClient, line); broken != nil {
@@ -36,7 +37,7 @@ func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func
 			}
 		}
 		if !first {
-			p.watch(line)
+			p.watch(line, arrived)
 		}
 	}
 }
@@ -49,8 +50,8 @@ func (p *Proxy) write(toClient io.Writer, line []byte) error {
 	return err
 }
 
-// watch finds answers to calls. What cannot be read answers none.
-func (p *Proxy) watch(line []byte) {
+// watch finds answers to calls in a line that arrived then. What cannot be read answers none.
+func (p *Proxy) watch(line []byte, arrived time.Time) {
 	messages, _, err := readLine(line)
 	if err != nil {
 		return
@@ -60,7 +61,7 @@ func (p *Proxy) watch(line []byte) {
 			continue
 		}
 		result := readToolResult(m.result)
-		c, took := p.calls.answered(m.id, result, time.Now())
+		c, took := p.calls.answered(m.id, result, arrived)
 		if c == nil {
 			continue
 		}

@@ -154,6 +154,7 @@ func TestEarlyAnswer(t *testing.T) {
 		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 		synctest.Wait()
 		s.reply(`{"id":1,"result":{"early":true}}`)
+		synctest.Wait()
 		close(hold)
 		gets(t, s.toServer, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 		s.reply(`{"id":1,"result":{"early":false}}`)
