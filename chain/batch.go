@@ -28,69 +28,110 @@ type signedHead struct {
 	Head
 	key       ed25519.PrivateKey
 	keyDigest [sha256.Size]byte // of its public part, for leaves
+	cached    bool              // it is remembered from an earlier batch
+	shared    bool              // it is not to be remembered
 }
 
 // write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
 func (w *writer) write(batch []*waiter) {
 	for len(batch) > 0 {
-		spoilers, err := w.transact(batch)
-		if err == nil {
-			return
+		again, err := w.transact(batch)
+		if err == nil || errors.Is(err, ErrAgain) {
+			batch = again
+			continue
 		}
-		for _, s := range spoilers {
-			s.fail(err)
+		for _, s := range batch {
+			if !slices.Contains(again, s) {
+				s.fail(err)
+			}
 		}
-		if len(spoilers) == len(batch) {
-			return
-		}
-		batch = slices.DeleteFunc(batch, func(s *waiter) bool { return slices.Contains(spoilers, s) })
+		batch = again
 	}
 }
 
-// transact makes a batch durable and answers it. On an error it answers nobody, and returns those whom the error concerns: for one that
-// ends the transaction everybody, also who has an error of his own, for a key may have been refused deletion as the last one only
-// for what another change of the lost transaction had done; nobody for one that goes away when all is done again.
-func (w *writer) transact(batch []*waiter) (spoilers []*waiter, err error) {
+// transact makes a batch durable and answers it, but for those whose chains others have extended meanwhile: they are to be done again. On an error
+// it answers nobody; the error concerns all but those who are to be done again. One that ends the transaction concerns everybody, also who has an
+// error of his own, for a key may have been refused deletion as the last one only for what another change of the lost transaction had done.
+func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 	now := w.now()
 	tx, external, err := w.storage.Begin(now)
 	if external {
 		w.noteExternal()
 	}
 	if err != nil {
-		return batch, err
+		return nil, err
 	}
+	groups, extensions, spoilers, err := w.fill(tx, batch, now)
+	if err != nil {
+		tx.Rollback()
+		if errors.Is(err, ErrAgain) {
+			clear(w.heads)
+			return batch, err
+		}
+		return without(batch, spoilers), err
+	}
+	stale, err := tx.Commit()
+	if err != nil {
+		clear(w.heads)
+		if errors.Is(err, ErrAgain) {
+			return batch, err
+		}
+		return nil, err
+	}
+	if len(stale) > 0 {
+		for _, chain := range stale {
+			delete(w.heads, chain)
+		}
+		isStale := func(chain int64) bool { return slices.Contains(stale, chain) }
+		again = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return len(s.drafts) == 0 || !isStale(s.drafts[0].Chain) })
+		batch = without(batch, again)
+		groups = slices.DeleteFunc(groups, func(g group) bool { return isStale(g.chain) })
+		extensions = slices.DeleteFunc(extensions, func(e Extension) bool { return isStale(e.Chain) })
+	}
+	w.commit(batch, groups, extensions)
+	return again, nil
+}
+
+// without is what is left of a batch.
+func without(batch, taken []*waiter) []*waiter {
+	return slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return slices.Contains(taken, s) })
+}
+
+// fill writes all of a batch into a transaction. An error concerns the spoilers; nobody where it goes away when all is done again.
+func (w *writer) fill(tx Transaction, batch []*waiter, now time.Time) (_ []group, _ []Extension, spoilers []*waiter, err error) {
 	if spoilers, err := runRows(tx, batch); err != nil {
-		tx.Rollback()
-		return spoilers, err
-	}
-	if spoilers, err := resolve(tx, batch); err != nil {
-		tx.Rollback()
-		return spoilers, err
+		return nil, nil, spoilers, err
 	}
 	for _, chain := range tx.Rekeyed() {
 		delete(w.heads, chain) // the key beside the head is no longer the one that signs
 	}
-	groups := groupByChain(batch)
-	extensions, bad, err := w.extend(tx, groups, now)
-	switch {
-	case err == nil:
-	case tx.Err() != nil:
-		spoilers = batch
-	case errors.Is(err, ErrStale) && bad.cached: // an external write that Begin has not seen, for nobody else may write
-		w.noteExternal()
-	default:
-		spoilers = bad.waiters
-	}
+	bases, spoilers, err := w.bases(tx, batch) // first, so that a key which is not kept below cannot come before the head has moved
 	if err != nil {
-		tx.Rollback()
-		return spoilers, err
+		return nil, nil, spoilers, err
 	}
-	if err := tx.Commit(); err != nil {
-		clear(w.heads)
-		return batch, err
+	if spoilers, err := resolve(tx, batch); err != nil {
+		return nil, nil, spoilers, err
 	}
-	w.commit(batch, groups, extensions)
-	return nil, nil
+	groups := groupByChain(batch)
+	for i := range groups {
+		groups[i].from = bases[groups[i].chain]
+	}
+	extensions := build(groups, now)
+	for i := range extensions {
+		err := tx.Extend(&extensions[i])
+		switch {
+		case err == nil:
+			continue
+		case tx.Err() != nil:
+			spoilers = batch
+		case errors.Is(err, ErrStale) && groups[i].from.cached: // an external write that Begin has not seen, for nobody else may write
+			w.noteExternal()
+		default:
+			spoilers = groups[i].waiters
+		}
+		return nil, nil, spoilers, fmt.Errorf("chain: extend chain %d: %w", groups[i].chain, err)
+	}
+	return groups, extensions, nil, nil
 }
 
 // noteExternal makes sure that nothing known of the chains outlives an external write, here and, by the next publish, elsewhere.
@@ -140,44 +181,61 @@ func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 	return false
 }
 
-// extend writes the records of all groups. An error names the group that it met; it concerns that one alone as long as tx.Err is nil.
-func (w *writer) extend(tx Transaction, groups []group, now time.Time) ([]Extension, *group, error) {
-	for i := range groups {
-		if err := w.readHead(tx, &groups[i]); err != nil {
-			return nil, &groups[i], fmt.Errorf("chain: head of chain %d: %w", groups[i].chain, err)
+// bases finds what the records of a batch are built on, which must fit itself. An error concerns the spoilers.
+func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedHead, spoilers []*waiter, err error) {
+	bases = make(map[int64]signedHead)
+	var unknown []int64
+	for _, s := range batch {
+		for i := range s.drafts {
+			chain := s.drafts[i].Chain
+			if _, seen := bases[chain]; seen {
+				continue
+			}
+			from, cached := w.heads[chain]
+			from.cached = cached
+			if bases[chain] = from; !cached {
+				unknown = append(unknown, chain)
+			}
 		}
 	}
-	extensions := build(groups, now)
-	for i := range extensions {
-		if err := tx.Extend(&extensions[i]); err != nil {
-			return nil, &groups[i], fmt.Errorf("chain: extend chain %d: %w", groups[i].chain, err)
-		}
+	if len(unknown) == 0 {
+		return bases, nil, nil
 	}
-	return extensions, nil, nil
+	for i, b := range tx.Bases(unknown) {
+		chain, err := unknown[i], b.Err
+		if err == nil {
+			err = b.check()
+		}
+		if err != nil {
+			if spoilers = batch; tx.Err() == nil {
+				spoilers = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool {
+					return !slices.ContainsFunc(s.drafts, func(d Draft) bool { return d.Chain == chain })
+				})
+			}
+			return nil, spoilers, fmt.Errorf("chain: head of chain %d: %w", chain, err)
+		}
+		bases[chain] = signedHead{Head: b.Head, key: b.Key, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
+	}
+	return bases, nil, nil
 }
 
-// readHead gives a group the head to build on, which must fit itself.
-func (w *writer) readHead(tx Transaction, g *group) (err error) {
-	if g.from, g.cached = w.heads[g.chain]; g.cached {
-		return nil
-	}
-	if g.from.Head, g.from.key, err = tx.Head(g.chain); err != nil {
+// check finds a head that does not fit itself.
+func (b *Base) check() error {
+	if _, err := treeAt(b.Head); err != nil {
 		return err
 	}
-	g.from.keyDigest = tlog.KeyDigest(g.from.key.Public().(ed25519.PublicKey))
-	if _, err = treeAt(g.from.Head); err == nil && g.from.Log.Size != g.from.Length {
-		err = errors.New("the log tree is of another length")
+	if b.Head.Log.Size != b.Head.Length {
+		return errors.New("the log tree is of another length")
 	}
-	if err == nil {
-		err = g.from.Log.Check(g.from.LogRoot)
-	}
-	return err
+	return b.Head.Log.Check(b.Head.LogRoot)
 }
 
 // commit installs, publishes and answers what is durable.
 func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension) {
 	for i := range groups {
-		keep(w.heads, maxHeads, groups[i].chain, signedHead{extensions[i].Head, groups[i].from.key, groups[i].from.keyDigest})
+		if from := &groups[i].from; !from.shared {
+			keep(w.heads, maxHeads, groups[i].chain, signedHead{Head: extensions[i].Head, key: from.key, keyDigest: from.keyDigest})
+		}
 	}
 	if len(extensions) > 0 || w.external {
 		w.publish(extensions, w.external)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -84,8 +85,8 @@ type nowhere struct{ sync time.Duration }
 
 func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, false, nil }
 
-func (nowhere) Head(int64) (chain.Head, ed25519.PrivateKey, error) {
-	return chain.EmptyHead(), key, nil
+func (nowhere) Bases(chains []int64) []chain.Base {
+	return slices.Repeat([]chain.Base{{Head: chain.EmptyHead(), Key: key}}, len(chains))
 }
 func (nowhere) Rekeyed() []int64                                             { return nil }
 func (nowhere) Kept(int64, []chain.Hash, func(chain.Hash, chain.Kept)) error { return nil }
@@ -95,11 +96,11 @@ func (nowhere) Savepoint(rows func() error) error                            { r
 func (nowhere) Err() error                                                   { return nil }
 func (nowhere) Rollback()                                                    {}
 
-func (n nowhere) Commit() error {
+func (n nowhere) Commit() ([]int64, error) {
 	if n.sync > 0 {
 		time.Sleep(n.sync)
 	}
-	return nil
+	return nil, nil
 }
 
 // BenchmarkVerify reports the time a record.

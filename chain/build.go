@@ -14,7 +14,6 @@ import (
 type group struct {
 	chain   int64
 	from    signedHead
-	cached  bool // from is remembered from an earlier batch
 	drafts  []*Draft
 	waiters []*waiter // whose changes have a draft here
 }

@@ -96,6 +96,9 @@ var (
 	// ErrStale: the head on disk is not the one that an extension was built on.
 	ErrStale = errors.New("chain: head on disk has moved")
 
+	// ErrAgain: a transaction was lost for no fault of its own, nothing of it was written, and it is to be done again.
+	ErrAgain = errors.New("chain: transaction lost")
+
 	// ErrClosed: the log takes nothing more. Nothing was written.
 	ErrClosed = errors.New("chain: log is closed")
 
@@ -105,6 +108,14 @@ var (
 	// ErrMissing: a head, record or stored node that should be on disk is not there.
 	ErrMissing = errors.New("chain: missing on disk")
 )
+
+// Base is what the next records of a chain are built on.
+type Base struct {
+	Head   Head
+	Key    ed25519.PrivateKey // signs the chain's next record
+	Shared bool               // others write this chain at the moment, so that the head is not worth remembering
+	Err    error              // why there is none: it concerns this chain alone while the transaction's Err is nil
+}
 
 // Storage is where a Log keeps its chains, and whatever else is written in one transaction with them. Only the goroutine of
 // Log.Run calls it.
@@ -117,24 +128,25 @@ type Storage interface {
 
 // Transaction is what one batch writes. Commit or Rollback ends it.
 type Transaction interface {
-	// Head returns the head of a chain as the transaction sees it, and the key that signs the chain's next record.
-	Head(chain int64) (Head, ed25519.PrivateKey, error)
+	// Bases returns what the next records of chains are built on, as the transaction sees it, in their order. They are asked for before Kept and Record.
+	Bases(chains []int64) []Base
 	// Rekeyed returns the chains whose signing key the rows of the transaction have changed: all its records come after that.
 	Rekeyed() []int64
 	// Kept yields what is kept under each of the names that stand for a record of a chain, as the transaction sees it.
 	Kept(chain int64, names []Hash, yield func(name Hash, kept Kept)) error
 	// Record reads a record of a chain. Where it is missing the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)
-	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From. The keys of the records become theirs.
+	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From, unless Commit does. The keys of the records become theirs.
 	Extend(e *Extension) error
 	// Savepoint calls rows. When that returns an error, what it wrote is undone and the error returned.
 	Savepoint(rows func() error) error
-	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Head, Kept, Record or Extend
+	// Err says why the transaction can no longer be committed; nil while it can. As long as it is nil, an error of Kept, Record or Extend
 	// concerns that chain alone.
 	Err() error
 	// Commit MUST return nil only after everything is durable, and MUST fail where Err does. An error says that nothing was written, now
-	// or after the next start, unless it wraps ErrUnknown.
-	Commit() error
+	// or after the next start, unless it wraps ErrUnknown. A transaction that has changed no rows may leave out extensions whose From is no longer
+	// the head: stale are their chains.
+	Commit() (stale []int64, err error)
 	Rollback()
 }
 

@@ -151,23 +151,31 @@ func (tx *transaction) failed(err error) error {
 
 func (tx *transaction) Err() error { return tx.lost }
 
-func (tx *transaction) Head(c int64) (chain.Head, ed25519.PrivateKey, error) {
+func (tx *transaction) Bases(chains []int64) []chain.Base {
+	bases := make([]chain.Base, len(chains))
+	for i, c := range chains {
+		bases[i] = tx.base(c)
+	}
+	return bases
+}
+
+func (tx *transaction) base(c int64) chain.Base {
 	if err := tx.d.step("head", c); err != nil {
-		return chain.Head{}, nil, tx.failed(err)
+		return chain.Base{Err: tx.failed(err)}
 	}
 	tx.d.mu.Lock()
 	defer tx.d.mu.Unlock()
 	s, err := tx.d.find(c)
 	if err != nil {
-		return chain.Head{}, nil, err
+		return chain.Base{Err: err}
 	}
 	if s.gone {
-		return chain.Head{}, nil, fmt.Errorf("head: %w", chain.ErrMissing)
+		return chain.Base{Err: fmt.Errorf("head: %w", chain.ErrMissing)}
 	}
 	if k, changed := tx.keys[c]; changed {
-		return s.head, k.private, nil
+		return chain.Base{Head: s.head, Key: k.private}
 	}
-	return s.head, s.keys.private, nil
+	return chain.Base{Head: s.head, Key: s.keys.private}
 }
 
 // rekey is what a change does that gives a chain another key.
@@ -236,10 +244,10 @@ func (tx *transaction) Savepoint(rows func() error) error {
 	return err
 }
 
-func (tx *transaction) Commit() error {
+func (tx *transaction) Commit() ([]int64, error) {
 	defer tx.Rollback()
 	if err := tx.d.step("commit", 0); err != nil {
-		return err
+		return nil, err
 	}
 	tx.d.mu.Lock()
 	size := 0
@@ -264,7 +272,7 @@ func (tx *transaction) Commit() error {
 	tx.d.table = tx.table
 	tx.d.batches = append(tx.d.batches, size)
 	tx.d.mu.Unlock()
-	return tx.d.step("committed", 0)
+	return nil, tx.d.step("committed", 0)
 }
 
 func (tx *transaction) Rollback() {

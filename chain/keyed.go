@@ -38,8 +38,13 @@ type DraftError struct {
 func (e *DraftError) Error() string { return fmt.Sprintf("draft %d: %v", e.Draft, e.Err) }
 func (e *DraftError) Unwrap() error { return e.Err }
 
-// AppendAll is Append for several drafts: all of them are durable, or none.
+// AppendAll is Append for several drafts of one chain: all of them are durable, or none.
 func (l *Log) AppendAll(ctx context.Context, drafts []Draft) ([]Appended, error) {
+	for i := range drafts {
+		if drafts[i].Chain != drafts[0].Chain {
+			return nil, errors.New("chain: the drafts of one append are of several chains")
+		}
+	}
 	w := &waiter{drafts: drafts, done: make(chan struct{})}
 	if err := l.do(ctx, w); err != nil {
 		return nil, err

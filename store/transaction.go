@@ -18,8 +18,18 @@ type transaction struct {
 	now time.Time
 }
 
-// Head implements chain.Transaction.
-func (tx *transaction) Head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
+// Bases implements chain.Transaction.
+func (tx *transaction) Bases(chains []int64) []chain.Base {
+	bases := make([]chain.Base, len(chains))
+	for i, number := range chains {
+		b := &bases[i]
+		b.Head, b.Key, b.Err = tx.head(number)
+	}
+	return bases
+}
+
+// head returns the head of a chain, and the key that signs its next record.
+func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
 	company, _ := logOf(number)
 	var root, frontier, logRoot, logFrontier, seed, public []byte
 	var generation int64
@@ -62,27 +72,27 @@ func (tx *transaction) Savepoint(rows func() error) error {
 func (tx *transaction) Err() error { return tx.fatal }
 
 // Commit implements chain.Transaction.
-func (tx *transaction) Commit() error {
+func (tx *transaction) Commit() (stale []int64, err error) {
 	if tx.fatal == nil {
 		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
 	}
 	if tx.fatal != nil {
 		defer tx.Rollback()
-		return tx.fatal
+		return nil, tx.fatal
 	}
 	if _, err := tx.exec("COMMIT"); err != nil {
 		tx.Rollback()
 		if certain(err) || tx.overwrite() == nil {
-			return err
+			return nil, err
 		}
-		return fmt.Errorf("%w: commit: %w", ErrUnknown, err)
+		return nil, fmt.Errorf("%w: commit: %w", ErrUnknown, err)
 	}
 	// A commit into a file that is no longer where the next start looks for it is lost to that.
 	if err := tx.w.check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	tx.w.clock.advance(tx.now)
-	return nil
+	return nil, nil
 }
 
 // certain says of an error of COMMIT that nothing can be left of the transaction. SQLITE_BUSY comes before anything is written. SQLITE_FULL
