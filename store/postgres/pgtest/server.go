@@ -1,0 +1,211 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// role is the superuser of every server.
+const role = "pgtest"
+
+// server is one PostgreSQL server: its folder, and its postmaster while that runs.
+type server struct {
+	installation
+	folder     string // holds the data, the password and what the server writes to stderr
+	password   string
+	port       int
+	settings   []string // name=value
+	postmaster *os.Process
+	ended      chan struct{} // closed when the postmaster has been waited for
+}
+
+// newServer makes the folder of a server that is not started. The name becomes its cluster_name.
+func newServer(i installation, name string, settings ...string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "pgtest-")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{installation: i, folder: folder, port: port, password: rand.Text()}
+	s.settings = append([]string{
+		"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=", "cluster_name=" + name,
+		"max_connections=300", "shared_buffers=32MB", "logging_collector=off", "timezone=UTC",
+	}, settings...)
+	return s, s.give(folder)
+}
+
+// freePort is a port that nobody listens on. It is below those that systems choose for outgoing connections, so that it stays free while the server is down.
+func freePort() (int, error) {
+	const first, last = 15000, 32000
+	for range 100 {
+		n, err := rand.Int(rand.Reader, big.NewInt(last-first))
+		if err != nil {
+			return 0, err
+		}
+		port := first + int(n.Int64())
+		if l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, errors.New("pgtest: no port is free")
+}
+
+func (s *server) data() string    { return filepath.Join(s.folder, "data") }
+func (s *server) stderr() string  { return filepath.Join(s.folder, "stderr") }
+func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+func (s *server) url(database string) string {
+	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, s.password), Host: s.address(), Path: database, RawQuery: "sslmode=disable"}).String()
+}
+
+// program is a program of PostgreSQL, to be run by the account, in an environment without settings of whoever runs the tests.
+func (s *server) program(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.programs, name), args...)
+	cmd.Dir = s.folder
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = attributes(s.account)
+	return cmd
+}
+
+// run runs a program to its end. Its error has what the program said.
+func (s *server) run(name string, args ...string) error {
+	if out, err := s.program(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: %s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// initialize makes the data of a server with empty databases.
+func (s *server) initialize() error {
+	password := filepath.Join(s.folder, "password")
+	if err := os.WriteFile(password, []byte(s.password), 0o600); err != nil {
+		return err
+	}
+	if err := s.give(password); err != nil {
+		return err
+	}
+	return s.run("initdb", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256",
+		"--username="+role, "--pwfile="+password, "--pgdata="+s.data())
+}
+
+// start starts the postmaster and waits until it takes connections.
+func (s *server) start() error {
+	stderr, err := os.OpenFile(s.stderr(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	args := []string{"-D", s.data()}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := s.program("postgres", args...)
+	cmd.Stderr = stderr
+	started, ended := make(chan error), make(chan struct{})
+	go func() { // lives as long as the postmaster, which Linux would end with the thread that started it
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Wait()
+		}
+		close(ended)
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	s.postmaster, s.ended = cmd.Process, ended
+	err = s.poll("the server takes no connections", func(ctx context.Context) (bool, error) {
+		c, err := pgx.Connect(ctx, s.url("postgres"))
+		if err != nil {
+			return false, err
+		}
+		return true, c.Close(ctx)
+	})
+	if err != nil {
+		return errors.Join(err, s.abort())
+	}
+	return nil
+}
+
+// poll asks until the answer is yes, the postmaster has ended, or the limit is reached. An error counts as no; the last one is part of poll's own.
+func (s *server) poll(failure string, ask func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	for {
+		yes, last := ask(ctx)
+		if yes {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+			continue
+		case <-s.ended:
+		case <-ctx.Done():
+		}
+		return fmt.Errorf("pgtest: %s: %w\n%s", failure, last, s.log())
+	}
+}
+
+// log is the end of what the server wrote to stderr.
+func (s *server) log() string {
+	text, err := os.ReadFile(s.stderr())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-8<<10):])
+}
+
+// abort ends the server at once (immediate shutdown), which is enough where the data is removed.
+func (s *server) abort() error { return s.end(syscall.SIGQUIT) }
+
+// end sends the postmaster a signal and waits until it has ended, with all its children.
+func (s *server) end(signal os.Signal) error {
+	if !s.running() {
+		return nil
+	}
+	if err := s.postmaster.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	return s.wait()
+}
+
+func (s *server) wait() error {
+	select {
+	case <-s.ended:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("pgtest: the server does not end\n%s", s.log())
+	}
+}
+
+// running says whether the postmaster was started and has not ended.
+func (s *server) running() bool {
+	if s.postmaster == nil {
+		return false
+	}
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
