@@ -14,6 +14,9 @@ import (
 
 const maxHeads = 4096 // cached heads, 1 KiB each at most
 
+// maxLost is how often a batch is begun whose transactions are lost: there may be something in it that ends each of them.
+const maxLost = 10
+
 // writer is what the goroutine of Log.Run owns. Heads are installed only after the commit that makes them true.
 type writer struct {
 	storage  Storage
@@ -34,9 +37,14 @@ type signedHead struct {
 
 // write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
 func (w *writer) write(batch []*waiter) {
-	for len(batch) > 0 {
+	for lost := 0; len(batch) > 0; {
 		again, err := w.transact(batch)
-		if err == nil || errors.Is(err, ErrAgain) {
+		if errors.Is(err, ErrAgain) {
+			if lost++; lost == maxLost {
+				again = nil
+			}
+		}
+		if err == nil || errors.Is(err, ErrAgain) && again != nil {
 			batch = again
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/postgres/pgtest"
 )
 
 // What a fault does to a process is tried in a process of its own: this binary, told by its environment which part to play.
@@ -32,7 +33,7 @@ var parts = map[string]func(path string) error{
 func TestMain(m *testing.M) {
 	name, path, playing := strings.Cut(os.Getenv(part), ":")
 	if !playing {
-		os.Exit(m.Run())
+		os.Exit(pgtest.Run(m))
 	}
 	if err := parts[name](path); err != nil {
 		fmt.Println("error:", err)

@@ -19,8 +19,8 @@ func (s *Store) Close() error {
 		if s.heads != nil {
 			_ = s.heads.close() // a head file may be behind, and the next start brings it up
 		}
-		if errors.Is(s.writer.check(), ErrFileChanged) {
-			return s.closeChanged()
+		if errors.Is(s.storage.check(), ErrFileChanged) {
+			return s.closeChanged(s.storage.(*fileWriter))
 		}
 	}
 	return s.closeAll()
@@ -29,13 +29,15 @@ func (s *Store) Close() error {
 func (s *Store) closeAll() error {
 	var errs []error
 	for len(s.idle) > 0 {
-		errs = append(errs, (<-s.idle).close())
+		if c := <-s.idle; c.sql != nil {
+			errs = append(errs, c.close())
+		}
 	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
-	if s.writer != nil {
-		errs = append(errs, s.writer.close())
+	if s.storage != nil {
+		errs = append(errs, s.storage.close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.unlock())
@@ -45,8 +47,7 @@ func (s *Store) closeAll() error {
 
 // closeChanged is the end of a store whose files are not in their place. What could not be rescued stays as it is: the connections end
 // with the process, for SQLite would move and delete by name.
-func (s *Store) closeChanged() error {
-	w := s.writer
+func (s *Store) closeChanged(w *fileWriter) error {
 	w.rescue()
 	if !w.rescued {
 		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.changed)

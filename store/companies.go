@@ -36,7 +36,8 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	label := "bootstrap"
 	key := s.newKey(&label, now)
 	err = s.controlled(ctx, Caller{Company: c}, func(w *conn) ([]controlEvent, error) {
-		if err := w.one([]any{&c.Chain}, `INSERT INTO company (company_id, registered_at, metadata) VALUES (?, ?, ?) RETURNING id`,
+		if err := w.one([]any{&c.Chain}, `INSERT INTO company (id, company_id, registered_at, metadata)
+			VALUES ((SELECT coalesce(max(id), 0) + 1 FROM company), ?, ?, ?) RETURNING id`,
 			c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -52,9 +51,13 @@ func connect(path, mode string) (*sql.DB, error) {
 // Its statements run under a context that nobody can cancel: an interrupted write would take the other writes of its commit
 // with it, and a watched read costs a goroutine. Who reads long looks at its own context between rows.
 type conn struct {
-	sql   *sql.Conn
-	stmts map[string]*sql.Stmt // by their text, which is constant
-	fatal error                // the first error after which SQLite may have ended the transaction; see isConstraint
+	sql     *sql.Conn
+	dialect dialect
+	stmts   map[string]*sql.Stmt // by their text, which is constant
+	fatal   error                // the first error after which the transaction, or the connection, may have ended; see dialect
+	yielded bool                 // a row was handed out since this was last cleared
+
+	generation int64 // of the connections that were lost together; see readServer
 }
 
 func dial(ctx context.Context, db *sql.DB) (*conn, error) {
@@ -62,7 +65,11 @@ func dial(ctx context.Context, db *sql.DB) (*conn, error) {
 	if err != nil {
 		return nil, sentinel(err)
 	}
-	return &conn{sql: c, stmts: make(map[string]*sql.Stmt)}, nil
+	return newConn(c, sqliteDialect), nil
+}
+
+func newConn(c *sql.Conn, d dialect) *conn {
+	return &conn{sql: c, dialect: d, stmts: make(map[string]*sql.Stmt)}
 }
 
 // onFile calls fn with a connection of its own to the file at path.
@@ -99,7 +106,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	if s, ok := c.stmts[query]; ok {
 		return s, nil
 	}
-	s, err := c.sql.PrepareContext(context.Background(), query)
+	s, err := c.sql.PrepareContext(context.Background(), c.dialect.bind(query))
 	if err != nil {
 		return nil, c.failed(err)
 	}
@@ -109,8 +116,8 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 
 // failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of it.
 func (c *conn) failed(err error) error {
-	err = sentinel(err)
-	if c.fatal == nil && !isConstraint(err) && !errors.Is(err, ErrNotFound) {
+	err, fatal := c.dialect.judge(err)
+	if c.fatal == nil && fatal {
 		c.fatal = err
 	}
 	return err
@@ -153,6 +160,7 @@ func (c *conn) each(row func(*sql.Rows) error, query string, args ...any) error 
 	}
 	defer rows.Close()
 	for rows.Next() {
+		c.yielded = true
 		if err := row(rows); err != nil {
 			return err
 		}

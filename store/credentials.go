@@ -49,7 +49,7 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 	}
 	return list(ctx, s, "credentials", scan, `SELECT * FROM (
 		SELECT 0 AS rank, id, fingerprint, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
-		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1)
+		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1) AS credential
 		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,
 		func(last Credential) []any { return []any{by.Company.Chain, last.rank, last.id, madeBy} })
 }

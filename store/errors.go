@@ -9,6 +9,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"attestd/chain"
+	"attestd/store/postgres"
 )
 
 // Sentinels. All are wrapped with context; test with errors.Is.
@@ -48,9 +49,10 @@ func resultCode(err error) int {
 // isConstraint: one statement was refused for what it says. Any other error of SQLite may have ended the whole transaction.
 func isConstraint(err error) bool { return resultCode(err)&0xff == sqlite3.SQLITE_CONSTRAINT }
 
+// isDuplicate: a row is there already, in either engine.
 func isDuplicate(err error) bool {
 	code := resultCode(err)
-	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || postgres.ClassOf(err) == postgres.Duplicate
 }
 
 // sentinel puts the sentinel that an error of the driver stands for in front of it. It goes by result code, never by text.

@@ -9,7 +9,7 @@ import (
 // Extend writes extensions as the log does, for tests of what the tables hold: all in one transaction.
 func (s *Store) Extend(batch ...chain.Extension) error {
 	return s.write(context.Background(), func(c *conn) error {
-		tx := transaction{conn: c, w: s.writer}
+		tx := transaction{conn: c, w: s.storage.(*fileWriter)}
 		for i := range batch {
 			if err := tx.Extend(&batch[i]); err != nil {
 				return err

@@ -95,8 +95,8 @@ func insertLog(w *conn, company int64, name LogName, host string) (l Log, err er
 		return l, err
 	}
 	empty := chain.EmptyHead()
-	if _, err := w.exec(`INSERT INTO head (chain, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?, 0, ?, x'', '', ?, x'')`,
-		l.Chain, empty.Root[:], empty.LogRoot[:]); err != nil {
+	if _, err := w.exec(`INSERT INTO head (chain, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?1, 0, ?2, ?4, '', ?3, ?4)`,
+		l.Chain, empty.Root[:], empty.LogRoot[:], []byte{}); err != nil {
 		return l, err
 	}
 	_, err = w.exec(`INSERT INTO log_key (chain, generation, first_record)

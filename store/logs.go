@@ -27,7 +27,7 @@ func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tl
 		leaf := made.Of(&r)
 		leaves = append(leaves, leaf.Hash())
 		return nil
-	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
+	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from), recordID(number, to)-1)
 	return leaves, err
 }
 

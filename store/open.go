@@ -36,13 +36,16 @@ type Store struct {
 	secrets  secrets
 	schema   atomic.Int64 // of the file; an older one is only read
 	logHost  string       // of the origins of new logs
-	lock     *serverLock  // nil in a read-only store, as are writer and log
+	lock     *serverLock  // nil in a read-only store, as are writer, storage and log
 	heads    *heads       // nil where no head file is kept, and while the database is behind it
 	behind   []Behind     // in what it is
 	writer   *writer
+	storage  storage
 	log      *chain.Log
 	db       *sql.DB
-	idle     chan *conn // the readers that are free
+	server   bool         // db is a database server, and no file
+	lost     atomic.Int64 // generation of the connections to it
+	idle     chan *conn   // the readers that are free
 	closed   bool
 
 	verified cred.Verified // shared by all companies
@@ -88,6 +91,9 @@ type Options struct {
 // opened, and every write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused, and ErrMasterKey before anything is touched.
 func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
+	if IsServer(path) {
+		return openServer(ctx, path, o)
+	}
 	prepareDriver()
 	if path, err = absolute(path); err != nil {
 		return nil, err
@@ -144,12 +150,9 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if s.settings.sealing.scrub {
 		s.notices = append(s.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
 	}
-	d := o.Domain
-	if d.Service != "" && d.Service != s.Domain().Service || d.TrustDomain != "" && d.TrustDomain != s.Domain().TrustDomain {
-		return nil, fmt.Errorf("%w: %s belongs to service %q in trust domain %q, for good; asked for %q in %q",
-			ErrRefused, path, s.Domain().Service, s.Domain().TrustDomain, d.Service, d.TrustDomain)
+	if err := s.belongs(o.Domain); err != nil {
+		return nil, err
 	}
-
 	o.LogHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
 	s.logHost = o.LogHost
 	if err := s.lock.lockFile(path); err != nil {
@@ -159,11 +162,12 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err != nil {
 		return nil, err
 	}
-	if s.writer, err = newWriter(ctx, db, path, s.secrets, &s.uses, s.forget); err != nil {
+	w, err := newFileWriter(ctx, db, path, s.secrets, &s.uses, s.forget)
+	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.log = chain.NewLog(s.writer)
+	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
 	from, err := migrate(ctx, s.writer.conn, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -176,6 +180,15 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 		return s, err
 	}
 	return s, s.openHeads(ctx, o.Heads, isNew)
+}
+
+// belongs refuses a database that was made for another domain.
+func (s *Store) belongs(d cred.Domain) error {
+	if d.Service != "" && d.Service != s.Domain().Service || d.TrustDomain != "" && d.TrustDomain != s.Domain().TrustDomain {
+		return fmt.Errorf("%w: %s belongs to service %q in trust domain %q, for good; asked for %q in %q",
+			ErrRefused, s.path, s.Domain().Service, s.Domain().TrustDomain, d.Service, d.TrustDomain)
+	}
+	return nil
 }
 
 // UpToDate says whether the database is of the schema of this program, and not of an older one.
@@ -201,6 +214,9 @@ func (s *Store) Behind() []Behind { return s.behind }
 // it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest, where
 // the folder can be written. ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
+	if IsServer(path) {
+		return readServer(ctx, path)
+	}
 	prepareDriver()
 	if path, err = absolute(path); err != nil {
 		return nil, err
@@ -258,6 +274,9 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	select {
 	case c := <-s.idle:
 		defer func() { s.idle <- c }()
+		if s.server {
+			return s.readServer(ctx, c, fn)
+		}
 		err := s.lookSchema(c)
 		if err == nil {
 			err = fn(c)

@@ -59,7 +59,7 @@ func (c *conn) records(ctx context.Context, number, from, to int64, yield func(*
 		r.Payload, r.Delegation = payload, delegation
 		return yield(&r)
 	}
-	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ?`,
+	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ? ORDER BY id`,
 		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
 }
 
@@ -85,7 +85,7 @@ func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to in
 	}
 	err := s.read(ctx, func(c *conn) error {
 		if level == 0 {
-			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ?`, recordID(number, from), recordID(number, to)-1)
+			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from), recordID(number, to)-1)
 		}
 		return c.each(row, `SELECT idx, hash FROM `+s.since(twoLogs, "node", ofOneLog("node"))+` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
 			number, level, from, to)

@@ -80,7 +80,7 @@ func (f *files) ownsLog() bool {
 func (f *files) close() error { return f.open.Close() }
 
 // check returns nil while the files are in their place. When they are not any more, it logs so, once, and rescues what the log holds.
-func (w *writer) check() error {
+func (w *fileWriter) check() error {
 	if w.files.changed != nil {
 		return w.files.changed
 	}
@@ -95,7 +95,7 @@ func (w *writer) check() error {
 // rescue moves the log of a database that is not in its place into it, wherever it is: then all that was acknowledged stands in that one
 // file, and no log is left to meet another file at the next start. Where somebody else has written the database meanwhile the log
 // no longer fits, and both are left as they are.
-func (w *writer) rescue() {
+func (w *fileWriter) rescue() {
 	if w.conn == nil || w.rescued || !w.files.untouched() {
 		return
 	}

@@ -177,8 +177,8 @@ func (s *Store) StopRolledBack(l Log, known int64, reason error) bool {
 // GivenUp returns the greatest size of a log that somebody has given up by accepting a rollback; 0 for none. A witness goes on knowing it.
 func (s *Store) GivenUp(ctx context.Context, c *Company, l Log) (size int64, err error) {
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&size}, `SELECT coalesce(max(json_extract(given_up.value, '$.known.size')), 0)
-			FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) JOIN json_each(payload, '$.payload.logs') AS given_up
+		return r.one([]any{&size}, `SELECT coalesce(max(CAST(json_extract(given_up.value, '$.known.size') AS bigint)), 0)
+			FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) AS accepted CROSS JOIN json_each(payload, '$.payload.logs') AS given_up
 			WHERE json_extract(given_up.value, '$.logId') = ?5`,
 			subjectDatabase, recordID(c.Control.Chain, 0), recordID(c.Control.Chain, indexMask), RollbackAccepted, l.ID)
 	})

@@ -89,7 +89,7 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 
 // rotateIn says, and has both keys sign, from which record of a log on a key follows the one before it.
 func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (from int64, r *keyring.Rotation, err error) {
-	if err := w.one([]any{&from}, `SELECT length FROM head WHERE chain = ?`, l.Chain); err != nil {
+	if err := w.one([]any{&from}, w.dialect.rekey, l.Chain); err != nil {
 		return 0, nil, err
 	}
 	r = keyring.Rotate(l.Origin, from, old, next)

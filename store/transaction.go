@@ -14,7 +14,7 @@ import (
 // transaction implements chain.Transaction.
 type transaction struct {
 	*conn
-	w   *writer
+	w   *fileWriter
 	now time.Time
 }
 

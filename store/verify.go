@@ -182,7 +182,7 @@ func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err e
 				UNION ALL SELECT chain, 'records' FROM recorded WHERE chain IS NOT NULL
 				UNION ALL SELECT DISTINCT chain, 'subtree roots' FROM `+s.since(twoLogs, "node", ofOneLog("node"))+`
 				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id > 1)
-			SELECT chain, group_concat(what, ', ') FROM trace
+			SELECT chain, string_agg(what, ', ') FROM trace
 			WHERE NOT EXISTS (SELECT 1 FROM company WHERE id = abs(chain)) GROUP BY chain ORDER BY abs(chain), chain DESC`)
 	})
 	if err != nil {

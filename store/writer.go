@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -92,7 +90,13 @@ func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, err
 	if s.writer == nil {
 		return nil, errReadOnly
 	}
-	return s.log.Write(ctx, func() ([]chain.Draft, error) { return rows(s.writer.conn) })
+	return s.log.Write(ctx, func() ([]chain.Draft, error) {
+		w, err := s.storage.changing()
+		if err != nil {
+			return nil, err
+		}
+		return rows(w)
+	})
 }
 
 // write is change without records.
@@ -106,18 +110,13 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.write(ctx, func(*conn) error { return nil })
 }
 
-// writer is the chain.Storage of a Store: the one connection that writes. The goroutine of Run owns it from its start to its end.
+// writer is what the chain.Storage of either engine has. The goroutine of Run owns it from its start to its end.
 type writer struct {
-	db      *sql.DB
 	uses    *uses
 	secrets secrets
-	forget  func() // called when someone else has written the file, before anything more is written
 	logger  *slog.Logger
 
 	conn    *conn // nil after it was hung up
-	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
-	files   *files
-	rescued bool // see rescue
 	keys    keySweep
 	rekeyed []int64 // chains to which the transaction that is open has given another key
 	clock   clock
@@ -125,85 +124,16 @@ type writer struct {
 	stopped atomic.Pointer[error] // why nothing is written any more; set by any goroutine, see StopWrites
 }
 
+// storage is where a Store writes: a file, or a database server.
+type storage interface {
+	chain.Storage
+	changing() (*conn, error) // the connection, inside the transaction in which rows are changed
+	check() error             // nil while what was opened is in its place
+	close() error
+}
+
 // StopWrites makes every write from now on fail with reason, until a restart; what is committing ends first. Of several reasons the first
 // stays. It says whether this one was the first.
 func (s *Store) StopWrites(reason error) bool {
 	return s.writer != nil && s.writer.stopped.CompareAndSwap(nil, &reason)
-}
-
-func newWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, forget func()) (*writer, error) {
-	w := &writer{db: db, secrets: x, uses: u, forget: forget, logger: slog.New(slog.DiscardHandler)}
-	var err error
-	if w.conn, err = dial(ctx, db); err != nil {
-		return nil, err
-	}
-	// This reads the file, so that SQLite has opened the write-ahead log too.
-	if err = w.conn.one([]any{&w.version}, "PRAGMA data_version"); err == nil {
-		w.files, err = openFiles(path)
-	}
-	if err != nil {
-		w.hangUp()
-		return nil, err
-	}
-	return w, nil
-}
-
-// Begin implements chain.Storage, on a new connection where the old one cannot.
-func (w *writer) Begin(now time.Time) (_ chain.Transaction, external bool, err error) {
-	if reason := w.stopped.Load(); reason != nil {
-		return nil, false, *reason
-	}
-	if err := w.check(); err != nil {
-		return nil, false, err
-	}
-	if w.conn == nil {
-		c, err := dial(context.Background(), w.db)
-		if err != nil {
-			return nil, false, err
-		}
-		w.conn = c
-		w.version = -1 // counts anew on each connection: what was written in between cannot be told apart
-	}
-	c := w.conn
-	w.rekeyed = nil
-	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
-		c.fatal = nil
-		if !isBusy(err) {
-			w.hangUp()
-		}
-		return nil, false, err
-	}
-	tx := &transaction{conn: c, w: w, now: now}
-	var version int64
-	if err = c.one([]any{&version}, "PRAGMA data_version"); err == nil {
-		if external = version != w.version; external {
-			w.version = version
-			w.clock.known = false
-			w.forget()
-		}
-		err = w.clock.check(c, now)
-	}
-	if err != nil {
-		tx.Rollback()
-		return nil, external, err
-	}
-	return tx, external, nil
-}
-
-// hangUp closes the connection, which rolls back whatever it had open.
-func (w *writer) hangUp() {
-	if w.conn != nil {
-		w.conn.close()
-		w.conn = nil
-	}
-}
-
-// close moves the write-ahead log into the file and closes the connection. No reader may be open.
-func (w *writer) close() (err error) {
-	if w.conn != nil {
-		var busy, pages, moved int
-		err = w.conn.one([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
-		w.hangUp()
-	}
-	return errors.Join(err, w.db.Close(), w.files.close())
 }

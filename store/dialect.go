@@ -1,0 +1,43 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/store/postgres"
+)
+
+// dialect is what the connections of an engine have of their own. All statements are written once, in what both understand: placeholders ? or ?1, and of SQLite's
+// functions those that the other schema defines too.
+type dialect struct {
+	bind  func(statement string) string
+	judge func(err error) (named error, fatal bool) // puts the sentinel in front of an error, and says whether it cost more than its statement
+	rekey string                                    // returns the length of a chain that gets another key; what was built with the former one comes too late then
+}
+
+var sqliteDialect = dialect{
+	bind: func(statement string) string { return statement },
+	judge: func(err error) (error, bool) {
+		err = sentinel(err)
+		return err, !isConstraint(err) && !errors.Is(err, ErrNotFound)
+	},
+	rekey: `SELECT length FROM head WHERE chain = ?`,
+}
+
+var postgresDialect = dialect{bind: postgres.Rebind, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`}
+
+// judgePostgres calls fatal what has cost the transaction whatever its savepoints, or the connection.
+func judgePostgres(err error) (error, bool) {
+	switch postgres.ClassOf(err) {
+	case postgres.NoRows:
+		return ErrNotFound, false
+	case postgres.Again, postgres.ReadOnly, postgres.Lost:
+		return fmt.Errorf("%w: %w: %w", chain.ErrAgain, ErrUnavailable, err), true
+	case postgres.Unavailable:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err), true
+	case postgres.Corrupt:
+		return fmt.Errorf("%w: %w", ErrCorrupt, err), true
+	}
+	return err, false
+}

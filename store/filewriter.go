@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"time"
+
+	"attestd/chain"
+)
+
+// fileWriter is the storage of a file: the one connection that writes it.
+type fileWriter struct {
+	*writer
+	db     *sql.DB
+	forget func() // called when someone else has written the file, before anything more is written
+
+	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
+	files   *files
+	rescued bool // see rescue
+}
+
+func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, forget func()) (*fileWriter, error) {
+	w := &fileWriter{writer: &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler)}, db: db, forget: forget}
+	var err error
+	if w.conn, err = dial(ctx, db); err != nil {
+		return nil, err
+	}
+	// This reads the file, so that SQLite has opened the write-ahead log too.
+	if err = w.conn.one([]any{&w.version}, "PRAGMA data_version"); err == nil {
+		w.files, err = openFiles(path)
+	}
+	if err != nil {
+		w.hangUp()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Begin implements chain.Storage, on a new connection where the old one cannot.
+func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, err error) {
+	if reason := w.stopped.Load(); reason != nil {
+		return nil, false, *reason
+	}
+	if err := w.check(); err != nil {
+		return nil, false, err
+	}
+	if w.conn == nil {
+		c, err := dial(context.Background(), w.db)
+		if err != nil {
+			return nil, false, err
+		}
+		w.conn = c
+		w.version = -1 // counts anew on each connection: what was written in between cannot be told apart
+	}
+	c := w.conn
+	w.rekeyed = nil
+	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		c.fatal = nil
+		if !isBusy(err) {
+			w.hangUp()
+		}
+		return nil, false, err
+	}
+	tx := &transaction{conn: c, w: w, now: now}
+	var version int64
+	if err = c.one([]any{&version}, "PRAGMA data_version"); err == nil {
+		if external = version != w.version; external {
+			w.version = version
+			w.clock.known = false
+			w.forget()
+		}
+		err = w.clock.check(c, now)
+	}
+	if err != nil {
+		tx.Rollback()
+		return nil, external, err
+	}
+	return tx, external, nil
+}
+
+func (w *fileWriter) changing() (*conn, error) { return w.conn, nil }
+
+// hangUp closes the connection, which rolls back whatever it had open.
+func (w *fileWriter) hangUp() {
+	if w.conn != nil {
+		w.conn.close()
+		w.conn = nil
+	}
+}
+
+// close moves the write-ahead log into the file and closes the connection. No reader may be open.
+func (w *fileWriter) close() (err error) {
+	if w.conn != nil {
+		var busy, pages, moved int
+		err = w.conn.one([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
+		w.hangUp()
+	}
+	return errors.Join(err, w.db.Close(), w.files.close())
+}

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"attestd/chain"
+	"attestd/store/postgres"
+)
+
+// pgWriter is the storage of a PostgreSQL server, which other servers of ours write too.
+type pgWriter struct {
+	*writer
+	to      *postgres.Writer
+	changed bool // rows were changed in the transaction that is open
+}
+
+func newPGWriter(to *postgres.Writer, x secrets, u *uses) *pgWriter {
+	return &pgWriter{writer: &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler)}, to: to}
+}
+
+// Begin implements chain.Storage. That another server has written is said by Commit, of the chains that it concerns.
+func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
+	if reason := w.stopped.Load(); reason != nil {
+		return nil, false, *reason
+	}
+	if err := w.connect(); err != nil {
+		return nil, false, err
+	}
+	w.changed, w.rekeyed = false, nil
+	if err := w.clock.check(w.conn, now); err != nil {
+		w.conn.fatal = nil
+		return nil, false, err
+	}
+	return &pgTransaction{conn: w.conn, w: w, now: now}, false, nil
+}
+
+// connect makes sure of a connection, which may be a new one.
+func (w *pgWriter) connect() error {
+	c, err := w.to.Conn()
+	if err != nil {
+		w.conn = nil
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if w.conn == nil || w.conn.sql != c {
+		w.conn = newConn(c, postgresDialect)
+	}
+	return nil
+}
+
+// changing opens the transaction: one that changes no rows needs none, for what it appends is a single statement.
+func (w *pgWriter) changing() (*conn, error) {
+	if w.changed = true; w.to.Open() {
+		return w.conn, nil
+	}
+	if err := w.to.Begin(); err != nil {
+		w.conn.fatal = namedPG(err)
+		return nil, w.conn.fatal
+	}
+	return w.conn, nil
+}
+
+func (w *pgWriter) check() error { return nil }
+
+func (w *pgWriter) close() error { return w.to.Close() }
+
+// namedPG puts the sentinel of the store in front of an error of postgres.Writer.
+func namedPG(err error) error {
+	if errors.Is(err, chain.ErrAgain) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if errors.Is(err, chain.ErrUnknown) {
+		return err
+	}
+	err, _ = judgePostgres(err)
+	return err
+}
+
+// pgTransaction implements chain.Transaction.
+type pgTransaction struct {
+	*conn
+	w          *pgWriter
+	now        time.Time
+	extensions []chain.Extension
+	keys       int // of their records
+}
+
+// Bases implements chain.Transaction.
+func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
+	bases := make([]chain.Base, len(chains))
+	heads, err := tx.w.to.Heads(chains)
+	if err != nil {
+		tx.fatal = namedPG(err)
+	}
+	for i, number := range chains {
+		b := &bases[i]
+		h, found := heads[number]
+		switch {
+		case err != nil:
+			b.Err = tx.fatal
+		case !found:
+			b.Err = chain.ErrMissing
+		case h.Beyond:
+			b.Err = fmt.Errorf("%w: rows stand beyond the head", ErrCorrupt)
+		default:
+			company, _ := logOf(number)
+			b.Shared = h.Shared
+			b.Head.Length, b.Head.Timestamp = h.Length, h.Timestamp
+			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
+			b.Key, b.Err = tx.w.secrets.privateKey(company, h.Generation, h.Seed, h.Public)
+		}
+	}
+	return bases
+}
+
+// Rekeyed implements chain.Transaction.
+func (tx *pgTransaction) Rekeyed() []int64 { return tx.w.rekeyed }
+
+// Kept implements chain.Transaction.
+func (tx *pgTransaction) Kept(number int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
+	return tx.read(tx.kept(number, names, tx.now, yield))
+}
+
+// Record implements chain.Transaction.
+func (tx *pgTransaction) Record(number, index int64) (*chain.Record, error) {
+	r, err := tx.record(number, index)
+	return r, tx.read(err)
+}
+
+// read takes the error of a statement that reads: in a transaction that is open it has ended all of it.
+func (tx *pgTransaction) read(err error) error {
+	if err != nil && !errors.Is(err, chain.ErrMissing) && tx.fatal == nil && tx.w.to.Open() {
+		tx.fatal = err
+	}
+	return err
+}
+
+// Extend implements chain.Transaction: it is Commit that writes.
+func (tx *pgTransaction) Extend(e *chain.Extension) error {
+	tx.extensions = append(tx.extensions, *e)
+	for _, k := range e.Keys {
+		if k != nil {
+			tx.keys++
+		}
+	}
+	return nil
+}
+
+// Savepoint implements chain.Transaction.
+func (tx *pgTransaction) Savepoint(rows func() error) error {
+	if _, err := tx.w.changing(); err != nil {
+		return err
+	}
+	if _, err := tx.exec("SAVEPOINT change"); err != nil {
+		return err
+	}
+	err := rows()
+	if err != nil && tx.fatal == nil {
+		tx.exec("ROLLBACK TO SAVEPOINT change") // its own failure is in tx.fatal
+	}
+	if tx.fatal == nil {
+		tx.exec("RELEASE SAVEPOINT change")
+	}
+	return err
+}
+
+// Err implements chain.Transaction.
+func (tx *pgTransaction) Err() error { return tx.fatal }
+
+// Commit implements chain.Transaction.
+func (tx *pgTransaction) Commit() (stale []int64, err error) {
+	if tx.fatal == nil {
+		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
+	}
+	if tx.fatal == nil && tx.keys > 0 {
+		_ = tx.w.keys.after(tx.conn, tx.keys, tx.now)
+	}
+	if tx.fatal != nil {
+		defer tx.Rollback()
+		return nil, tx.fatal
+	}
+	if stale, err = tx.w.to.Commit(tx.extensions, tx.now.Add(KeyLifetime), tx.w.changed); err != nil {
+		return nil, namedPG(err)
+	}
+	tx.w.clock.advance(tx.now)
+	return stale, nil
+}
+
+// Rollback implements chain.Transaction.
+func (tx *pgTransaction) Rollback() {
+	tx.w.to.Rollback()
+	tx.fatal = nil
+}
+
+// readServer runs fn on a connection of the pool. Where that has been lost before anything was read on it, fn runs once more on another.
+func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
+	for again := true; ; again = false {
+		if c.sql == nil || c.fatal != nil || c.generation != s.lost.Load() {
+			if err := s.redial(ctx, c); err != nil {
+				return err
+			}
+		}
+		c.yielded = false
+		err = fn(c)
+		if c.fatal == nil {
+			return err
+		}
+		s.lost.CompareAndSwap(c.generation, c.generation+1) // the others were lost with it, most often
+		if !again || c.yielded || !errors.Is(c.fatal, chain.ErrAgain) {
+			return err
+		}
+	}
+}
+
+// redial gives c another connection.
+func (s *Store) redial(ctx context.Context, c *conn) error {
+	if c.sql != nil {
+		_ = c.sql.Close()
+	}
+	generation := s.lost.Load()
+	fresh, err := s.db.Conn(ctx)
+	if err != nil {
+		c.sql = nil
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	*c = *newConn(fresh, postgresDialect)
+	c.generation = generation
+	return nil
+}
