@@ -51,12 +51,12 @@ is made anew from what is there. Works on a database that no server has open. Wh
 }
 
 func headsFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "heads", "", "head `file`, best on another disk (default: beside the database, its name with .heads)")
+	cmd.Flags().StringVar(path, "heads", "", "head `file`, best on another disk (default: beside a database file, its name with .heads; of a PostgreSQL database, none)")
 }
 
 // headsPath is where the head file of a database is.
 func headsPath(flag, db string) string {
-	if flag == "" {
+	if flag == "" && !store.IsServer(db) {
 		return store.HeadsBeside(db)
 	}
 	return flag

@@ -31,7 +31,7 @@ func fromEnvironment(cmd *cobra.Command) error {
 		}
 	})
 	if db := cmd.Flag("db"); err == nil && db != nil && db.Value.String() == "" {
-		return usagef("--db must name a file")
+		return usagef("--db must name a file, or be the URL of a PostgreSQL database")
 	}
 	return err
 }
@@ -49,7 +49,7 @@ func environmentNames(flag string) []string {
 }
 
 func databaseFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "db", "attestd.db", "database `file`")
+	cmd.Flags().StringVar(path, "db", "attestd.db", "database: a `file`, or postgres://user@host/name; ATTESTD_DB keeps a password off the command line")
 }
 
 // checkListen checks the form of an address. Whether it is to be had shows when it is listened on.

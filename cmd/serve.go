@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
@@ -121,7 +120,6 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		return fmt.Errorf("cannot listen on %s (--listen chooses another address): %w", f.listen, err)
 	}
 	defer listener.Close()
-	_, statErr := os.Stat(f.db)
 	report, finish := progress()
 	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db), Progress: report})
 	finish()
@@ -132,7 +130,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if cfg.Cosigner, err = f.openCosigner(ctx, cfg.Store, cosigned); err != nil {
 		return err
 	}
-	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), os.IsNotExist(statErr))
+	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.Store.IsNew())
 	logs.hurry()
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
@@ -156,10 +154,7 @@ func keysAtRest(s *store.Store) string {
 
 // announce says in three lines where the service is, where its data is, and what to do first.
 func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys string, isNew bool) {
-	path, err := filepath.Abs(f.db)
-	if err != nil {
-		path = f.db
-	}
+	path := store.Name(f.db)
 	url := "http://" + addr.String()
 	if f.logFormat == "json" {
 		log.Info("listening", "url", url, "db", path, "keys", keys)

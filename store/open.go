@@ -50,6 +50,7 @@ type Store struct {
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
+	isNew    bool          // this program has just made it
 
 	companies   cache[string, *Company] // by companyId
 	chains      cache[int64, *Company]  // by number
@@ -134,8 +135,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 		s.notices = append(s.notices, warning)
 	}
 	s.settings, err = identify(ctx, path)
-	isNew := errors.Is(err, ErrNotFound)
-	if isNew {
+	if s.isNew = errors.Is(err, ErrNotFound); s.isNew {
 		if err := create(ctx, path, schema, o.Domain, o.Master); err != nil {
 			return nil, err
 		}
@@ -179,7 +179,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err := s.openReaders(ctx, path, modeReader); err != nil || o.Heads == "" {
 		return s, err
 	}
-	return s, s.openHeads(ctx, o.Heads, isNew)
+	return s, s.openHeads(ctx, o.Heads, s.isNew)
 }
 
 // belongs refuses a database that was made for another domain.
@@ -206,6 +206,9 @@ func (s *Store) MasterKeyID() string { return s.settings.sealing.keyID }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
+
+// IsNew says whether there was no database, so that Open has made one.
+func (s *Store) IsNew() bool { return s.isNew }
 
 // Behind says in what the database is behind its head file, so that nothing is written; nothing when it is not.
 func (s *Store) Behind() []Behind { return s.behind }

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -19,9 +21,29 @@ func IsServer(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
+// Name is what a database is called before people: its path, or its URL without the password.
+func Name(name string) string {
+	if !IsServer(name) {
+		if path, err := filepath.Abs(name); err == nil {
+			return path
+		}
+		return name
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return "the PostgreSQL database" // it may hold a password anywhere
+	}
+	q := u.Query()
+	for _, secret := range []string{"password", "sslpassword"} {
+		q.Del(secret)
+	}
+	u.RawQuery = q.Encode()
+	return u.Redacted()
+}
+
 // openServer opens a database of a PostgreSQL server for serving, beside others that serve it, and makes its tables where there are none.
-func openServer(ctx context.Context, url string, o Options) (_ *Store, err error) {
-	s, notes, err := dialServer(url)
+func openServer(ctx context.Context, address string, o Options) (_ *Store, err error) {
+	s, notes, err := dialServer(address)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +77,8 @@ func openServer(ctx context.Context, url string, o Options) (_ *Store, err error
 }
 
 // readServer opens such a database for reading.
-func readServer(ctx context.Context, url string) (_ *Store, err error) {
-	s, _, err := dialServer(url)
+func readServer(ctx context.Context, address string) (_ *Store, err error) {
+	s, _, err := dialServer(address)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +90,13 @@ func readServer(ctx context.Context, url string) (_ *Store, err error) {
 	return s, nil
 }
 
-func dialServer(url string) (*Store, *atomic.Int64, error) {
+func dialServer(address string) (*Store, *atomic.Int64, error) {
 	notes := new(atomic.Int64)
-	db, err := postgres.Open(url, notes)
+	db, err := postgres.Open(address, notes)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := newStore(url)
+	s := newStore(Name(address))
 	s.db, s.server = db, true
 	for range readers {
 		s.idle <- &conn{}
