@@ -10,14 +10,11 @@
 package pgtest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // limit bounds each single step (a start, a stop, a statement) on a machine that does much else.
@@ -107,26 +104,4 @@ func startShared(i installation) (*server, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// execute runs one statement on a connection of its own to the database postgres.
-func (s *server) execute(statement string) error {
-	return s.query(func(ctx context.Context, c *pgx.Conn) error {
-		if _, err := c.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("pgtest: %s: %w", statement, err)
-		}
-		return nil
-	})
-}
-
-// query calls do with a connection of its own to the database postgres.
-func (s *server) query(do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	c, err := pgx.Connect(ctx, s.url("postgres"))
-	if err != nil {
-		return fmt.Errorf("pgtest: %w", err)
-	}
-	defer c.Close(ctx)
-	return do(ctx, c)
 }

@@ -1,6 +1,14 @@
 package pgtest
 
-import "syscall"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
 
 // attributes lets a program run as the account, and shut down at once when the thread that started it ends.
 func attributes(a *account) *syscall.SysProcAttr {
@@ -9,4 +17,70 @@ func attributes(a *account) *syscall.SysProcAttr {
 		attributes.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
 	}
 	return attributes
+}
+
+// kill ends the postmaster and all its children by SIGKILL. The postmaster is halted first, so that it starts no more of them; that also keeps the children's ids theirs,
+// for it alone can wait for them.
+func (s *server) kill() error {
+	if !s.running() {
+		return nil
+	}
+	if err := s.postmaster.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	if err := s.poll("the server does not halt", func(context.Context) (bool, error) {
+		state, _, err := status(s.postmaster.Pid)
+		return state == 'T', err
+	}); err != nil {
+		return err
+	}
+	children, err := children(s.postmaster.Pid)
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	for _, child := range children {
+		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("pgtest: %w", err)
+		}
+	}
+	if err := s.poll("the server's children do not end", func(context.Context) (bool, error) {
+		for _, child := range children {
+			if state, _, err := status(child); err != nil || state != 'Z' {
+				return false, err
+			}
+		}
+		return true, nil
+	}); err != nil {
+		return err
+	}
+	return s.end(syscall.SIGKILL)
+}
+
+// children are the ids of the processes that a process has started and not waited for.
+func children(parent int) ([]int, error) {
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, entry := range entries {
+		id, err := strconv.Atoi(filepath.Base(entry))
+		if err != nil {
+			return nil, err
+		}
+		if _, p, err := status(id); err == nil && p == parent { // an error: it has ended since
+			found = append(found, id)
+		}
+	}
+	return found, nil
+}
+
+// status is the state of a process ('T' halted, 'Z' ended and not waited for) and its parent, from proc(5).
+func status(id int) (state byte, parent int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), " %c %d", &state, &parent) // the name before may hold anything
+	return state, parent, err
 }

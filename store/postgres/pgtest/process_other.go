@@ -2,7 +2,13 @@
 
 package pgtest
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // attributes changes nothing here: the programs run as the user of this process, and say so themselves if that is root.
 func attributes(*account) *syscall.SysProcAttr { return nil }
+
+// kill ends the postmaster by SIGKILL. Its children notice, and end themselves a moment later.
+func (s *server) kill() error { return s.end(os.Kill) }

@@ -92,8 +92,8 @@ func (s *server) run(name string, args ...string) error {
 	return nil
 }
 
-// initialize makes the data of a server with empty databases.
-func (s *server) initialize() error {
+// initialize makes the data of a server with empty databases. The options are more of initdb's.
+func (s *server) initialize(options ...string) error {
 	password := filepath.Join(s.folder, "password")
 	if err := os.WriteFile(password, []byte(s.password), 0o600); err != nil {
 		return err
@@ -101,8 +101,8 @@ func (s *server) initialize() error {
 	if err := s.give(password); err != nil {
 		return err
 	}
-	return s.run("initdb", "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256",
-		"--username="+role, "--pwfile="+password, "--pgdata="+s.data())
+	return s.run("initdb", append(options, "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256",
+		"--username="+role, "--pwfile="+password, "--pgdata="+s.data())...)
 }
 
 // start starts the postmaster and waits until it takes connections.
@@ -173,6 +173,9 @@ func (s *server) log() string {
 	}
 	return string(text[max(0, len(text)-8<<10):])
 }
+
+// stop ends the server as an operator does (fast shutdown): sessions are ended, all is written, a standby has received everything.
+func (s *server) stop() error { return s.end(os.Interrupt) }
 
 // abort ends the server at once (immediate shutdown), which is enough where the data is removed.
 func (s *server) abort() error { return s.end(syscall.SIGQUIT) }

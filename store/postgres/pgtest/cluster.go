@@ -1,0 +1,121 @@
+package pgtest
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Cluster is a primary and a synchronous standby of its own test: what the primary has acknowledged is on both, as long as it waits for the standby. It writes with
+// fsync=on and synchronous_commit=on. Its database is postgres, empty and UTF8.
+//
+// A failover is Kill or Stop, then Promote, then Rebuild, after which the cluster is as it was, with the parts exchanged. All methods fail the test on error, so they
+// belong to its goroutine; they do not run beside one another.
+type Cluster struct {
+	t                testing.TB
+	servers          [2]*server
+	primary, standby *server // the same two, by what they are now
+}
+
+// NewCluster starts a cluster that ends with the test. If the test fails, it logs what the servers wrote to stderr.
+func NewCluster(t testing.TB) *Cluster {
+	t.Helper()
+	i := installed(t)
+	c := &Cluster{t: t}
+	for n, name := range []string{"a", "b"} {
+		// The standby asks for more after 100 ms, not 5 s, if it finds no primary.
+		s, err := newServer(i, name, "fsync=on", "synchronous_commit=on", "wal_level=replica", "wal_retrieve_retry_interval=100ms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.end(s) })
+		c.servers[n] = s
+	}
+	c.primary, c.standby = c.servers[0], c.servers[1]
+	c.standby.password = c.primary.password // the role and its password are data
+	c.must(c.primary.initialize("--data-checksums"))
+	c.must(c.primary.start())
+	c.Rebuild()
+	return c
+}
+
+// end logs what a server wrote if the test has failed, ends it and removes its folder.
+func (c *Cluster) end(s *server) {
+	if err := s.abort(); err != nil {
+		c.t.Error(err)
+	}
+	if c.t.Failed() {
+		c.t.Logf("server at %s:\n%s", s.address(), s.log())
+	}
+	os.RemoveAll(s.folder)
+}
+
+// Addresses is host:port of both servers. It does not change with their parts: the first is the one that was the primary at the beginning.
+func (c *Cluster) Addresses() []string {
+	return []string{c.servers[0].address(), c.servers[1].address()}
+}
+
+// URL names several addresses, of which a client takes the one that can be written. They are those of the servers, or of what stands before them; without any it takes Addresses.
+func (c *Cluster) URL(addresses ...string) string {
+	if len(addresses) == 0 {
+		addresses = c.Addresses()
+	}
+	return (&url.URL{
+		Scheme: "postgres", User: url.UserPassword(role, c.primary.password), Host: strings.Join(addresses, ","), Path: "postgres",
+		RawQuery: "sslmode=disable&target_session_attrs=read-write",
+	}).String()
+}
+
+// Kill ends all processes of the primary by SIGKILL, at once: it writes, sends and closes nothing more of its own will.
+func (c *Cluster) Kill() {
+	c.t.Helper()
+	c.must(c.primary.kill())
+}
+
+// Stop shuts the primary down as an operator does (fast shutdown): sessions are ended, and the standby has received everything.
+func (c *Cluster) Stop() {
+	c.t.Helper()
+	c.must(c.primary.stop())
+}
+
+// Promote makes the standby the primary once the old one has ended. It returns when the new one can be written, and then waits for no standby until Rebuild.
+func (c *Cluster) Promote() {
+	c.t.Helper()
+	if c.primary.running() {
+		c.t.Fatal("pgtest: Promote before Kill or Stop would make two primaries")
+	}
+	c.must(c.standby.execute("SELECT pg_promote()"))
+	c.must(c.standby.poll("the standby is not promoted", func(ctx context.Context) (yes bool, err error) {
+		return c.standby.ask(ctx, "SELECT NOT pg_is_in_recovery()")
+	}))
+	c.primary, c.standby = c.standby, c.primary
+}
+
+// Rebuild makes the server that has ended a synchronous standby of the primary, from a copy of it. It returns when every commit waits for that standby.
+func (c *Cluster) Rebuild() {
+	c.t.Helper()
+	if c.standby.running() {
+		c.t.Fatal("pgtest: Rebuild while the standby runs")
+	}
+	c.must(os.RemoveAll(c.standby.data()))
+	c.must(c.standby.run("pg_basebackup", "--dbname="+c.primary.url("postgres"), "--pgdata="+c.standby.data(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"))
+	c.must(c.standby.start())
+	// The copy was made without this setting, so that a standby that is promoted waits for none.
+	c.must(c.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'"))
+	c.must(c.primary.execute("SELECT pg_reload_conf()"))
+	c.must(c.primary.poll("the standby is not synchronous", func(ctx context.Context) (bool, error) {
+		return c.primary.ask(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync')")
+	}))
+	// Commits wait from when the checkpointer has read the setting, which it does between checkpoints: the second one begins after that.
+	c.must(c.primary.execute("CHECKPOINT"))
+	c.must(c.primary.execute("CHECKPOINT"))
+}
+
+func (c *Cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
