@@ -19,6 +19,16 @@ func attributes(a *account) *syscall.SysProcAttr {
 	return attributes
 }
 
+// memory is a folder in memory with room for some servers, and "" if there is none.
+func memory() string {
+	const folder, room = "/dev/shm", 2 << 30
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(folder, &s); err != nil || s.Bavail*uint64(s.Bsize) < room {
+		return ""
+	}
+	return folder
+}
+
 // kill ends the postmaster and all its children by SIGKILL. The postmaster is halted first, so that it starts no more of them; that also keeps the children's ids theirs,
 // for it alone can wait for them.
 func (s *server) kill() error {

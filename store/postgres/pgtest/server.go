@@ -25,7 +25,7 @@ const role = "pgtest"
 // server is one PostgreSQL server: its folder, and its postmaster while that runs.
 type server struct {
 	installation
-	folder     string // holds the data, the password and what the server writes to stderr
+	*folder    // holds the data, the password and what the server writes to stderr
 	password   string
 	port       int
 	settings   []string // name=value
@@ -39,16 +39,20 @@ func newServer(i installation, name string, settings ...string) (*server, error)
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "pgtest-")
+	folder, err := newFolder()
 	if err != nil {
 		return nil, err
 	}
 	s := &server{installation: i, folder: folder, port: port, password: rand.Text()}
 	s.settings = append([]string{
 		"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=", "cluster_name=" + name,
-		"max_connections=300", "shared_buffers=32MB", "logging_collector=off", "timezone=UTC",
+		"max_connections=300", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=128MB", "logging_collector=off", "timezone=UTC",
 	}, settings...)
-	return s, s.give(folder)
+	if err := s.give(folder.path); err != nil {
+		folder.remove()
+		return nil, err
+	}
+	return s, nil
 }
 
 // freePort is a port that nobody listens on. It is below those that systems choose for outgoing connections, so that it stays free while the server is down.
@@ -67,8 +71,8 @@ func freePort() (int, error) {
 	return 0, errors.New("pgtest: no port is free")
 }
 
-func (s *server) data() string    { return filepath.Join(s.folder, "data") }
-func (s *server) stderr() string  { return filepath.Join(s.folder, "stderr") }
+func (s *server) data() string    { return s.in("data") }
+func (s *server) stderr() string  { return s.in("stderr") }
 func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 func (s *server) url(database string) string {
@@ -78,7 +82,7 @@ func (s *server) url(database string) string {
 // program is a program of PostgreSQL, to be run by the account, in an environment without settings of whoever runs the tests.
 func (s *server) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.programs, name), args...)
-	cmd.Dir = s.folder
+	cmd.Dir = s.path
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = attributes(s.account)
 	return cmd
@@ -94,7 +98,7 @@ func (s *server) run(name string, args ...string) error {
 
 // initialize makes the data of a server with empty databases. The options are more of initdb's.
 func (s *server) initialize(options ...string) error {
-	password := filepath.Join(s.folder, "password")
+	password := s.in("password")
 	if err := os.WriteFile(password, []byte(s.password), 0o600); err != nil {
 		return err
 	}

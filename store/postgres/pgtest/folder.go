@@ -1,0 +1,56 @@
+package pgtest
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// folder is a server's own folder. It is locked while this process lives: one that nobody has locked was left by a test that was killed.
+type folder struct {
+	path string
+	lock *flock.Flock
+}
+
+// newFolder makes a folder, and removes those that killed tests have left beside it.
+func newFolder() (*folder, error) {
+	parent := memory()
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	sweep(parent)
+	path, err := os.MkdirTemp(parent, "pgtest-")
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{path, flock.New(filepath.Join(path, "new"))}
+	if err := f.lock.Lock(); err != nil {
+		f.remove()
+		return nil, err
+	}
+	if err := os.Rename(f.in("new"), f.in("lock")); err != nil { // under this name it was never unlocked
+		f.remove()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *folder) in(name string) string { return filepath.Join(f.path, name) }
+
+func (f *folder) remove() {
+	os.RemoveAll(f.path)
+	f.lock.Close()
+}
+
+// sweep removes what killed tests have left. What it may not open belongs to somebody else.
+func sweep(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, "pgtest-*", "lock"))
+	for _, path := range locks {
+		lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+		if free, err := lock.TryLock(); err == nil && free {
+			os.RemoveAll(filepath.Dir(path))
+		}
+		lock.Close()
+	}
+}
