@@ -165,7 +165,7 @@ func (s *server) poll(failure string, ask func(context.Context) (bool, error)) e
 		case <-s.ended:
 		case <-ctx.Done():
 		}
-		return fmt.Errorf("pgtest: %s: %w\n%s", failure, last, s.log())
+		return errors.Join(fmt.Errorf("pgtest: %s\n%s", failure, s.log()), last)
 	}
 }
 

@@ -1,0 +1,18 @@
+package pgtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// A server that does not start is not waited for, and its error has what the server said.
+func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
+	s, err := newServer(installed(t), "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.remove)
+	if err := s.start(); err == nil || !strings.Contains(err.Error(), "could not access directory") { // there is no data
+		t.Fatal(err)
+	}
+}
