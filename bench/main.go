@@ -5,6 +5,7 @@
 //	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
 //	go run ./bench --only attest    one section, of those below
 //	go run ./bench --json           the same figures for a program
+//	go run ./bench --db postgres://…  section postgres as well, on that server
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
 // run and in turns with attestd. A ratio survives a slow or busy machine; a figure per second does not.
@@ -30,6 +31,7 @@ type bench struct {
 	quick  bool
 	dir    string // temporary, removed at the end
 	schema string // for seeding in this process
+	db     string // URL of a PostgreSQL database; "" for none
 	report report
 	stderr io.Writer
 }
@@ -47,6 +49,7 @@ var sections = []struct {
 	{"stream", (*bench).stream},
 	{"mcp", (*bench).mcp},
 	{"webhooks", (*bench).webhooks},
+	{"postgres", (*bench).postgres},
 }
 
 func main() {
@@ -66,6 +69,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	quick := flags.Bool("quick", false, "small sizes, under 30 s; fail when a ratio is far off")
 	asJSON := flags.Bool("json", false, "print JSON instead of the table")
 	only := flags.String("only", "", "run one `section`: "+sectionNames())
+	db := flags.String("db", "", "`URL` of a PostgreSQL database whose server section postgres measures, as a role that may create databases")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -76,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	b := &bench{quick: *quick, stderr: stderr}
+	b := &bench{quick: *quick, db: *db, stderr: stderr}
 	err := b.measure(ctx, *only)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", b.withoutPaths(err))

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+const postgresSection = "PostgreSQL, 64 callers in process"
+
+// callers at once, as on SQLite.
+const storeCallers = 64
+
+// postgres measures the stores of both engines in turns, without HTTP. The server is one that --db names; what is written goes into a database of its
+// own there, which is dropped at the end.
+func (b *bench) postgres(ctx context.Context) (err error) {
+	if b.db == "" {
+		b.say("skipped: --db names no PostgreSQL server")
+		return nil
+	}
+	address, drop, err := createDatabase(ctx, b.db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	tenants := pick(b.quick, 20, 100)
+	file, err := b.openStores(ctx, filepath.Join(b.dir, "engines.db"), 1, tenants)
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	server, err := b.openStores(ctx, address, 3, tenants)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	lock, err := newRowLock(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer lock.close()
+
+	var fileOne, fileMany, one, many, three, threeMany, locked []load
+	d := pick(b.quick, 400*time.Millisecond, 2*time.Second)
+	for range pick(b.quick, 3, 7) {
+		for _, m := range []struct {
+			into *[]load
+			run  func() load
+		}{
+			{&fileOne, func() load { return file.append(ctx, 1, 1, d) }},
+			{&one, func() load { return server.append(ctx, 1, 1, d) }},
+			{&three, func() load { return server.append(ctx, 3, 1, d) }},
+			{&fileMany, func() load { return file.append(ctx, 1, tenants, d) }},
+			{&many, func() load { return server.append(ctx, 1, tenants, d) }},
+			{&threeMany, func() load { return server.append(ctx, 3, tenants, d) }},
+			{&locked, func() load { return lock.append(ctx, d) }},
+		} {
+			l := m.run()
+			if l.err != nil {
+				return l.err
+			}
+			*m.into = append(*m.into, l)
+		}
+	}
+	hundred := fmt.Sprintf("%d tenants", tenants)
+	for _, column := range []struct {
+		name                string
+		file, server, three []load
+		least               float64
+		threeLeast          *target
+		p99                 *target
+	}{
+		{"one tenant", fileOne, one, three, 0.6, atLeast(0.5), atMost(25)},
+		{hundred, fileMany, many, threeMany, 1.2, nil, nil},
+	} {
+		b.report.add(postgresSection, column.name, "SQLite, records/s", medianOf(column.file, load.rate), perSecond, nil)
+		b.report.add(postgresSection, column.name, "one server, records/s", medianOf(column.server, load.rate), perSecond, nil)
+		b.report.add(postgresSection, column.name, "  ÷ SQLite", medianRatio(column.server, column.file), ratio, atLeast(column.least))
+		b.report.add(postgresSection, column.name, "  99th percentile of one server", medianOf(column.server, load.slow), milli, nil)
+		b.report.add(postgresSection, column.name, "three servers, records/s", medianOf(column.three, load.rate), perSecond, nil)
+		b.report.add(postgresSection, column.name, "  ÷ one server", medianRatio(column.three, column.server), ratio, column.threeLeast)
+		b.report.add(postgresSection, column.name, "  99th percentile of three servers", medianOf(column.three, load.slow), milli, column.p99)
+	}
+	b.report.add(postgresSection, "one tenant", "a row lock for each request, records/s", medianOf(locked, load.rate), perSecond, nil)
+	b.report.add(postgresSection, "one tenant", "  one server ÷ that", medianRatio(one, locked), ratio, atLeast(10))
+	return nil
+}
+
+// load is what callers have measured in one round.
+type load struct {
+	records int
+	took    time.Duration
+	p99     time.Duration
+	err     error
+}
+
+func (l load) rate() float64 { return float64(l.records) / l.took.Seconds() }
+func (l load) slow() float64 { return millis(l.p99) }
+
+func medianOf(list []load, of func(load) float64) float64 {
+	values := make([]float64, len(list))
+	for i, l := range list {
+		values[i] = of(l)
+	}
+	return median(values)
+}
+
+// medianRatio is that of neighbouring rounds.
+func medianRatio(list, to []load) float64 {
+	values := make([]float64, len(list))
+	for i := range list {
+		values[i] = list[i].rate() / to[i].rate()
+	}
+	return median(values)
+}
+
+// callFor has all callers call do over and over, each with numbers of its own, until the time is over.
+func callFor(ctx context.Context, d time.Duration, do func(ctx context.Context, caller, n int) error) load {
+	var mu sync.Mutex
+	var all []time.Duration
+	var failed error
+	var wait sync.WaitGroup
+	start := time.Now()
+	for caller := range storeCallers {
+		wait.Go(func() {
+			var took []time.Duration
+			var err error
+			for n := 0; err == nil && time.Since(start) < d; n++ {
+				began := time.Now()
+				err = do(ctx, caller, n)
+				took = append(took, time.Since(began))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all, failed = append(all, took...), errors.Join(failed, err)
+		})
+	}
+	wait.Wait()
+	l := load{records: len(all), took: time.Since(start), err: failed}
+	if slices.Sort(all); len(all) > 0 {
+		l.p99 = all[len(all)*99/100]
+	}
+	return l
+}
+
+// stores are servers of one database, in this process.
+type stores struct {
+	list   []*store.Store
+	drafts []chain.Draft // one for each tenant
+}
+
+func (b *bench) openStores(ctx context.Context, name string, n, tenants int) (_ *stores, err error) {
+	s := &stores{}
+	for range n {
+		one, err := store.Open(ctx, name, b.schema, store.Options{})
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		go one.Run(context.WithoutCancel(ctx), store.RunOptions{}) // until Close
+		s.list = append(s.list, one)
+	}
+	for i := range tenants {
+		c, _, err := s.list[0].CreateCompany(ctx, fmt.Sprintf("company-%d", i), nil, time.Now())
+		if err == nil {
+			var d chain.Draft
+			d, err = draft(c)
+			s.drafts = append(s.drafts, d)
+		}
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *stores) close() {
+	for _, one := range s.list {
+		_ = one.Close()
+	}
+}
+
+// append has the callers append through so many servers to so many tenants.
+func (s *stores) append(ctx context.Context, servers, tenants int, d time.Duration) load {
+	return callFor(ctx, d, func(ctx context.Context, caller, n int) error {
+		_, err := s.list[caller%servers].Append(ctx, s.drafts[(caller+n*storeCallers)%tenants])
+		return err
+	})
+}
+
+// rowLock is what comes to mind first: each request locks the head of the chain, and writes the record and the next head.
+type rowLock struct {
+	conns []*pgx.Conn
+}
+
+func newRowLock(ctx context.Context, address string) (*rowLock, error) {
+	l := &rowLock{}
+	for i := range storeCallers {
+		c, err := pgx.Connect(ctx, address)
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		l.conns = append(l.conns, c)
+		if i == 0 {
+			_, err = c.Exec(ctx, `CREATE TABLE lock_head (chain bigint PRIMARY KEY, length bigint, root bytea, frontier bytea) WITH (fillfactor = 20);
+				CREATE TABLE lock_record (id bigint PRIMARY KEY, hash bytea, signature bytea, timestamp text, payload text);
+				INSERT INTO lock_head VALUES (1, 0, '', '')`)
+			if err != nil {
+				l.close()
+				return nil, err
+			}
+		}
+	}
+	return l, nil
+}
+
+func (l *rowLock) close() {
+	for _, c := range l.conns {
+		_ = c.Close(context.Background())
+	}
+}
+
+func (l *rowLock) append(ctx context.Context, d time.Duration) load {
+	hash, signature, frontier := make([]byte, 32), make([]byte, 64), make([]byte, 320)
+	return callFor(ctx, d, func(ctx context.Context, caller, _ int) error {
+		return pgx.BeginFunc(ctx, l.conns[caller], func(tx pgx.Tx) error {
+			var length int64
+			if err := tx.QueryRow(ctx, `SELECT length FROM lock_head WHERE chain = 1 FOR UPDATE`).Scan(&length); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `INSERT INTO lock_record VALUES ($1, $2, $3, $4, $5)`, length, hash, signature, "2026-01-01T00:00:00.000Z", callerPayload); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `UPDATE lock_head SET length = $1, root = $2, frontier = $3 WHERE chain = 1`, length+1, hash, frontier)
+			return err
+		})
+	})
+}
+
+// createDatabase makes a database beside the one that address names, and returns its address and what drops it.
+func createDatabase(ctx context.Context, address string) (string, func() error, error) {
+	admin, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return "", nil, err
+	}
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never returns an error
+	name := "attestd_bench_" + hex.EncodeToString(random[:])
+	u, err := url.Parse(address)
+	if err == nil {
+		_, err = admin.Exec(ctx, "CREATE DATABASE "+name+" ENCODING 'UTF8' TEMPLATE template0")
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, admin.Close(ctx))
+	}
+	u.Path = "/" + name
+	return u.String(), func() error {
+		_, err := admin.Exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
+		return errors.Join(err, admin.Close(context.WithoutCancel(ctx)))
+	}, nil
+}
