@@ -40,16 +40,12 @@ func (w *writer) write(batch []*waiter) {
 	for lost := 0; len(batch) > 0; {
 		again, err := w.transact(batch)
 		if errors.Is(err, ErrAgain) {
-			if lost++; lost == maxLost {
-				again = nil
+			if lost++; lost < maxLost {
+				continue
 			}
 		}
-		if err == nil || errors.Is(err, ErrAgain) && again != nil {
-			batch = again
-			continue
-		}
-		for _, s := range batch {
-			if !slices.Contains(again, s) {
+		if err != nil {
+			for _, s := range without(batch, again) {
 				s.fail(err)
 			}
 		}
@@ -58,7 +54,7 @@ func (w *writer) write(batch []*waiter) {
 }
 
 // transact makes a batch durable and answers it, but for those whose chains others have extended meanwhile: they are to be done again. On an error
-// it answers nobody; the error concerns all but those who are to be done again. One that ends the transaction concerns everybody, also who has an
+// it answers nobody; the error concerns all but those who are to be done again, and ErrAgain nobody. One that ends the transaction concerns everybody, also who has an
 // error of his own, for a key may have been refused deletion as the last one only for what another change of the lost transaction had done.
 func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 	now := w.now()
@@ -74,16 +70,13 @@ func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 		tx.Rollback()
 		if errors.Is(err, ErrAgain) {
 			clear(w.heads)
-			return batch, err
+			return nil, err
 		}
 		return without(batch, spoilers), err
 	}
 	stale, err := tx.Commit()
 	if err != nil {
 		clear(w.heads)
-		if errors.Is(err, ErrAgain) {
-			return batch, err
-		}
 		return nil, err
 	}
 	if len(stale) > 0 {

@@ -32,6 +32,7 @@ type disk struct {
 	chains   map[int64]*stored
 	table    []string                             // the rows beside the chains
 	external bool                                 // someone else has written since the last Begin
+	shared   bool                                 // other logs write it at the same time, so that it is Commit that finds heads which have moved
 	fault    func(step string, chain int64) error // before each step; "committed" comes after the commit
 	steps    map[string]int                       // how often each was made
 	batches  []int                                // sizes of the committed batches
@@ -131,10 +132,14 @@ func (d *disk) Begin(time.Time) (chain.Transaction, bool, error) {
 	if err != nil {
 		return nil, external, err
 	}
-	if d.tx != nil {
+	if d.tx != nil && !d.shared {
 		panic("two transactions at once")
 	}
-	d.tx = &transaction{d: d, table: slices.Clone(d.table), keys: make(map[int64]signing)}
+	tx := &transaction{d: d, table: slices.Clone(d.table), keys: make(map[int64]signing)}
+	if d.shared {
+		return tx, false, nil
+	}
+	d.tx = tx
 	return d.tx, external, nil
 }
 
@@ -199,7 +204,7 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	}
 	tx.d.mu.Lock()
 	defer tx.d.mu.Unlock()
-	if !sameHead(tx.d.chains[e.Chain].head, e.From) {
+	if !tx.d.shared && !sameHead(tx.d.chains[e.Chain].head, e.From) {
 		return chain.ErrStale
 	}
 	tx.extensions = append(tx.extensions, *e)
@@ -251,8 +256,13 @@ func (tx *transaction) Commit() ([]int64, error) {
 	}
 	tx.d.mu.Lock()
 	size := 0
+	var stale []int64
 	for _, e := range tx.extensions {
 		s := tx.d.chains[e.Chain]
+		if !sameHead(s.head, e.From) {
+			stale = append(stale, e.Chain)
+			continue
+		}
 		s.head = e.Head
 		s.rows = append(s.rows, e.Records...)
 		for i, k := range e.Keys {
@@ -272,7 +282,7 @@ func (tx *transaction) Commit() ([]int64, error) {
 	tx.d.table = tx.table
 	tx.d.batches = append(tx.d.batches, size)
 	tx.d.mu.Unlock()
-	return nil, tx.d.step("committed", 0)
+	return stale, tx.d.step("committed", 0)
 }
 
 func (tx *transaction) Rollback() {

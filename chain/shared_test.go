@@ -1,0 +1,103 @@
+package chain_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"attestd/chain"
+)
+
+// Several logs on one storage extend the same chains: each record has a place of its own, whoever wrote it, and every chain verifies.
+func TestSeveralLogsExtendOneChain(t *testing.T) {
+	t.Parallel()
+	const callers, each = 12, 30
+	d := newDisk(1, 2)
+	d.shared = true
+	logs := []*chain.Log{chain.NewLog(d), chain.NewLog(d), chain.NewLog(d)}
+	for _, l := range logs {
+		defer run(t, l)()
+	}
+	var mu sync.Mutex
+	places := map[int64]map[int64]bool{1: {}, 2: {}}
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			for i := range each {
+				c := int64(1 + i%2)
+				r, err := logs[caller%len(logs)].Append(t.Context(), draft(c, caller*each+i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				places[c][r.Index] = true
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	for c, taken := range places {
+		if v := verify(t, d, c); !v.Valid || v.Length != callers*each/2 || len(taken) != callers*each/2 {
+			t.Errorf("chain %d: %d places of their own, %+v", c, len(taken), v)
+		}
+	}
+}
+
+// A chain that another log has extended meanwhile is built anew and nothing of it is written twice; what else was in the batch stands.
+func TestOnlyWhatIsStaleIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	d := newDisk(1, 2)
+	d.shared = true
+	l, other := chain.NewLog(d), chain.NewLog(d)
+	defer run(t, l)()
+	appendAll(t, l, 1, 0, 3)
+	defer run(t, other)()
+	appendAll(t, other, 1, 3, 5) // of which l knows nothing
+	appendAll(t, l, 2, 0, 1)
+	appendAll(t, l, 1, 5, 7)
+	if v := verify(t, d, 1); !v.Valid || v.Length != 7 {
+		t.Errorf("%+v", v)
+	}
+	if v := verify(t, d, 2); !v.Valid || v.Length != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// A batch whose transaction was lost is done again; one that is lost each time is answered in the end.
+func TestALostTransactionIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"head", "extend", "commit"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(1)
+			l := chain.NewLog(d)
+			defer run(t, l)()
+			left := 3
+			lose := func(name string, _ int64) error {
+				if name != step || left == 0 {
+					return nil
+				}
+				left--
+				return fmt.Errorf("%w: %w: the connection broke", errLost, chain.ErrAgain)
+			}
+			d.setFault(lose)
+			appendAll(t, l, 1, 0, 2)
+			d.setFault(func(name string, _ int64) error {
+				if name == "commit" {
+					return chain.ErrAgain
+				}
+				return nil
+			})
+			if _, err := l.Append(t.Context(), draft(1, 2)); !errors.Is(err, chain.ErrAgain) {
+				t.Errorf("an append that is lost each time: %v", err)
+			}
+			d.setFault(nil)
+			appendAll(t, l, 1, 2, 4)
+			if v := verify(t, d, 1); !v.Valid || v.Length != 4 {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
