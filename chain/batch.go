@@ -12,7 +12,7 @@ import (
 	"attestd/tlog"
 )
 
-const maxHeads = 4096 // cached heads, 1 KiB each at most
+const maxHeads = 1 << 14 // cached heads, 1 KiB each at most, so that 10,000 busy chains have room: one that is read anew costs its key too
 
 // maxLost is how often a batch is begun whose transactions are lost: there may be something in it that ends each of them.
 const maxLost = 10

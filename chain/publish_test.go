@@ -84,7 +84,7 @@ func TestExternalWrite(t *testing.T) {
 // More chains than heads are cached.
 func TestManyChains(t *testing.T) {
 	t.Parallel()
-	const chains = 5000
+	const chains = 18_000
 	d := newDisk()
 	for c := range int64(chains) {
 		d.chains[c] = newDisk(c).chains[c]
