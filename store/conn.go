@@ -13,14 +13,18 @@ import (
 // busyTimeout is how long, in milliseconds, a connection waits for a lock that another process holds.
 const busyTimeout = "5000"
 
-// logLimit is the size in bytes to which the write-ahead log is cut back when it starts over after a burst. Its usual size is 4 MiB, at
-// which SQLite makes a checkpoint.
-const logLimit = "16777216"
+// checkpointPages is how long the write-ahead log becomes, in pages of 4 KiB, before a commit moves it into the file: 16 MiB. Appends to thousands of
+// chains write the same pages of heads over and over, which are moved once each. One table of SQLite's index of the log holds 4,062 pages.
+const checkpointPages = "4000"
+
+// logLimit is the size in bytes to which the write-ahead log is cut back when it starts over after a burst. It is above checkpointPages and a large
+// commit: a log that were cut back each time would have to take its place on the disk again.
+const logLimit = "25165824"
 
 // The ways to open a file. Each waits for locks, syncs every commit, takes no misspelt column for a string, and keeps in memory what SQLite would
 // put into a temporary folder, the journals of statements and savepoints above all: nothing is written but the database's own folder.
 const (
-	modeWriter = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")" // the one connection that writes; sets WAL again on a copied or restored file
+	modeWriter = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")&_pragma=wal_autocheckpoint(" + checkpointPages + ")" // the one connection that writes; sets WAL again on a copied or restored file
 	modeCreate = "mode=rw&_journal_mode=DELETE"
 	modeReader = "mode=rw&_query_only=1" // beside the writer of this process
 	modeRead   = "mode=ro"               // beside a writer elsewhere, or none
