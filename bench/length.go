@@ -10,6 +10,8 @@ import (
 
 const lengthSection = "length of the chain"
 
+const manyChains = 10_000 // in one file
+
 // shape is a database of one size. Targets are for the shapes that the goal names.
 type shape struct {
 	column          string
@@ -49,6 +51,14 @@ func only(meant bool, t *target) *target {
 	return nil
 }
 
+// appendTarget is for the append rate by that of the short chain.
+func (s *shape) appendTarget() *target {
+	if s.chains == manyChains {
+		return atLeast(0.5)
+	}
+	return only(s.million, atLeast(0.9))
+}
+
 // shapes: the short chain stands there several times over, so that each round of appends finds one that is still short.
 func (b *bench) shapes(rounds int) []*shape {
 	if b.quick {
@@ -62,7 +72,7 @@ func (b *bench) shapes(rounds int) []*shape {
 		{column: "1 k", chains: rounds, records: 1_000, visit: rounds},
 		{column: "100 k", chains: 1, records: 100_000, visit: 1},
 		{column: "1 M", chains: 1, records: 1_000_000, visit: 1, million: true},
-		{column: "10 k chains of 100", chains: 10_000, records: 100, visit: 1_000},
+		{column: "10 k chains of 100", chains: manyChains, records: 100, visit: 1_000},
 	}
 }
 

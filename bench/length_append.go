@@ -12,6 +12,7 @@ func (b *bench) append(ctx context.Context, shapes []*shape, rounds int) error {
 	b.say("append rate at each length")
 	rates := make([][]float64, len(shapes))
 	ratios := make([][]float64, len(shapes))
+	costs := make([][]float64, len(shapes))
 	for r := range rounds {
 		var short float64
 		for i, s := range shapes {
@@ -31,12 +32,16 @@ func (b *bench) append(ctx context.Context, shapes []*shape, rounds int) error {
 				short = result.perSecond()
 			}
 			rates[i] = append(rates[i], result.perSecond())
+			if result.hasCPU {
+				costs[i] = append(costs[i], micros(result.cpu)/float64(result.all))
+			}
 			ratios[i] = append(ratios[i], result.perSecond()/short)
 		}
 	}
 	for i, s := range shapes {
 		b.report.add(lengthSection, s.column, "durable records/s, 64 clients", median(rates[i]), perSecond, nil)
-		b.report.add(lengthSection, s.column, "  ÷ those at 1 k", median(ratios[i]), ratio, only(s.million, atLeast(0.9)))
+		b.report.add(lengthSection, s.column, "  ÷ those at 1 k", median(ratios[i]), ratio, s.appendTarget())
+		b.report.add(lengthSection, s.column, "  server CPU each", median(costs[i]), micro, nil)
 	}
 	return nil
 }
@@ -58,9 +63,8 @@ func (b *bench) resident(ctx context.Context, shapes []*shape) error {
 		if _, err := b.appendTo(ctx, s, next, time.Minute, s.chains); err != nil {
 			return fmt.Errorf("append to each of %s: %w", s.column, err)
 		}
-		many := s.chains == 10_000
 		bytes, known := residentBytes(s.server.pid())
-		b.report.add(lengthSection, s.column, "resident memory at the end", mebi(bytes, known), mebibytes, only(many, atMost(150)))
+		b.report.add(lengthSection, s.column, "resident memory at the end", mebi(bytes, known), mebibytes, only(s.chains == manyChains, atMost(150)))
 	}
 	return nil
 }

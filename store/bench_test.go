@@ -3,9 +3,11 @@ package store_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/keys"
@@ -100,9 +102,48 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
 			s, _ := fresh(b)
 			c, _ := company(b, s, "acme")
-			each(b, callers, func() error { _, err := s.Append(ctx, draft(c)); return err })
+			b.ReportAllocs()
+			b.ResetTimer()
+			each(b, callers, b.N, func(int) error { _, err := s.Append(ctx, draft(c)); return err })
 		})
 	}
+}
+
+// BenchmarkManyChains appends for 64 callers to one chain and to 10,000 of 20 records and more, visited in a scattered order, in turns. It reports
+// the medians of both and of their ratio: other work on the machine slows neighbouring rounds alike.
+func BenchmarkManyChains(b *testing.B) {
+	const chains, before, round = 10_000, 20, 5_000
+	s, _ := fresh(b)
+	drafts := make([]chain.Draft, chains)
+	each(b, 64, chains, func(i int) error {
+		c, _, err := s.CreateCompany(ctx, fmt.Sprint("c", i), nil, now)
+		if err == nil {
+			payload := typical(c, chain.EmptyHead(), 1).Records[0].Payload
+			drafts[i] = chain.Draft{Chain: c.Chain, Payload: payload, Canonical: payload}
+			_, err = s.AppendAll(ctx, slices.Repeat(drafts[i:i+1], before))
+		}
+		return err
+	})
+	perRecord := func(to []chain.Draft, from int) float64 {
+		start := time.Now()
+		each(b, 64, round, func(i int) error { _, err := s.Append(ctx, to[(from+i)*7919%len(to)]); return err })
+		return float64(time.Since(start).Nanoseconds()) / round
+	}
+	var one, many, ratios []float64
+	for b.Loop() {
+		one = append(one, perRecord(drafts[:1], 0))
+		many = append(many, perRecord(drafts, round*len(many)))
+		ratios = append(ratios, one[len(one)-1]/many[len(many)-1])
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(one), "ns/record-of-1")
+	b.ReportMetric(median(many), "ns/record-of-10k")
+	b.ReportMetric(median(ratios), "ratio")
+}
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
 }
 
 // BenchmarkCreateKey is the same for a row.
@@ -111,21 +152,21 @@ func BenchmarkCreateKey(b *testing.B) {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
 			s, _ := fresh(b)
 			c, _ := company(b, s, "acme")
-			each(b, callers, func() error { _, err := s.CreateKey(ctx, by(c, now), nil, full, 1<<30); return err })
+			b.ReportAllocs()
+			b.ResetTimer()
+			each(b, callers, b.N, func(int) error { _, err := s.CreateKey(ctx, by(c, now), nil, full, 1<<30); return err })
 		})
 	}
 }
 
-// each calls do b.N times from so many callers.
-func each(b *testing.B, callers int, do func() error) {
-	b.ReportAllocs()
-	b.ResetTimer()
+// each calls do for [0, n) from so many callers.
+func each(b *testing.B, callers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
-			for next.Add(1) <= int64(b.N) {
-				if err := do(); err != nil {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
 					b.Error(err)
 					return
 				}
