@@ -55,7 +55,7 @@ func TestWhatWeDoOurselvesIsNotExternal(t *testing.T) {
 	long := draft(c)
 	long.Payload = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 800_000))
 	long.Canonical = long.Payload
-	for range 20 { // 1000 pages start a checkpoint
+	for range 30 { // 4000 pages start a checkpoint
 		_, err := s.Append(ctx, long)
 		must(t, err)
 	}
