@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // schema.sql
+	"errors"
+	"fmt"
+)
+
+//go:embed schema.sql
+var schema string
+
+// schemaLock is the advisory lock under which a schema is made or changed.
+const schemaLock = 0x61747374_00000001 // "atst" and a number
+
+// Create makes our tables in an empty database, with settings, in one transaction. Of two that do so at once the second finds them made and changes
+// nothing, so whoever has created asks Identify what is there. ErrForeign, ErrRefused and ErrUnavailable are as in Identify.
+func Create(ctx context.Context, db *sql.DB, settings map[string]string) error {
+	err := underLock(ctx, db, func(tx *sql.Tx) error {
+		_, err := identify(ctx, tx)
+		if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+		for name, value := range settings {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES ($1, $2)", name, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("create the tables: %w", refusal(err))
+	}
+	return nil
+}
+
+// underLock calls fn in a transaction that no other which makes or changes a schema runs beside, and commits it.
+func underLock(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // nothing to do after the commit
+	if err := checkServer(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

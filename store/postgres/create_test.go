@@ -1,0 +1,129 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"attestd/store/postgres"
+	"attestd/store/postgres/pgtest"
+)
+
+// Of several servers that start on an empty database at once one makes the tables and the others find them.
+func TestServersThatCreateAtOnceMakeOneDatabase(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t)
+	var wait sync.WaitGroup
+	for n := range 8 {
+		db := open(t, address)
+		wait.Go(func() {
+			if err := postgres.Create(t.Context(), db, map[string]string{"database_id": fmt.Sprint(n), "service_name": fmt.Sprint(n)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	d, err := postgres.Identify(t.Context(), open(t, address))
+	if err != nil || d.Version != postgres.Version || d.Settings["database_id"] == "" || d.Settings["database_id"] != d.Settings["service_name"] {
+		t.Fatal(d, err)
+	}
+	wantWrong(t, address)
+}
+
+// A role that may not make tables is refused, and leaves nothing.
+func TestARoleThatMayNotCreateIsRefused(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t)
+	other := role(t, address)
+	err := postgres.Create(t.Context(), open(t, other), nil)
+	if !errors.Is(err, postgres.ErrRefused) || !strings.Contains(err.Error(), "permission denied for schema public") {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Identify(t.Context(), open(t, other)); !errors.Is(err, postgres.ErrNotFound) {
+		t.Fatal(err)
+	}
+}
+
+// A migration takes the steps that are due, each once, whoever else migrates at the same time.
+func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
+	_, address := created(t)
+	steps := []postgres.Step{
+		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
+		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
+		{"ALTER TABLE more DROP COLUMN n", 11},
+	}
+	var mu sync.Mutex
+	var taken []int
+	var wait sync.WaitGroup
+	for range 4 {
+		db := open(t, address)
+		wait.Go(func() {
+			err := postgres.MigrateWith(t.Context(), db, func(version int) {
+				mu.Lock()
+				defer mu.Unlock()
+				taken = append(taken, version)
+			}, steps...)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	slices.Sort(taken)
+	var settings string
+	scan(t, open(t, address), &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%'")
+	if !slices.Equal(taken, []int{10, 11, 12}) || settings != "schema=12 schema_compatible=11" {
+		t.Fatal(taken, settings)
+	}
+}
+
+// While a database is migrated the servers of the version before go on, until a step that they cannot serve after.
+func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
+	db, _ := created(t)
+	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 11}
+	ignore := func(int) {}
+	if err := postgres.MigrateWith(t.Context(), db, ignore, adds); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 10 {
+		t.Fatal(d, err)
+	}
+	if err := postgres.MigrateWith(t.Context(), db, ignore, adds, takes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Identify(t.Context(), db); !errors.Is(err, postgres.ErrNewer) {
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(t.Context(), db, ignore); !errors.Is(err, postgres.ErrNewer) {
+		t.Fatal(err)
+	}
+}
+
+// A step that fails leaves the schema where it was, and the steps before it done.
+func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
+	db, _ := created(t)
+	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
+	if err == nil || !strings.Contains(err.Error(), "to schema 11") {
+		t.Fatal(err)
+	}
+	var tables string
+	scan(t, db, &tables, "SELECT concat(to_regclass('more'), to_regclass('second'), (SELECT value FROM setting WHERE name = 'schema'))")
+	if tables != "more10" {
+		t.Fatal(tables)
+	}
+}
+
+// A new database is of the version that the steps lead to, so that no step is forgotten in schema.sql or in Version.
+func TestTheSchemaIsOfItsVersion(t *testing.T) {
+	db, _ := created(t)
+	d, err := postgres.Identify(t.Context(), db)
+	if err != nil || d.Version != postgres.Version || postgres.Version != 9+postgres.StepCount() {
+		t.Fatal(d, err)
+	}
+	if err := postgres.Migrate(t.Context(), db, func(int) { t.Error("a step was taken") }); err != nil {
+		t.Fatal(err)
+	}
+}

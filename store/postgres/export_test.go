@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+)
+
+// Step is a step of a migration.
+type Step struct {
+	SQL        string
+	Compatible int
+}
+
+// MigrateWith is Migrate with other steps.
+func MigrateWith(ctx context.Context, db *sql.DB, progress func(int), invented ...Step) error {
+	var steps []step
+	for _, s := range invented {
+		steps = append(steps, step{s.SQL, s.Compatible})
+	}
+	return migrate(ctx, db, steps, progress)
+}
+
+// Catalog is what is there of our tables, as catalog.txt has it.
+func Catalog(ctx context.Context, db *sql.DB) (string, error) {
+	var ours []object
+	for line := range strings.Lines(schema) {
+		words := strings.Fields(line)
+		if len(words) > 2 && words[0] == "CREATE" && (words[1] == "TABLE" || words[1] == "FUNCTION") {
+			ours = append(ours, object{kind: strings.ToLower(words[1]), name: words[2]})
+		}
+	}
+	found, err := readCatalog(ctx, db, ours)
+	var b strings.Builder
+	for _, o := range found {
+		b.WriteString(o.String() + ": " + o.definition + "\n")
+	}
+	return b.String(), err
+}
+
+// Granted are the tables that have grants.
+func Granted() (tables []string) {
+	for _, g := range grants() {
+		tables = append(tables, g.table)
+	}
+	slices.Sort(tables)
+	return tables
+}
+
+var (
+	SchemaText  = schema
+	CatalogText = wantedCatalog
+	CheckEngine = checkEngine
+	DialConfig  = config
+)
+
+func StepCount() int { return len(steps()) }

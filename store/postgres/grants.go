@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// grants are what a server does to each table. Whatever else there is, restoring secrets under another master key for example, is done by the owner of the tables.
+// What must never change it can only read and add to, so that a server that was taken over can do no more than its triggers let it, whether they are there or not.
+func grants() []struct{ table, privileges string } {
+	return []struct{ table, privileges string }{
+		{"setting", "SELECT, INSERT, DELETE"},
+		{"company", "SELECT, INSERT"},
+		{"company_key", "SELECT, INSERT, UPDATE (seed, ended_at, compromised_at)"},
+		{"log", "SELECT, INSERT"},
+		{"log_key", "SELECT, INSERT"},
+		{"record", "SELECT, INSERT"},
+		{"idempotency_key", "SELECT, INSERT, UPDATE (request, idx, expires_at), DELETE"},
+		{"webhook", "SELECT, INSERT, UPDATE (public_key, fingerprint, secret, former_secret, former_until, disabled_at, disabled_reason, next_record, attempts, retry_at), DELETE"},
+		{"node", "SELECT, INSERT"},
+		{"head", "SELECT, INSERT, UPDATE (length, root, frontier, timestamp, log_root, log_frontier, epoch)"},
+		{"checkpoint", "SELECT, INSERT, UPDATE (size, note)"},
+		{"cosignature", "SELECT, INSERT, UPDATE (size, note, line)"},
+		{"witness_key", "SELECT, INSERT"},
+		{"witness_log", "SELECT, INSERT, UPDATE (size, root, note)"},
+		{"api_key", "SELECT, INSERT, UPDATE (last_used_at), DELETE"},
+		{"oauth_client", "SELECT, INSERT, UPDATE (last_used_at), DELETE"},
+		{"oauth_token", "SELECT, INSERT, DELETE"},
+		{"agent", "SELECT, INSERT, UPDATE (registered_at, metadata, disabled_at)"},
+		{"company_usage", "SELECT, INSERT, UPDATE (agents, revocations)"},
+		{"passport", "SELECT, INSERT, UPDATE (revoked_at, reason)"},
+		{"writer", "SELECT, INSERT, UPDATE (seq, moved, touched), DELETE"},
+		{"feed", "SELECT, INSERT, DELETE"},
+		{"duty", "SELECT, INSERT, UPDATE (holder, until), DELETE"},
+	}
+}
+
+// called are the functions that statements of a server call. Those of triggers need no grant, and neither do identity columns.
+const called = "json_valid(text), json_extract(text, text), json_each(text, text), next_company()"
+
+// Grants is the SQL that lets a role serve from the tables in a namespace, and do no more there: it takes away first whatever the role had on them. The owner of the
+// tables carries it out; a role that owns them, or is a superuser, is not bound by it.
+func Grants(namespace, role string) string {
+	in, to := pgx.Identifier{namespace}.Sanitize(), pgx.Identifier{role}.Sanitize()
+	var b strings.Builder
+	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", in, to)
+	qualified := func(names string) string { return in + "." + strings.ReplaceAll(names, "), ", "), "+in+".") }
+	fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s TO %s;\n", qualified(called), to)
+	for _, g := range grants() {
+		fmt.Fprintf(&b, "REVOKE ALL ON %s.%s FROM %s;\n", in, g.table, to)
+		fmt.Fprintf(&b, "GRANT %s ON %s.%s TO %s;\n", g.privileges, in, g.table, to)
+	}
+	return b.String()
+}

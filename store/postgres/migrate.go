@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// step brings a schema to the next version.
+type step struct {
+	sql string
+
+	// compatible is the oldest version whose programs may use what the step has made. A step that only adds leaves it where it was, so that the servers
+	// of the version before go on while they are replaced one by one; what takes away comes a version later.
+	compatible int
+}
+
+// steps lead from schema 9, the first that there was, to Version.
+func steps() []step { return nil }
+
+// firstVersion is the version before the first of steps.
+const firstVersion = 9
+
+// Migrate brings the schema of a database to Version, each step in a transaction of its own, and calls progress with the version that it has come to after
+// each. Of two that migrate at once each step is done by one. ErrNotFound, ErrForeign, ErrRefused and ErrUnavailable are as in Identify; ErrNewer is any
+// schema beyond Version, which is left as it was.
+func Migrate(ctx context.Context, db *sql.DB, progress func(version int)) error {
+	return migrate(ctx, db, steps(), progress)
+}
+
+func migrate(ctx context.Context, db *sql.DB, steps []step, progress func(version int)) error {
+	for {
+		came, err := migrateOnce(ctx, db, steps)
+		if err != nil {
+			return fmt.Errorf("migrate: %w", refusal(err))
+		}
+		if came == 0 {
+			return nil
+		}
+		progress(came)
+	}
+}
+
+// migrateOnce takes the step that comes next, and returns the version that it leads to; 0 if there is none.
+func migrateOnce(ctx context.Context, db *sql.DB, steps []step) (came int, err error) {
+	err = underLock(ctx, db, func(tx *sql.Tx) error {
+		d, err := identify(ctx, tx)
+		if err != nil {
+			return err
+		}
+		last := firstVersion + len(steps)
+		switch {
+		case d.Version == last:
+			return nil
+		case d.Version > last:
+			return fmt.Errorf("%w: schema %d, this one knows %d", ErrNewer, d.Version, last)
+		case d.Version < firstVersion:
+			return fmt.Errorf("%w: schema %d", ErrCorrupt, d.Version)
+		}
+		next := steps[d.Version-firstVersion]
+		if _, err := tx.ExecContext(ctx, next.sql); err != nil {
+			return fmt.Errorf("to schema %d: %w", d.Version+1, err)
+		}
+		came = d.Version + 1
+		for name, value := range map[string]int{versionSetting: came, compatibleSetting: next.compatible} {
+			if _, err := tx.ExecContext(ctx, "UPDATE setting SET value = $2 WHERE name = $1", name, fmt.Sprint(value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return came, err
+}

@@ -1,0 +1,163 @@
+package postgres_test
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"attestd/store/postgres"
+	"attestd/store/postgres/pgtest"
+)
+
+// What an address says wrong is refused with the reason, and its password stands in no error, wherever it was written and however badly.
+func TestAnAddressThatCannotBeReadKeepsItsPassword(t *testing.T) {
+	const secret = "Tr0ub4dor"
+	for address, want := range map[string]string{
+		"attestd.db": "begins with postgres://",
+		"host=h user=u password=" + secret:                                                "begins with postgres://",
+		"postgres://u:" + secret + "@h/d?target_session_attrs=best":                       "unknown target_session_attrs value: best",
+		"postgres://u:" + secret + "@h/d?sslmode=perhaps":                                 "sslmode",
+		"postgres://u:" + secret + "@h/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem": "/nowhere/ca.pem",
+		"postgres://u:" + secret + "@h1:1,h2:2,h3/d?connect_timeout=soon":                 "connect_timeout",
+		"postgres://u@h:port/d?password=" + secret:                                        "invalid port",
+		"postgres://u@h:port/d?pass%77ord=" + secret:                                      "invalid port",
+		"postgres://u@h:port/d?sslpassword=" + secret:                                     "invalid port",
+		"postgres://u:" + secret + "/x@h/d":                                               "percent-encode",
+		"postgres://u:" + secret + "?x=y@h/d":                                             "percent-encode",
+		"postgres://u:%zz" + secret + "@h/d":                                              "percent-encode",
+		"postgres://u:a@" + secret + ":b@h/d":                                             "percent-encode",
+		"postgres://u:" + secret + "%@h/d?pass%zz=" + secret:                              "percent-encode",
+		"postgres://u:" + secret + " @h:port/d":                                           "invalid port",
+	} {
+		_, err := postgres.Open(address, new(atomic.Int64))
+		if !errors.Is(err, postgres.ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, not %q", address, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the password is in %v", address, err)
+		}
+		if strings.Contains(postgres.Name(address), secret) {
+			t.Errorf("the password is in the name %s", postgres.Name(address))
+		}
+	}
+}
+
+// A server that refuses the password, and one that is not there, are errors without it.
+func TestAConnectionThatFailsKeepsThePassword(t *testing.T) {
+	t.Parallel()
+	const secret = "Tr0ub4dor"
+	address := pgtest.Database(t)
+	closed, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	closed.Close()
+	for address, want := range map[string]error{
+		with(t, address, "pgtest", secret, nil):                                   postgres.ErrRefused,
+		"postgres://u:" + secret + "@" + nobody + "/d?sslmode=disable":            postgres.ErrUnavailable,
+		"postgres://u:" + secret + "@" + nobody + "," + nobody + "/d":             postgres.ErrUnavailable,
+		strings.Replace(address, "/test_", "/test_0", 1) + "&application_name=no": postgres.ErrRefused, // no such database
+	} {
+		_, err := postgres.Identify(t.Context(), open(t, address))
+		if !errors.Is(err, want) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v, not %v", address, err, want)
+		}
+	}
+}
+
+// Every connection begins with the same settings, whatever the role, the database and the server say; what the URL says of the rest holds.
+func TestEveryConnectionHasItsSettings(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t)
+	execute(t, open(t, address), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
+		EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`)
+	db := open(t, with(t, address, "", "", url.Values{"search_path": {"mine"}}))
+	for setting, want := range map[string]string{
+		"transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "3s", "client_encoding": "UTF8", "application_name": "attestd", "search_path": "mine",
+	} {
+		var value string
+		if scan(t, db, &value, "SELECT current_setting($1)", setting); value != want {
+			t.Errorf("%s is %s, not %s", setting, value, want)
+		}
+	}
+	var name string
+	if scan(t, open(t, with(t, address, "", "", url.Values{"application_name": {"of the URL"}})), &name, "SELECT current_setting('application_name')"); name != "of the URL" {
+		t.Errorf("application_name is %s", name)
+	}
+}
+
+// Warnings of a server are counted, and notices are not.
+func TestWarningsAreCounted(t *testing.T) {
+	t.Parallel()
+	var warnings atomic.Int64
+	db, err := postgres.Open(pgtest.Database(t), &warnings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	execute(t, db, "DO $$ BEGIN RAISE NOTICE 'n'; RAISE WARNING 'w'; RAISE WARNING 'w'; END $$")
+	if n := warnings.Load(); n != 2 {
+		t.Fatalf("%d warnings", n)
+	}
+}
+
+// A connect_timeout of the URL counts instead of our own, and so does its target_session_attrs.
+func TestTheURLDecides(t *testing.T) {
+	for address, want := range map[string]struct {
+		timeout  time.Duration
+		validate bool
+	}{
+		"postgres://h/d":                                           {3 * time.Second, true},
+		"postgresql://h/d?connect_timeout=7":                       {7 * time.Second, true},
+		"postgres://h1:1,h2/d?target_session_attrs=any":            {3 * time.Second, false},
+		"postgres://u:p@h/d?target_session_attrs=prefer-standby&x": {},
+	} {
+		c, err := postgres.DialConfig(address)
+		if strings.HasSuffix(address, "x") {
+			if err == nil {
+				t.Errorf("%s was read", address)
+			}
+			continue
+		}
+		if err != nil || c.ConnectTimeout != want.timeout || (c.ValidateConnect != nil) != want.validate {
+			t.Errorf("%s: %v, %v, %v", address, c.ConnectTimeout, c.ValidateConnect != nil, err)
+		}
+	}
+}
+
+// The name of a database for people has its hosts and nothing of its user.
+func TestTheNameOfADatabase(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://u:p@h1:5433,h2/d?sslmode=require": "postgres://h1:5433,h2:5432/d",
+		"postgres://u:p@[::1]/d%20e":                  "postgres://[::1]:5432/d%20e",
+		"postgres://u:p@h:x/d":                        "postgres://",
+	} {
+		if name := postgres.Name(address); name != want {
+			t.Errorf("%s, not %s", name, want)
+		}
+	}
+}
+
+// Of several hosts the one that is there and can be written is taken.
+func TestTheHostThatCanBeWrittenIsTaken(t *testing.T) {
+	c := pgtest.NewCluster(t)
+	hosts := c.Addresses()
+	for _, address := range []string{c.URL(), c.URL(hosts[1], hosts[0])} {
+		var readOnly bool
+		if scan(t, open(t, strings.Replace(address, "&target_session_attrs=read-write", "", 1)), &readOnly, "SELECT pg_is_in_recovery()"); readOnly {
+			t.Errorf("%s led to the standby", address)
+		}
+	}
+	standby := strings.Replace(c.URL(hosts[1]), "&target_session_attrs=read-write", "", 1)
+	for address, want := range map[string]string{standby: "it is a standby", standby + "&target_session_attrs=any": "pg_is_in_recovery"} {
+		_, err := postgres.Identify(t.Context(), open(t, address))
+		if !errors.Is(err, postgres.ErrRefused) || !errors.Is(err, postgres.ErrReadOnly) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a standby: %v", err)
+		}
+	}
+}
