@@ -51,7 +51,7 @@ func with(t *testing.T, address, user, password string, parameters url.Values) s
 	for name, values := range parameters {
 		q[name] = values
 	}
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // PostgreSQL reads a plus as a plus
 	return u.String()
 }
 
@@ -65,9 +65,6 @@ func execute(t *testing.T, db *sql.DB, statements ...string) {
 	}
 }
 
-// script is one round of statements on one connection, which carries SET over.
-func script(statements ...string) string { return strings.Join(statements, "; ") }
-
 func scan(t *testing.T, db *sql.DB, dest any, query string, args ...any) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), query, args...).Scan(dest); err != nil {
@@ -75,11 +72,10 @@ func scan(t *testing.T, db *sql.DB, dest any, query string, args ...any) {
 	}
 }
 
-// everything is what the catalog has of relations and functions outside the system's own, and the rows of setting.
+// everything is what the catalog has of relations and functions outside the system's own, and all rows of the namespace public.
 func everything(t *testing.T, db *sql.DB) (found string) {
 	t.Helper()
 	scan(t, db, &found, `SELECT concat((SELECT string_agg(concat(oid, ' ', relname, ' ', relfilenode, ' ', xmin), E'\n' ORDER BY oid) FROM pg_class WHERE oid >= 16384),
-		(SELECT string_agg(concat(oid, ' ', proname), E'\n' ORDER BY oid) FROM pg_proc WHERE oid >= 16384),
-		CASE WHEN to_regclass('setting') IS NOT NULL THEN (SELECT table_to_xml('setting', true, true, '')::text) END)`)
+		(SELECT string_agg(concat(oid, ' ', proname), E'\n' ORDER BY oid) FROM pg_proc WHERE oid >= 16384), schema_to_xml('public', true, true, ''))`)
 	return found
 }

@@ -48,7 +48,7 @@ func TestWhatADatabaseIs(t *testing.T) {
 		text                  string
 	}{
 		{"nothing", "none", "SELECT", "", postgres.ErrNotFound, "schema public is empty"},
-		{"an extension alone", "none", "CREATE EXTENSION plpgsql_dummy", "", postgres.ErrNotFound, ""},
+		{"the view of an extension alone", "none", "CREATE EXTENSION pg_buffercache", "", postgres.ErrNotFound, ""},
 		{"a table of somebody", "none", "CREATE TABLE accounts (n int)", "", postgres.ErrForeign, "schema public"},
 		{"a view of somebody", "none", "CREATE VIEW accounts AS SELECT 1", "", postgres.ErrForeign, ""},
 		{"somebody's table setting", "none", "CREATE TABLE setting (name text, value text); INSERT INTO setting VALUES ('schema', '9')", "", postgres.ErrForeign, ""},
@@ -71,9 +71,6 @@ func TestWhatADatabaseIs(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			if strings.HasPrefix(c.statement, "CREATE EXTENSION") {
-				c.statement = "CREATE EXTENSION IF NOT EXISTS plpgsql"
-			}
 			address := pgtest.Database(t)
 			maker := open(t, address)
 			if c.made == ours {
@@ -97,7 +94,7 @@ func TestWhatADatabaseIs(t *testing.T) {
 			if errors.Is(c.want, postgres.ErrNotFound) {
 				return
 			}
-			if err := postgres.Migrate(t.Context(), db, func(int) { t.Error("a step was taken") }); c.want != nil && err == nil {
+			if err := postgres.Migrate(t.Context(), db, func(int) { t.Error("a step was taken") }); c.want != nil && err == nil && !errors.Is(c.want, postgres.ErrCorrupt) {
 				t.Errorf("migrated")
 			}
 			if err := postgres.Create(t.Context(), db, nil); err == nil && (errors.Is(c.want, postgres.ErrForeign) || errors.Is(c.want, postgres.ErrRefused)) {

@@ -47,6 +47,9 @@ func config(address string) (*pgx.ConnConfig, error) {
 	if !IsURL(address) {
 		return nil, fmt.Errorf("%w: the address of a PostgreSQL database begins with postgres://", ErrRefused)
 	}
+	if _, rest, _ := strings.Cut(address, "://"); strings.IndexAny(rest, "/?#@") < strings.LastIndexByte(rest, '@') {
+		return nil, fmt.Errorf("%w: %s", ErrRefused, unescaped) // what is read as a host or a name may be a piece of the password
+	}
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrRefused, parseFailure(address))
@@ -97,6 +100,8 @@ func Name(address string) string {
 	return "postgres://" + strings.Join(hosts, ",") + "/" + url.PathEscape(c.Database)
 }
 
+const unescaped = "the user or the password in the address of the database cannot be read: percent-encode what is not a letter, a digit or one of -._~"
+
 // parseFailure says why an address cannot be read, without quoting what may be its password: the error of the rest of it, if that cannot be read either.
 func parseFailure(address string) string {
 	scheme, rest, _ := strings.Cut(address, "://")
@@ -112,7 +117,7 @@ func parseFailure(address string) string {
 	if _, err := pgx.ParseConfig(scheme + "://" + rest + "?" + strings.Join(kept, "&")); err != nil {
 		return err.Error()
 	}
-	return "the user, the password or a passfile in the address of the database cannot be read: percent-encode what is not a letter, a digit or one of -._~"
+	return unescaped
 }
 
 // validateWritable refuses a server that takes no writes, as far as it says so when one connects, so that the next host is tried.

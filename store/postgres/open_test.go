@@ -17,8 +17,8 @@ import (
 func TestAnAddressThatCannotBeReadKeepsItsPassword(t *testing.T) {
 	const secret = "Tr0ub4dor"
 	for address, want := range map[string]string{
-		"attestd.db": "begins with postgres://",
-		"host=h user=u password=" + secret:                                                "begins with postgres://",
+		"attestd.db":                       "begins with postgres://",
+		"host=h user=u password=" + secret: "begins with postgres://",
 		"postgres://u:" + secret + "@h/d?target_session_attrs=best":                       "unknown target_session_attrs value: best",
 		"postgres://u:" + secret + "@h/d?sslmode=perhaps":                                 "sslmode",
 		"postgres://u:" + secret + "@h/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem": "/nowhere/ca.pem",
@@ -28,6 +28,9 @@ func TestAnAddressThatCannotBeReadKeepsItsPassword(t *testing.T) {
 		"postgres://u@h:port/d?sslpassword=" + secret:                                     "invalid port",
 		"postgres://u:" + secret + "/x@h/d":                                               "percent-encode",
 		"postgres://u:" + secret + "?x=y@h/d":                                             "percent-encode",
+		"postgres://u:12/" + secret + "@h/d":                                              "percent-encode",
+		"postgres://u:12?x=" + secret + "@h/d":                                            "percent-encode",
+		"postgres://u:12#" + secret + "@h/d":                                              "percent-encode",
 		"postgres://u:%zz" + secret + "@h/d":                                              "percent-encode",
 		"postgres://u:a@" + secret + ":b@h/d":                                             "percent-encode",
 		"postgres://u:" + secret + "%@h/d?pass%zz=" + secret:                              "percent-encode",
