@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"attestd/chain"
@@ -17,28 +15,17 @@ import (
 )
 
 // IsServer says whether what names a database is the URL of a server, and no path.
-func IsServer(name string) bool {
-	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
-}
+func IsServer(name string) bool { return postgres.IsURL(name) }
 
-// Name is what a database is called before people: its path, or its URL without the password.
+// Name is what a database is called before people: its path, or its URL without what is secret there.
 func Name(name string) string {
-	if !IsServer(name) {
-		if path, err := filepath.Abs(name); err == nil {
-			return path
-		}
-		return name
+	if IsServer(name) {
+		return postgres.Name(name)
 	}
-	u, err := url.Parse(name)
-	if err != nil {
-		return "the PostgreSQL database" // it may hold a password anywhere
+	if path, err := filepath.Abs(name); err == nil {
+		return path
 	}
-	q := u.Query()
-	for _, secret := range []string{"password", "sslpassword"} {
-		q.Del(secret)
-	}
-	u.RawQuery = q.Encode()
-	return u.Redacted()
+	return name
 }
 
 // openServer opens a database of a PostgreSQL server for serving, beside others that serve it, and makes its tables where there are none.
@@ -52,10 +39,13 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 			s.Close()
 		}
 	}()
-	if err := s.makeServer(ctx, o); err != nil {
-		return nil, err
+	err = s.identifyServer(ctx)
+	if s.isNew = errors.Is(err, ErrNotFound); s.isNew {
+		if err = s.makeServer(ctx, o); err == nil {
+			err = s.identifyServer(ctx)
+		}
 	}
-	if err = s.readServerSettings(ctx); err == nil {
+	if err == nil {
 		err = s.Unseal(o.Master)
 	}
 	if err != nil {
@@ -82,7 +72,7 @@ func readServer(ctx context.Context, address string) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = s.readServerSettings(ctx); err != nil {
+	if err = s.identifyServer(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -92,12 +82,12 @@ func readServer(ctx context.Context, address string) (_ *Store, err error) {
 
 func dialServer(address string) (*Store, *atomic.Int64, error) {
 	notes := new(atomic.Int64)
-	db, err := postgres.Open(address, notes)
-	if err != nil {
-		return nil, nil, err
-	}
 	s := newStore(Name(address))
-	s.db, s.server = db, true
+	s.server = true
+	var err error
+	if s.db, err = postgres.Open(address, notes); err != nil {
+		return nil, nil, s.namedServer(err)
+	}
 	for range readers {
 		s.idle <- &conn{}
 	}
@@ -120,26 +110,44 @@ func (s *Store) makeServer(ctx context.Context, o Options) error {
 			settings[name] = value
 		}
 	}
-	return postgres.Create(ctx, s.db, settings)
+	return s.namedServer(postgres.Create(ctx, s.db, settings))
 }
 
-func (s *Store) readServerSettings(ctx context.Context) error {
-	values := map[string]string{}
-	err := s.read(ctx, func(c *conn) error {
-		clear(values)
-		return c.each(func(rows *sql.Rows) error {
-			var name, value string
-			err := rows.Scan(&name, &value)
-			values[name] = value
-			return err
-		}, "SELECT name, value FROM setting")
-	})
-	if err == nil {
-		s.settings, err = parseSettings(values)
-	}
+// identifyServer looks what the database is, and reads its settings.
+func (s *Store) identifyServer(ctx context.Context) error {
+	found, err := postgres.Identify(ctx, s.db)
 	if err != nil {
-		return fmt.Errorf("settings: %w", err)
+		return s.namedServer(err)
+	}
+	if s.settings, err = parseSettings(found.Settings); err != nil {
+		return s.namedServer(err)
 	}
 	s.schema.Store(schemaVersion)
 	return nil
 }
+
+// namedServer puts the name of the database and the sentinel of the store in front of an error of package postgres.
+func (s *Store) namedServer(err error) error {
+	if err == nil {
+		return nil
+	}
+	for is, sentinel := range map[error]error{
+		postgres.ErrNotFound: ErrNotFound, postgres.ErrForeign: ErrForeign, postgres.ErrNewer: ErrNewer, postgres.ErrOlder: ErrRefused,
+		postgres.ErrCorrupt: ErrCorrupt, postgres.ErrRefused: ErrRefused, postgres.ErrUnavailable: ErrUnavailable,
+	} {
+		if errors.Is(err, is) {
+			return &serverError{s.path, sentinel, err}
+		}
+	}
+	return fmt.Errorf("%s: %w", s.path, err)
+}
+
+// serverError says what package postgres does, in whose words the sentinel stands already.
+type serverError struct {
+	name     string
+	sentinel error
+	err      error
+}
+
+func (e *serverError) Error() string   { return e.name + ": " + e.err.Error() }
+func (e *serverError) Unwrap() []error { return []error{e.sentinel, e.err} }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"attestd/store/postgres"
 )
 
 // Check looks at what stands beside the chains: that the tables, indices and triggers of the file are those of schema, and that each row
@@ -14,6 +16,13 @@ import (
 //
 // It reads each table once in a statement of its own, so that it does not keep a running server from checkpoints.
 func (s *Store) Check(ctx context.Context, schema string) error {
+	if s.server {
+		wrong, err := postgres.Check(ctx, s.db)
+		if err == nil && len(wrong) > 0 {
+			err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(wrong, "; "))
+		}
+		return err
+	}
 	want, err := buildSchema(ctx, schema)
 	if err != nil {
 		return fmt.Errorf("schema of this program: %w", err)
