@@ -57,7 +57,7 @@ func Run(version, schema string) int {
 		err = usageError{err}
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, store.ErrUnavailable):
 		err = fmt.Errorf("%w; nobody listens there: start attestd serve, or name another address with --url or ATTESTD_URL", err)
 	}
 	status, why := exitStatus(err), fmt.Sprintln("attestd:", err)

@@ -55,6 +55,9 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		return nil, err
 	}
 	s.logHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
+	if err := s.lookStandby(ctx); err != nil {
+		return nil, err
+	}
 	w := newPGWriter(postgres.NewWriter(s.db, notes), s.secrets, &s.uses)
 	if err := w.connect(); err != nil {
 		return nil, err
@@ -123,6 +126,24 @@ func (s *Store) identifyServer(ctx context.Context) error {
 		return s.namedServer(err)
 	}
 	s.schema.Store(schemaVersion)
+	return nil
+}
+
+// lookStandby says what a loss of the server would cost.
+func (s *Store) lookStandby(ctx context.Context) error {
+	var standbys, fsync string
+	err := s.read(ctx, func(c *conn) error {
+		return c.one([]any{&standbys, &fsync}, `SELECT current_setting('synchronous_standby_names'), current_setting('fsync')`)
+	})
+	if err != nil {
+		return s.namedServer(err)
+	}
+	if standbys == "" {
+		s.notices = append(s.notices, "the database waits for no standby (synchronous_standby_names is empty): to promote one would lose what was acknowledged last")
+	}
+	if fsync == "off" {
+		s.notices = append(s.notices, "the database does not sync (fsync is off): what is acknowledged is lost with its machine")
+	}
 	return nil
 }
 

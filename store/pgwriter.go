@@ -107,6 +107,10 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Err = fmt.Errorf("%w: rows stand beyond the head", ErrCorrupt)
 		default:
 			company, _ := logOf(number)
+			if h.Was > 0 {
+				tx.w.logger.Error("the database has gone back: records that were acknowledged are gone; was a standby promoted that was not synchronous?",
+					"chain", number, "records", h.Length, "were", h.Was)
+			}
 			b.Shared = h.Shared
 			b.Head.Length, b.Head.Timestamp = h.Length, h.Timestamp
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)

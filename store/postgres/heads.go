@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -15,6 +17,9 @@ type other struct {
 	quiet  int   // reads in turn that found it so
 }
 
+// state is what this server knows of a head.
+type state struct{ epoch, length int64 }
+
 // Head is a row of table head, and of company_key the row of the key that signs its next record.
 type Head struct {
 	Length                               int64
@@ -22,8 +27,9 @@ type Head struct {
 	Timestamp                            string
 	Generation                           int64
 	Seed, Public                         []byte
-	Shared                               bool // other servers have extended the chain lately
-	Beyond                               bool // rows stand beyond the head, which only an intruder can have written
+	Shared                               bool  // other servers have extended the chain lately
+	Was                                  int64 // records that it had when this server wrote it last, if that was more: acknowledged ones are gone
+	Beyond                               bool  // rows stand beyond the head, which only an intruder can have written
 }
 
 // The head and its key are read in a statement of their own after the head is held: one that has waited for a row sees the others as they were before.
@@ -48,8 +54,8 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	if hold {
 		b.Queue(holdHeads, chains)
 	}
-	if len(w.epochs)+len(chains) > maxChains {
-		clear(w.epochs)
+	if len(w.known)+len(chains) > maxChains {
+		clear(w.known)
 	}
 	found := make(map[int64]Head, len(chains))
 	b.Queue(readHeads, chains).Query(func(rows pgx.Rows) error {
@@ -59,7 +65,10 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &epoch, &h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
 				return err
 			}
-			w.epochs[c] = epoch
+			if was := w.known[c].length; was > h.Length {
+				h.Was = was
+			}
+			w.known[c] = state{epoch, h.Length}
 			h.Shared = w.look(c, h.Length)
 			found[c] = h
 		}
@@ -99,7 +108,11 @@ func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 		w.shared[c] = &other{length: -1}
 	}
 	for i, c := range r.chain {
-		if o := w.shared[c]; o != nil && o.length >= 0 {
+		if slices.Contains(stale, c) {
+			continue
+		}
+		w.known[c] = state{r.epoch[i], r.length[i]}
+		if o := w.shared[c]; o != nil {
 			o.length = r.length[i]
 		}
 	}

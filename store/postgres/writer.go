@@ -50,7 +50,7 @@ type Writer struct {
 	ended   receipt  // of the row before this one
 	failing int      // attempts that came to nothing since the last that did
 
-	epochs map[int64]int64  // of the heads that were read
+	known  map[int64]state  // of the heads that were read or moved
 	shared map[int64]*other // chains that other servers have extended lately
 }
 
@@ -63,7 +63,7 @@ type receipt struct {
 
 // NewWriter returns a writer that has no connection yet. notes counts the warnings of db's connections.
 func NewWriter(db *sql.DB, notes *atomic.Int64) *Writer {
-	return &Writer{db: db, notes: notes, epochs: make(map[int64]int64), shared: make(map[int64]*other)}
+	return &Writer{db: db, notes: notes, known: make(map[int64]state), shared: make(map[int64]*other)}
 }
 
 // Conn returns the connection, and makes a new one where the last has ended.
@@ -127,7 +127,8 @@ func (w *Writer) renew(deadline time.Time) error {
 	})
 	var row int64
 	b.Queue(`INSERT INTO writer (started_at) VALUES ($1) RETURNING id`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
-	b.Queue(`DELETE FROM writer WHERE touched < now() - interval '7 days'`) // of servers that are gone; one that is not makes itself a new one
+	b.Queue(`SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`) // what is acknowledged is durable
+	b.Queue(`DELETE FROM writer WHERE touched < now() - interval '7 days'`)                                                         // of servers that are gone; one that is not makes itself a new one
 	if err := w.send(b, time.Until(deadline)); err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (w *Writer) failed(err error) error {
 func (w *Writer) Commit(extensions []chain.Extension, keysExpire time.Time, whole bool) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
-		r.add(&extensions[i], w.epochs[extensions[i].Chain])
+		r.add(&extensions[i], w.known[extensions[i].Chain].epoch)
 	}
 	w.seq++
 	b := &pgx.Batch{}
