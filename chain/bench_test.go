@@ -88,13 +88,15 @@ func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, f
 func (nowhere) Bases(chains []int64) []chain.Base {
 	return slices.Repeat([]chain.Base{{Head: chain.EmptyHead(), Key: key}}, len(chains))
 }
-func (nowhere) Rekeyed() []int64                                             { return nil }
-func (nowhere) Kept(int64, []chain.Hash, func(chain.Hash, chain.Kept)) error { return nil }
-func (nowhere) Record(int64, int64) (*chain.Record, error)                   { return nil, chain.ErrMissing }
-func (nowhere) Extend(*chain.Extension) error                                { return nil }
-func (nowhere) Savepoint(rows func() error) error                            { return rows() }
-func (nowhere) Err() error                                                   { return nil }
-func (nowhere) Rollback()                                                    {}
+func (nowhere) Rekeyed() []int64 { return nil }
+func (nowhere) Kept(map[int64][]chain.Hash, func(int64, chain.Hash, chain.Kept)) (int64, error) {
+	return 0, nil
+}
+func (nowhere) Record(int64, int64) (*chain.Record, error) { return nil, chain.ErrMissing }
+func (nowhere) Extend(*chain.Extension) error              { return nil }
+func (nowhere) Savepoint(rows func() error) error          { return rows() }
+func (nowhere) Err() error                                 { return nil }
+func (nowhere) Rollback()                                  {}
 
 func (n nowhere) Commit() ([]int64, error) {
 	if n.sync > 0 {

@@ -132,8 +132,8 @@ type Transaction interface {
 	Bases(chains []int64) []Base
 	// Rekeyed returns the chains whose signing key the rows of the transaction have changed: all its records come after that.
 	Rekeyed() []int64
-	// Kept yields what is kept under each of the names that stand for a record of a chain, as the transaction sees it.
-	Kept(chain int64, names []Hash, yield func(name Hash, kept Kept)) error
+	// Kept yields what is kept under names that stand for records, which are given by chain, as the transaction sees it. An error is of the chain that it names.
+	Kept(names map[int64][]Hash, yield func(chain int64, name Hash, kept Kept)) (chain int64, err error)
 	// Record reads a record of a chain. Where it is missing the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From, unless Commit does. The keys of the records become theirs.

@@ -211,7 +211,16 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	return nil
 }
 
-func (tx *transaction) Kept(c int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
+func (tx *transaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (int64, error) {
+	for c := range names {
+		if err := tx.kept(c, names[c], func(name chain.Hash, kept chain.Kept) { yield(c, name, kept) }); err != nil {
+			return c, err
+		}
+	}
+	return 0, nil
+}
+
+func (tx *transaction) kept(c int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
 	if err := tx.d.step("kept", c); err != nil {
 		return tx.failed(err)
 	}

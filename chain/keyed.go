@@ -110,7 +110,7 @@ type batchKeys struct {
 	fresh   map[chainKey]source  // of the others, the drafts that become records
 }
 
-// read asks for all keys of a batch, a chain at a time.
+// read asks for all keys of a batch.
 func (k *batchKeys) read(batch []*waiter) (spoilers []*waiter, err error) {
 	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
 	for _, s := range batch {
@@ -136,14 +136,12 @@ func (k *batchKeys) read(batch []*waiter) (spoilers []*waiter, err error) {
 		return nil, nil
 	}
 	k.kept, k.records, k.fresh = make(map[chainKey]Kept), make(map[chainKey]*Record), make(map[chainKey]source)
-	for chain := range names {
-		err := k.tx.Kept(chain, names[chain], func(name Hash, kept Kept) { k.kept[chainKey{chain, name}] = kept })
-		if err != nil && k.tx.Err() != nil {
-			return batch, err
-		}
-		if err != nil {
-			return users[chain], err
-		}
+	chain, err := k.tx.Kept(names, func(chain int64, name Hash, kept Kept) { k.kept[chainKey{chain, name}] = kept })
+	if err != nil && k.tx.Err() != nil {
+		return batch, err
+	}
+	if err != nil {
+		return users[chain], err
 	}
 	return nil, nil
 }

@@ -42,12 +42,17 @@ func inPieces(n int, fn func(from, to int) error) error {
 }
 
 // Kept implements chain.Transaction.
-func (tx *transaction) Kept(number int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
-	err := tx.kept(number, names, tx.now, yield)
-	if errors.Is(err, ErrCorrupt) {
-		tx.fatal = nil // damage that a read has met is no reason to refuse others
+func (tx *transaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (number int64, err error) {
+	for number := range names {
+		err := tx.kept(number, names[number], tx.now, func(name chain.Hash, k chain.Kept) { yield(number, name, k) })
+		if errors.Is(err, ErrCorrupt) {
+			tx.fatal = nil // damage that a read has met is no reason to refuse others
+		}
+		if err != nil {
+			return number, err
+		}
 	}
-	return err
+	return 0, nil
 }
 
 // Record implements chain.Transaction.

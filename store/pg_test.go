@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/chain"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -36,4 +37,35 @@ func TestTwoServersOneChain(t *testing.T) {
 			t.Errorf("length %d", n)
 		}
 	}
+}
+
+// A retry may come to another server, also while the first attempt is still under way: it is answered with the one record.
+func TestARetryOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	const keys = 40
+	url := pgtest.Database(t)
+	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
+	c, _ := company(t, servers[0], "acme")
+	for i := range keys {
+		var all sync.WaitGroup
+		places := make([]int64, len(servers))
+		for n, s := range servers {
+			all.Go(func() {
+				a, err := s.AppendAll(ctx, []chain.Draft{keyed(c, fmt.Sprint("key ", i), ""), draft(c)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				places[n] = a[0].Index
+			})
+		}
+		all.Wait()
+		if places[1] != places[0] || places[2] != places[0] {
+			t.Fatalf("key %d stands for records %d", i, places)
+		}
+	}
+	if n := length(t, servers[0], c); n != keys*(1+int64(len(servers))) {
+		t.Errorf("length %d", n)
+	}
+	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 }

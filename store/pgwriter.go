@@ -63,6 +63,27 @@ func (w *pgWriter) changing() (*conn, error) {
 	return w.conn, nil
 }
 
+// noteUses writes in which hour credentials were used last. What cannot be written is noted again at the next use.
+func (w *pgWriter) noteUses() {
+	var keys, clients []postgres.Use
+	for id, hour := range w.uses.take(maxUses) {
+		if id.key != 0 {
+			keys = append(keys, postgres.Use{Row: id.key, Hour: hour})
+		} else {
+			clients = append(clients, postgres.Use{Row: id.client, Hour: hour})
+		}
+	}
+	if len(keys)+len(clients) == 0 {
+		return
+	}
+	if err := w.to.Used(keys, clients); err != nil {
+		w.conn.fatal = namedPG(err)
+	}
+}
+
+// maxUses is of how many credentials one commit notes the use.
+const maxUses = 256
+
 func (w *pgWriter) check() error { return nil }
 
 func (w *pgWriter) close() error { return w.to.Close() }
@@ -124,8 +145,12 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 func (tx *pgTransaction) Rekeyed() []int64 { return tx.w.rekeyed }
 
 // Kept implements chain.Transaction.
-func (tx *pgTransaction) Kept(number int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
-	return tx.read(tx.kept(number, names, tx.now, yield))
+func (tx *pgTransaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (int64, error) {
+	if err := tx.w.to.Kept(names, tx.now, yield); err != nil {
+		tx.fatal = namedPG(err)
+		return 0, tx.fatal
+	}
+	return 0, nil
 }
 
 // Record implements chain.Transaction.
@@ -176,8 +201,8 @@ func (tx *pgTransaction) Err() error { return tx.fatal }
 
 // Commit implements chain.Transaction.
 func (tx *pgTransaction) Commit() (stale []int64, err error) {
-	if tx.fatal == nil {
-		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
+	if tx.fatal == nil && !tx.w.to.Open() {
+		tx.w.noteUses()
 	}
 	if tx.fatal == nil && tx.keys > 0 {
 		_ = tx.w.keys.after(tx.conn, tx.keys, tx.now)

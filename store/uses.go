@@ -32,18 +32,29 @@ func (u *uses) last(id credentialID, written string) string {
 	return max(written, u.pending[id])
 }
 
-// take hands over what is pending. Lost with a transaction that fails, it is noted again at the next use.
-func (u *uses) take() map[credentialID]string {
+// take hands over what is pending, of so many at most. Lost with a transaction that fails, it is noted again at the next use.
+func (u *uses) take(most int) map[credentialID]string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	taken := u.pending
-	u.pending = nil
+	if len(u.pending) <= most {
+		taken := u.pending
+		u.pending = nil
+		return taken
+	}
+	taken := make(map[credentialID]string, most)
+	for id, hour := range u.pending {
+		if len(taken) == most {
+			break
+		}
+		taken[id] = hour
+		delete(u.pending, id)
+	}
 	return taken
 }
 
 // write puts what is pending into the transaction under way.
 func (u *uses) write(c *conn) error {
-	for id, hour := range u.take() {
+	for id, hour := range u.take(maxCached) {
 		if _, err := c.exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.key); err != nil {
 			return err
 		}

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"attestd/chain"
+)
+
+// Kept yields what is kept under the names of keys, which are given by chain, in one round trip.
+func (w *Writer) Kept(names map[int64][]chain.Hash, now time.Time, yield func(number int64, name chain.Hash, kept chain.Kept)) error {
+	var chains []int64
+	var wanted [][]byte
+	for number := range names {
+		for i := range names[number] {
+			chains, wanted = append(chains, number), append(wanted, names[number][i][:])
+		}
+	}
+	b := &pgx.Batch{}
+	b.Queue(`SELECT k.chain, k.name, k.request, k.idx FROM unnest($1::bigint[], $2::bytea[]) AS w (chain, name)
+		JOIN idempotency_key k ON k.chain = w.chain AND k.name = w.name WHERE k.expires_at > $3`, chains, wanted, now.UnixMilli()).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var number int64
+			var name, request []byte
+			var kept chain.Kept
+			if err := rows.Scan(&number, &name, &request, &kept.Index); err != nil {
+				return err
+			}
+			copy(kept.Request[:], request)
+			yield(number, chain.Hash(name), kept)
+		}
+		return rows.Err()
+	})
+	if err := w.send(b, answerTimeout); err != nil {
+		return w.failed(err)
+	}
+	return nil
+}
+
+// Use is in which hour a credential was used last.
+type Use struct {
+	Row  int64 // of its table
+	Hour string
+}
+
+// Used notes uses of API keys and OAuth clients, in one round trip. Rows are locked in their order, for other servers do the same.
+func (w *Writer) Used(keys, clients []Use) error {
+	b := &pgx.Batch{}
+	for _, of := range []struct {
+		statement string
+		uses      []Use
+	}{
+		{`UPDATE api_key SET last_used_at = $1 WHERE id = $2 AND last_used_at IS DISTINCT FROM $1`, keys},
+		{`UPDATE oauth_client SET last_used_at = $1 WHERE id = $2 AND last_used_at IS DISTINCT FROM $1`, clients},
+	} {
+		slices.SortFunc(of.uses, func(x, y Use) int { return cmp.Compare(x.Row, y.Row) })
+		for _, u := range of.uses {
+			b.Queue(of.statement, u.Hour, u.Row)
+		}
+	}
+	if err := w.send(b, answerTimeout); err != nil {
+		return w.failed(err)
+	}
+	return nil
+}
