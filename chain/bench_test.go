@@ -44,7 +44,7 @@ func BenchmarkLogBesideVerification(b *testing.B) {
 			if busy {
 				background.Go(func() {
 					for ctx.Err() == nil { // a new monitor knows nothing
-						m := chain.NewMonitor(d, chain.NewVerifier(d, 2))
+						m := chain.NewMonitor(d, chain.NewVerifier(d, 2), false)
 						once, delivered := context.WithCancel(ctx)
 						m.Listen(true)
 						head, _, _ := d.Tip(ctx, 1)

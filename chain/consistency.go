@@ -21,10 +21,10 @@ type Consistency struct {
 // Both roots have been checked against head.Root; a mismatch is an error.
 func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head Head) (Consistency, error) {
 	if from < 0 || from > to || to > head.Length {
-		return Consistency{}, fmt.Errorf("chain: no consistency from %d to %d in a tree of %d", from, to, head.Length)
+		return Consistency{}, fmt.Errorf("chain: no consistency from %d to %d in a tree of %d: %w", from, to, head.Length, errContradiction)
 	}
 	if _, err := treeAt(head); err != nil {
-		return Consistency{}, fmt.Errorf("chain: head of chain %d: %w", chain, err)
+		return Consistency{}, fmt.Errorf("chain: head of chain %d: %w: %w", chain, errContradiction, err)
 	}
 	s := newSubtrees(ctx, r, chain, head)
 	c, err := s.consistency(from, to)
@@ -36,7 +36,7 @@ func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head
 		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", to, head.Length, err)
 	}
 	if !c.Holds() || !whole.Holds() { // the new root of whole is that of the frontier, which gives head.Root
-		return Consistency{}, fmt.Errorf("chain: hashes on disk do not lead from sizes %d and %d to the root", from, to)
+		return Consistency{}, fmt.Errorf("chain: hashes on disk do not lead from sizes %d and %d to the root: %w", from, to, errContradiction)
 	}
 	return c, nil
 }

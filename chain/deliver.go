@@ -10,22 +10,30 @@ import (
 func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.mu.Lock()
 	epoch, from, to := m.epoch, w.from, w.to
+	isFound, bad, before := m.shared && w.epoch == epoch, w.bad, w.tree
 	m.mu.Unlock()
 
-	verdict, before, err := m.verifier.verifyInBackground(ctx, w.chain, from)
+	var err error
+	if isFound { // of a shared chain, but of more records than those before from, or its records could not be read
+		before, err = m.treeBefore(ctx, w.chain, min(from, before.length), before)
+	}
+	if !isFound || contradicts(err) {
+		var verdict Verdict
+		verdict, before, err = m.verifier.verifyInBackground(ctx, w.chain, from)
+		bad = verdict.wrong(to)
+	}
 	if err != nil {
 		select {
 		case <-time.After(retryAfter):
 		case <-ctx.Done():
 		}
 	}
-	bad := verdict.wrong(to)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.busy = false
 	if err == nil {
-		w.epoch, w.tree, w.bad = epoch, before, bad
+		w.epoch, w.tree, w.bad, w.unread = epoch, before, bad, false
 	}
 	m.schedule(w)
 }
@@ -50,6 +58,11 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		w.busy = false
 		m.schedule(w)
 		m.mu.Unlock()
+		return
+	}
+	if m.isBehind(w) {
+		m.mu.Unlock()
+		m.catchUp(ctx, w)
 		return
 	}
 	records := m.takeHeld(w)
@@ -78,11 +91,18 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		return nil
 	}
 	var err error
-	if len(records) > 0 {
+	if m.shared && bad == nil && len(records) == 0 {
+		if records, _, err = m.verifier.verifyNext(ctx, w.chain, t.clone(), to); err == nil {
+			to = from + int64(len(records))
+		}
+	}
+	switch {
+	case err != nil:
+	case len(records) > 0:
 		for i := 0; i < len(records) && err == nil; i++ {
 			err = one(&records[i])
 		}
-	} else {
+	default:
 		err = m.reader.Records(ctx, w.chain, from, to, func(r *Record) error {
 			mine := r.Clone()
 			return one(&mine)
@@ -95,10 +115,38 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.busy = false
-	switch {
-	case delivered != to: // the disk is not as this state says, or cannot be read: the checker shall see
+	if delivered != w.from { // records were large, or are not there, and what is held comes after them
 		m.takeHeld(w)
-		w.from, w.epoch = delivered, 0
+		w.from = delivered
+	}
+	switch {
+	case m.shared && err != nil && !contradicts(err):
+		w.unread = true
+	case delivered != to: // the disk is not as this state says, or cannot be read: the checker shall see
+		w.epoch = 0
+	case w.epoch == epoch:
+		w.tree = t
+	}
+	m.schedule(w)
+}
+
+// catchUp brings the tree of a shared chain, which others have extended while nobody listened, nearer to the records that are to be delivered; it is
+// a step of the deliverer, too.
+func (m *Monitor) catchUp(ctx context.Context, w *watch) {
+	m.mu.Lock()
+	epoch, to := w.epoch, min(w.from, w.tree.length+deliverAtOnce)
+	before := w.tree.clone()
+	m.mu.Unlock()
+	_, t, err := m.verifier.verifyNext(ctx, w.chain, before, to)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.busy = false
+	switch {
+	case err != nil && !contradicts(err):
+		w.unread = true
+	case err != nil:
+		w.epoch = 0
 	case w.epoch == epoch:
 		w.tree = t
 	}

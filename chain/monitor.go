@@ -23,6 +23,9 @@ type Event struct {
 // Monitor says of each committed record whether its whole chain verifies. It holds a running tree for each chain that it has
 // verified, and verifies from disk the chains it does not know: after a start, and after an external write.
 //
+// Where other servers write the chains too, that they have written says nothing against a chain: what they have appended is read from disk and
+// verified against the running tree, and the tree goes on from there.
+//
 // Publish only notes, for each chain, that the records [from, to) are to be delivered. A chain with something to deliver is in the hands of
 // exactly one of two goroutines, so its events stay in order: the deliverer, while its state is known, or the checker, which
 // finds the state out from disk. The deliverer takes the records from memory where they are held there, and from disk where not
@@ -30,6 +33,7 @@ type Event struct {
 type Monitor struct {
 	reader   Reader
 	verifier *Verifier
+	shared   bool // other servers write the chains too
 
 	mu        sync.Mutex
 	listening bool
@@ -46,12 +50,16 @@ type watch struct {
 	chain int64
 	epoch int64    // in which the state was found; 0 for never
 	bad   *Verdict // the state: not valid,
-	tree  tree     // or valid, and this the tree of the records before from
+	tree  tree     // or valid, and this the tree of the records before from; of a shared chain, of some that were verified
 
-	from, to int64    // records that are committed and not yet delivered
+	from, to int64    // records that are committed and not yet delivered; both unheard before anything was heard of a shared chain
 	held     []Record // those of them in memory: the first ones, without a gap
 	busy     bool     // in a queue, or in the hands of its goroutine
+	unread   bool     // they could not be read from disk: the checker waits until they can
 }
+
+// unheard stands for the length of a chain that was verified before anybody has said how long it is.
+const unheard = -1
 
 // queue is the chains that wait for one goroutine; Monitor.mu guards the list. Each chain stands in it at most once.
 type queue struct {
@@ -67,10 +75,10 @@ func (q *queue) push(w *watch) {
 	}
 }
 
-// NewMonitor returns a monitor of the chains of r that verifies with v.
-func NewMonitor(r Reader, v *Verifier) *Monitor {
+// NewMonitor returns a monitor of the chains of r that verifies with v. shared says that other servers write the chains too; see Grown.
+func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 	return &Monitor{
-		reader: r, verifier: v,
+		reader: r, verifier: v, shared: shared,
 		epoch:     1,
 		watched:   make(map[int64]*watch),
 		deliverer: queue{bell: make(chan struct{}, 1)},
@@ -96,6 +104,30 @@ func (m *Monitor) Publish(batch []Extension, external bool) {
 	}
 }
 
+// Grown says that other servers have appended the records [from, to) of a chain, which is shared. It may say so late, and again: of what is known
+// to be there already nothing is made. But no call of Publish about the chain may come before those about the records under it. It never blocks, and
+// costs next to nothing while nobody listens.
+func (m *Monitor) Grown(chain, from, to int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.watched[chain]
+	if w != nil && w.to == unheard {
+		w.from, w.to = from, from
+	}
+	switch {
+	case w != nil && to <= w.to:
+	case m.listening:
+		if w == nil {
+			w = &watch{chain: chain, from: from, to: from}
+			m.watched[chain] = w
+		}
+		w.to = to
+		m.schedule(w)
+	case w != nil: // its tree stays behind until somebody listens
+		w.from, w.to = to, to
+	}
+}
+
 // follow keeps the state of a chain up to date while nobody listens: no hashing, the head has it all.
 func (m *Monitor) follow(e *Extension) {
 	w := m.watched[e.Chain]
@@ -104,9 +136,16 @@ func (m *Monitor) follow(e *Extension) {
 	case m.known(w) && (w.bad != nil || w.tree.is(e.From)):
 		w.from, w.to = e.Head.Length, e.Head.Length
 		w.tree = tree{e.Head.Length, e.Head.Frontier}
+	case m.fits(w, e.From):
+		w.from, w.to = e.Head.Length, e.Head.Length
 	default:
 		delete(m.watched, e.Chain)
 	}
+}
+
+// fits says whether what is known of a chain may be of the one that was extended. The tree of a shared chain may be of another length.
+func (m *Monitor) fits(w *watch, from Head) bool {
+	return w.tree.is(from) || m.shared && w.epoch == m.epoch && w.tree.length != from.Length
 }
 
 // note takes down the records of e as to be delivered.
@@ -118,10 +157,12 @@ func (m *Monitor) note(e *Extension) {
 		m.watched[e.Chain] = w
 	}
 	if w.from == w.to && !w.busy {
-		if w.bad == nil && !w.tree.is(e.From) {
+		if w.bad == nil && !m.fits(w, e.From) {
 			w.epoch = 0 // what it knows is of another chain than the one that was extended
 		}
-		w.from = e.From.Length
+		if !m.shared || w.to == unheard {
+			w.from = e.From.Length
+		}
 	}
 	if w.epoch == m.epoch && w.from+int64(len(w.held)) == e.From.Length {
 		for i := range e.Records {
@@ -188,9 +229,14 @@ func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 	return nil
 }
 
-// known reports whether the state of a chain holds for the records before from.
+// known reports whether the state of a chain holds for the records before from, or leads to them.
 func (m *Monitor) known(w *watch) bool {
-	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from)
+	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
+}
+
+// isBehind reports whether the tree of a shared chain is to be brought up to the records that are to be delivered.
+func (m *Monitor) isBehind(w *watch) bool {
+	return m.shared && w.bad == nil && w.tree.length < w.from
 }
 
 // schedule puts a chain that nobody has in hand where its next step is made.
@@ -199,7 +245,7 @@ func (m *Monitor) schedule(w *watch) {
 	case w.busy || m.watched[w.chain] != w:
 	case w.from == w.to:
 		m.evict()
-	case m.known(w):
+	case m.known(w) && !w.unread:
 		w.busy = true
 		m.deliverer.push(w)
 	default:

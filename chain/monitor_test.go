@@ -23,7 +23,7 @@ type watching struct {
 // watch starts both, inside a bubble, with somebody listening.
 func watch(t *testing.T, d *disk) *watching {
 	w := &watching{disk: d}
-	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2))
+	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), false)
 	w.Log = chain.NewLog(d)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -54,10 +54,13 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 		if !v.m.isEpoch(v.epoch) {
 			continue
 		}
-		events, ok := v.judge(records)
-		if !ok {
+		events, err := v.judge(ctx, records)
+		switch {
+		case contradicts(err):
 			v.doubt()
 			continue
+		case err != nil:
+			return nil, err
 		}
 		v.next = next
 		return events, nil
@@ -65,8 +68,13 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 	return nil, errors.New("chain: the disk changes under the verification")
 }
 
-// judge makes events of records; it is not ok when they do not follow on those before them in a chain that is valid.
-func (v *Voucher) judge(records []Record) ([]Event, bool) {
+// judge makes events of records. An error that contradicts says that they do not follow on those before them in a chain that is valid.
+func (v *Voucher) judge(ctx context.Context, records []Record) ([]Event, error) {
+	if v.m.shared && v.bad == nil {
+		if _, err := v.m.verifier.verifyRecords(ctx, v.chain, v.tree.clone(), records); err != nil {
+			return nil, err
+		}
+	}
 	events, t := make([]Event, 0, len(records)), v.tree.clone()
 	for _, r := range records {
 		verdict := Verdict{Length: r.Index + 1}
@@ -74,7 +82,7 @@ func (v *Voucher) judge(records []Record) ([]Event, bool) {
 			verdict.FailedAt, verdict.Reason = v.bad.FailedAt, v.bad.Reason
 		} else {
 			if r.Index != t.length {
-				return nil, false
+				return nil, errGap
 			}
 			t.append(r.Hash, nil)
 			verdict.Valid, verdict.Root = true, t.root()
@@ -82,13 +90,13 @@ func (v *Voucher) judge(records []Record) ([]Event, bool) {
 		events = append(events, Event{v.chain, r, verdict})
 	}
 	v.tree = t
-	return events, true
+	return events, nil
 }
 
 // ground makes sure that what the voucher goes by is what the monitor knows now.
 func (v *Voucher) ground(ctx context.Context) error {
 	for range maxDoubts {
-		epoch, bad, err := v.m.standing(ctx, v.chain)
+		epoch, known, bad, err := v.m.standing(ctx, v.chain)
 		if err != nil || epoch == v.epoch {
 			return err
 		}
@@ -96,7 +104,7 @@ func (v *Voucher) ground(ctx context.Context) error {
 		if bad != nil {
 			return nil
 		}
-		if v.tree, err = v.m.treeBefore(ctx, v.chain, v.next); err == nil {
+		if v.tree, err = v.m.treeBefore(ctx, v.chain, v.next, known); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -123,14 +131,15 @@ func (m *Monitor) isEpoch(epoch int64) bool {
 	return m.epoch == epoch
 }
 
-// standing returns what is known of a chain, nil for that it is valid, and in which epoch. It verifies one that is not known, for all who ask meanwhile.
-func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, bad *Verdict, err error) {
+// standing returns what is known of a chain, the tree of records that were verified or what is bad about it, and in which epoch that was found. It
+// verifies one that is not known, for all who ask meanwhile.
+func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, known tree, bad *Verdict, err error) {
 	for {
 		m.mu.Lock()
 		w := m.watched[chain]
 		if w != nil && w.epoch == m.epoch {
 			defer m.mu.Unlock()
-			return w.epoch, w.bad, nil
+			return w.epoch, w.tree, w.bad, nil
 		}
 		underway, isUnderway := m.vouching[chain]
 		if isUnderway {
@@ -139,7 +148,7 @@ func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, bad *
 			case <-underway:
 				continue
 			case <-ctx.Done():
-				return 0, nil, ctx.Err()
+				return 0, tree{}, nil, ctx.Err()
 			}
 		}
 		done := make(chan struct{})
@@ -162,7 +171,7 @@ func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, bad *
 		}
 		m.mu.Unlock()
 		if err != nil || same {
-			return epoch, bad, err
+			return epoch, whole, bad, err
 		}
 	}
 }
@@ -173,26 +182,40 @@ func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
 	switch {
 	case w == nil:
 		w = &watch{chain: chain, from: whole.length, to: whole.length}
+		if m.shared { // others may have written what nobody has heard of yet
+			w.from, w.to = unheard, unheard
+		}
 		m.watched[chain] = w
-	case w.busy || w.from != w.to || bad == nil && w.from != whole.length:
+	case w.busy || w.from != w.to || bad == nil && !m.shared && w.from != whole.length:
 		return
 	}
 	w.epoch, w.tree, w.bad = m.epoch, whole, bad
 	m.evict()
 }
 
-// treeBefore returns the tree of the first n records of a chain, which leads to its root.
-func (m *Monitor) treeBefore(ctx context.Context, chain, n int64) (tree, error) {
+// treeBefore returns the tree of the first n records of a chain. It leads to the chain's root; of a shared chain it leads to or from the tree known,
+// by records that it verifies where those are more.
+func (m *Monitor) treeBefore(ctx context.Context, chain, n int64, known tree) (t tree, err error) {
 	head, _, err := m.reader.Tip(ctx, chain)
 	if err != nil {
 		return tree{}, err
 	}
-	proof, err := ProveConsistency(ctx, m.reader, chain, n, n, head) // which has checked that this root leads to the head's
+	to := n
+	if m.shared {
+		for t = known.clone(); t.length < n && err == nil; {
+			_, t, err = m.verifier.verifyNext(ctx, chain, t, min(n, t.length+deliverAtOnce))
+		}
+		if err != nil || t.length == n {
+			return t, err
+		}
+		to = known.length
+	}
+	proof, err := ProveConsistency(ctx, m.reader, chain, n, to, head) // which has checked that both roots lead to the head's
 	if err != nil {
 		return tree{}, err
 	}
 	s := newSubtrees(ctx, m.reader, chain, head)
-	t := tree{length: n}
+	t = tree{length: n}
 	for low := int64(0); low < n; {
 		level := bits.Len64(uint64(n-low)) - 1
 		hash, err := s.perfect(level, low>>level)
@@ -201,8 +224,8 @@ func (m *Monitor) treeBefore(ctx context.Context, chain, n int64) (tree, error) 
 		}
 		t.frontier, low = append(t.frontier, hash), low+1<<level
 	}
-	if t.root() != proof.FromRoot {
-		return tree{}, fmt.Errorf("chain: hashes on disk do not give the root of %d records", n)
+	if t.root() != proof.FromRoot || m.shared && proof.ToRoot != known.root() {
+		return tree{}, fmt.Errorf("chain: hashes on disk do not give the root of %d records: %w", n, errContradiction)
 	}
 	return t, nil
 }
