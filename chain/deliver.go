@@ -10,12 +10,15 @@ import (
 func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.mu.Lock()
 	epoch, from, to := m.epoch, w.from, w.to
-	isFound, bad, before := m.shared && w.epoch == epoch, w.bad, w.tree
+	isFound, bad, before, unread := m.shared && w.epoch == epoch, w.bad, w.tree, w.unread
 	m.mu.Unlock()
 
 	var err error
 	if isFound { // of a shared chain, but of more records than those before from, or its records could not be read
 		before, err = m.treeBefore(ctx, w.chain, min(from, before.length), before)
+		if err == nil && unread {
+			_, _, err = m.verifier.verifyNext(ctx, w.chain, before.clone(), before.length+1)
+		}
 	}
 	if !isFound || contradicts(err) {
 		var verdict Verdict
@@ -120,7 +123,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		w.from = delivered
 	}
 	switch {
-	case m.shared && err != nil && !contradicts(err):
+	case m.shared && bad == nil && err != nil && !contradicts(err):
 		w.unread = true
 	case delivered != to: // the disk is not as this state says, or cannot be read: the checker shall see
 		w.epoch = 0

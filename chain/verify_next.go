@@ -34,7 +34,7 @@ func (v *Verifier) verifyNext(ctx context.Context, chain int64, t tree, to int64
 		err = &failure{t.length, "the record is missing"}
 	case t.length > head.Length:
 		err = &failure{head.Length, "the record stands beyond the stored head"}
-	case t.length == head.Length && !t.is(head):
+	case t.length == head.Length && (!t.is(head) || t.root() != head.Root):
 		err = &failure{max(0, t.length-1), "the stored head is not that of the records"}
 	}
 	return records, t, err
