@@ -85,7 +85,7 @@ func New(cfg Config) *Server {
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
-	s.monitor = chain.NewMonitor(cfg.Store, verifier, false)
+	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.Shared())
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

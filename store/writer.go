@@ -15,6 +15,7 @@ import (
 type RunOptions struct {
 	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; gets nothing of control logs; nil when nobody listens
 	Grown       func(number int64)                           // called after each commit for the chain of each log that it has grown; nil when nobody asks
+	Others      func(number, from, to int64)                 // called for the records that other servers have appended to a chain, as Publish is for the others; nil when nobody listens
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
 	Log         *slog.Logger                                 // hears of a changed file, and of a head file that cannot be written, once; nil when nobody does
@@ -32,6 +33,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Grown == nil {
 		o.Grown = func(int64) {}
 	}
+	if o.Others == nil {
+		o.Others = func(int64, int64, int64) {}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -44,14 +48,18 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if s.heads != nil {
 		s.heads.start(s.writer.logger)
 	}
-	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
-		if s.heads != nil {
-			s.heads.committed(batch, external)
-		}
+	publish, stop := s.watched(ctx, o, func(batch []chain.Extension, external bool) {
 		for i := range batch {
 			o.Grown(batch[i].Chain)
 		}
 		o.Publish(withoutControl(batch), external)
+	})
+	defer stop()
+	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
+		if s.heads != nil {
+			s.heads.committed(batch, external)
+		}
+		publish(batch, external)
 	})
 }
 

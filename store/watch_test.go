@@ -1,0 +1,238 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/chain"
+)
+
+// others is a database that several servers write, of which only the lengths of chains matter.
+type others struct {
+	mu      sync.Mutex
+	lengths map[int64]int64
+	news    map[int64]int64
+	fails   error
+	opened  int
+	purged  int
+	largest int
+}
+
+func (o *others) append(number, length int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lengths[number] = length
+	o.news[number] = length
+}
+
+func (o *others) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fails = err
+}
+
+func (o *others) Open(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.opened++
+	clear(o.news) // what came while there was no connection is in the heads alone
+	return o.fails
+}
+
+func (o *others) Next(context.Context) (map[int64]int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.news), o.fails // again and again
+}
+
+func (o *others) Heads(_ context.Context, after int64, most int) (map[int64]int64, int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found, last := map[int64]int64{}, after
+	for _, number := range slices.Sorted(maps.Keys(o.lengths)) {
+		if number > after && len(found) < most {
+			found[number], last = o.lengths[number], number
+		}
+	}
+	o.largest = max(o.largest, len(found))
+	return found, last, o.fails
+}
+
+func (o *others) Lengths(_ context.Context, chains []int64) (map[int64]int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found := map[int64]int64{}
+	for _, number := range chains {
+		found[number] = o.lengths[number]
+	}
+	return found, o.fails
+}
+
+func (o *others) Purge(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.purged++
+	return o.fails
+}
+
+func (o *others) Close() {}
+
+// said is a growth that was said: of an own one, or of others.
+type said struct {
+	chain, from, to int64
+	own             bool
+}
+
+// watching is a watch and what it has said.
+type watching struct {
+	*others
+	*watch
+	mu     sync.Mutex
+	said   []said
+	grown  map[int64]int
+	shrunk int
+}
+
+// startWatch starts a watch inside a bubble.
+func startWatch(t *testing.T, lengths map[int64]int64) *watching {
+	o := &others{lengths: lengths, news: map[int64]int64{}}
+	w := &watching{others: o, watch: newWatch(o), grown: map[int64]int{}}
+	w.watch.log = slog.New(slog.DiscardHandler)
+	w.watch.grown = func(number int64) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.grown[number]++
+	}
+	w.watch.others = func(number, from, to int64) { w.note(said{number, from, to, false}) }
+	w.watch.shrunk = func() { w.shrunk++ }
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.run(ctx, sync.OnceFunc(func() { close(ready) }))
+	}()
+	<-ready
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return w
+}
+
+func (w *watching) note(s said) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, s)
+}
+
+// commit is an own commit.
+func (w *watching) commit(number, from, to int64) {
+	w.append(number, to)
+	w.published(number, from, to)
+}
+
+func (w *watching) published(number, from, to int64) {
+	e := chain.Extension{Chain: number, From: chain.Head{Length: from}, Head: chain.Head{Length: to}}
+	w.publish([]chain.Extension{e}, func(left []chain.Extension) {
+		for _, e := range left {
+			w.note(said{e.Chain, e.From.Length, e.Head.Length, true})
+		}
+	})
+}
+
+// want waits for a while and compares what was said since the last call.
+func (w *watching) want(t *testing.T, wait time.Duration, want ...said) {
+	t.Helper()
+	time.Sleep(wait)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortStableFunc(w.said, func(a, b said) int { return cmp.Compare(a.chain, b.chain) })
+	if !slices.Equal(w.said, want) {
+		t.Errorf("%v was said, want %v", w.said, want)
+	}
+	w.said = nil
+}
+
+// Each growth is said once and in order, whichever comes first: a notice, which is repeated, or the own commit behind what it tells of.
+func TestWatchSaysEachGrowthOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatch(t, map[int64]int64{1: 10, 2: 20, -1: 5})
+		w.want(t, time.Second)
+		w.append(1, 12)
+		w.append(-1, 6) // of a control log: nobody else hears of it, and who follows it wakes
+		w.append(3, 2)  // a new chain
+		w.want(t, 2*watchEvery, said{1, 10, 12, false}, said{3, 0, 2, false})
+		if w.grown[-1] != 1 || w.grown[1] != 1 {
+			t.Errorf("woken: %v", w.grown)
+		}
+
+		w.append(1, 15)
+		w.commit(1, 15, 17) // before the notice of what is under it
+		w.want(t, 0, said{1, 12, 15, false}, said{1, 15, 17, true})
+		w.want(t, time.Second)
+
+		w.append(2, 21) // an own commit whose notice comes before it is published
+		w.want(t, 2*watchEvery, said{2, 20, 21, false})
+		w.published(2, 20, 21)
+		w.commit(2, 21, 22)
+		w.want(t, time.Minute, said{2, 21, 22, true})
+		if w.purged < 5 {
+			t.Errorf("purged %d times in a minute", w.purged)
+		}
+	})
+}
+
+// What was missed while the database was away is found in the heads, also of many chains; and so is what a notice did not tell of.
+func TestWatchReconciles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lengths := map[int64]int64{}
+		for number := range int64(3500) {
+			lengths[number+1] = 7
+		}
+		w := startWatch(t, lengths)
+		w.fail(errors.New("away"))
+		time.Sleep(3 * time.Second)
+		w.append(3, 8)
+		w.append(3400, 9)
+		w.fail(nil)
+		w.want(t, time.Second, said{3, 7, 8, false}, said{3400, 7, 9, false})
+		if w.largest != reconcileRows {
+			t.Errorf("%d heads at once", w.largest)
+		}
+		w.others.mu.Lock()
+		w.lengths()[2900] = 8 // without a notice
+		w.others.mu.Unlock()
+		w.want(t, 5*reconcileEvery, said{2900, 7, 8, false})
+	})
+}
+
+func (w *watching) lengths() map[int64]int64 { return w.others.lengths }
+
+// A database in which chains have become shorter is noticed, once, and what is written there then is said.
+func TestWatchNoticesAnOlderCopy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatch(t, map[int64]int64{1: 10, 2: 20})
+		w.fail(errors.New("away"))
+		time.Sleep(time.Second)
+		w.append(1, 4)
+		w.fail(nil)
+		w.want(t, 10*time.Second)
+		if w.shrunk != 1 {
+			t.Errorf("noticed %d times", w.shrunk)
+		}
+		w.append(1, 6)
+		w.want(t, 2*watchEvery, said{1, 4, 6, false})
+	})
+}
