@@ -1,0 +1,124 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// listener is a server with somebody who listens, and what that one was sent.
+type listener struct {
+	*store.Store
+	events chan chain.Event
+}
+
+// listen runs a server on the database of a URL with a monitor that is listened to.
+func listen(t *testing.T, url string) *listener {
+	t.Helper()
+	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
+	must(t, err)
+	l := &listener{s, make(chan chain.Event, 1<<16)}
+	m := chain.NewMonitor(s, chain.NewVerifier(s, 2), s.Shared())
+	m.Listen(true)
+	running, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { _ = m.Run(running, func(e chain.Event) { l.events <- e }) })
+	all.Go(func() { _ = s.Run(running, store.RunOptions{Publish: m.Publish, Others: m.Grown}) })
+	t.Cleanup(func() {
+		stop()
+		all.Wait()
+		s.Close()
+	})
+	return l
+}
+
+// want waits for the events of the first n records of a chain: each once, in order, and of a chain that is valid.
+func (l *listener) want(t *testing.T, c *store.Company, n int64) {
+	t.Helper()
+	for i := range n {
+		select {
+		case e := <-l.events:
+			if e.Chain != c.Chain || e.Record.Index != i || !e.Verdict.Valid {
+				t.Fatalf("event %d is record %d of chain %d: %+v", i, e.Record.Index, e.Chain, e.Verdict)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%d events of %d", i, n)
+		}
+	}
+	select {
+	case e := <-l.events:
+		t.Fatalf("one more event, of record %d", e.Record.Index)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// Two servers write one chain at once: who listens to either is sent all of it, each record once and in order, and that the chain is valid.
+func TestServersHearOfEachOther(t *testing.T) {
+	t.Parallel()
+	const callers, each = 8, 50
+	url := pgtest.Database(t)
+	servers := []*listener{listen(t, url), listen(t, url)}
+	c, _ := company(t, servers[0].Store, "acme")
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for range each {
+				if _, err := servers[i%2].Append(ctx, draft(c)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range servers {
+		s.want(t, c, callers*each)
+	}
+}
+
+// The primary is killed under load and its standby promoted: who listens to the other server is sent every record that was acknowledged, in order and without a gap.
+func TestListenersOverAFailover(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.NewCluster(t)
+	a, b := listen(t, cluster.URL()), listen(t, cluster.URL())
+	c, _ := company(t, a.Store, "acme")
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				d := draft(c)
+				d.Payload = fmt.Appendf(nil, `{"caller":%d,"n":%d}`, i, n)
+				d.Canonical = d.Payload
+				_, _ = a.Append(ctx, d) // what was not written is no event, and what was is one, whatever the answer
+			}
+		})
+	}
+	reach := func(n int64) int64 {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			if h, _, err := b.Tip(ctx, c.Chain); err == nil && h.Length >= n {
+				return h.Length
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the chain does not grow to %d", n)
+			}
+		}
+	}
+	reach(50)
+	cluster.Kill()
+	cluster.Promote()
+	reach(reach(0) + 50)
+	close(stop)
+	all.Wait()
+	b.want(t, c, reach(0))
+}
