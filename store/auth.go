@@ -24,7 +24,7 @@ type credential struct {
 // A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an index. How long that takes tells of the hash of a guess, from
 // which no way leads to 256 random bits.
 func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
-	found, err := lookup(&s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash, now) })
+	found, err := lookup(&s.credentials, hash, now, s.remembered(), func() (credential, error) { return s.findCredential(ctx, hash, now) })
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
 	}
@@ -32,6 +32,15 @@ func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) 
 		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
 	}
 	return Caller{Company: found.company, Credential: found.fingerprint, Role: found.grant.Role, Expires: found.grant.Expires, At: now}, nil
+}
+
+// Recheck asks the database whether the credential with this hash is still good: ErrNotFound.
+func (s *Store) Recheck(ctx context.Context, hash [32]byte, now time.Time) error {
+	found, err := s.findCredential(ctx, hash, now)
+	if err == nil && found.grant.expired(now) {
+		err = ErrNotFound
+	}
+	return err
 }
 
 // findCredential asks the file. An access token acts for its client, and so has the client's fingerprint and role; one that was issued
@@ -51,7 +60,7 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 	}
 	found.grant.Expires = expiry(expires)
 	found.fingerprint = cmp.Or(fingerprint.String, keys.Fingerprint(hash))
-	if found.company, err = s.CompanyOfChain(ctx, number); err != nil {
+	if found.company, err = s.companyNow(ctx, number); err != nil {
 		return credential{}, err
 	}
 	if !found.grant.expired(now) {

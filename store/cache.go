@@ -1,32 +1,57 @@
 package store
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
-// remembered is how long what may change is taken from memory without asking the file: a change by this process counts at
-// once, and one by another process (a tool at the file) after this.
-const remembered = time.Second
+// How long what may change is taken from memory without asking the database: a change by this process counts at once, and one by another process after
+// this. In a file that is a tool; in a database that other servers write too it is any of them, so that what takes something away is answered only
+// when all of them know: see settled.
+const (
+	rememberedOfFile   = time.Second
+	rememberedOfShared = 250 * time.Millisecond
+	settledAfter       = rememberedOfShared + 50*time.Millisecond
+)
 
-// dated is what the file said at some time.
-type dated[V any] struct {
-	value V
-	read  time.Time
+// remembered is how long what may change is remembered of this database.
+func (s *Store) remembered() time.Duration {
+	if s.Shared() {
+		return rememberedOfShared
+	}
+	return rememberedOfFile
 }
 
-// lookup returns what was read of k not too long ago, or else reads it. An error is not remembered.
-func lookup[K comparable, V any](c *cache[K, dated[V]], k K, now time.Time, read func() (V, error)) (V, error) {
+// dated is what the database said at some time.
+type dated[V any] struct {
+	value V
+	read  time.Time // on the clock of whoever asked
+	began time.Time // before it was read
+}
+
+// lookup returns what was read of k not too long ago, or else reads it. An error is not remembered. Who asks may have waited since now, so that what was read is
+// never older than remembered by either clock.
+func lookup[K comparable, V any](c *cache[K, dated[V]], k K, now time.Time, remembered time.Duration, read func() (V, error)) (V, error) {
+	began := time.Now()
 	known, ok := c.get(k)
-	if age := now.Sub(known.read); ok && age >= 0 && age < remembered {
+	if age := now.Sub(known.read); ok && age >= 0 && age < remembered && began.Sub(known.began) < remembered {
 		return known.value, nil
 	}
 	generation := c.now()
 	v, err := read()
 	if err == nil {
-		c.put(generation, k, dated[V]{v, now})
+		c.put(generation, k, dated[V]{v, now, began})
 	}
 	return v, err
+}
+
+// settled returns when what was just committed holds everywhere: none of the servers on the database remembers anything older then. A caller who leaves gets
+// no answer, so that he need not wait.
+func (s *Store) settled(ctx context.Context) {
+	if s.Shared() {
+		pause(ctx, settledAfter)
+	}
 }
 
 // cache is a bounded map of what was read from the file. Who fills it takes the generation before reading; put does nothing when

@@ -74,10 +74,10 @@ func (s *Store) registered(c *Company, metadata json.RawMessage) controlEvent {
 	}}
 }
 
-// Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one changes.
+// Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one changes, and where other servers write the database too for a moment.
 func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
-	if c, ok := s.companies.get(id); ok {
-		return c, nil
+	if c, ok := s.companies.get(id); ok && s.stands(c) {
+		return c.value, nil
 	}
 	c, err := s.findCompany(ctx, "company_id = ?", id)
 	if err != nil {
@@ -88,9 +88,26 @@ func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
 
 // CompanyOfChain finds the company by its number, which is that of the chain of its actions; ErrNotFound.
 func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, error) {
-	if c, ok := s.chains.get(number); ok {
-		return c, nil
+	if c, ok := s.chains.get(number); ok && s.stands(c) {
+		return c.value, nil
 	}
+	return s.readCompany(ctx, number)
+}
+
+// companyNow is CompanyOfChain for what is remembered in its turn: in a database that others write too, age would be added to age.
+func (s *Store) companyNow(ctx context.Context, number int64) (*Company, error) {
+	if s.Shared() {
+		return s.readCompany(ctx, number)
+	}
+	return s.CompanyOfChain(ctx, number)
+}
+
+// stands says whether a company may still be taken from memory. In a file that only this process writes it may until it is forgotten.
+func (s *Store) stands(c dated[*Company]) bool {
+	return !s.Shared() || time.Since(c.began) < rememberedOfShared
+}
+
+func (s *Store) readCompany(ctx context.Context, number int64) (*Company, error) {
 	c, err := s.findCompany(ctx, "company.id = ?", number)
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
@@ -113,6 +130,7 @@ func (s *Store) Metadata(ctx context.Context, by Caller) (json.RawMessage, error
 // findCompany reads the company that a condition selects.
 func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Company, error) {
 	byID, byChain := s.companies.now(), s.chains.now()
+	began := time.Now()
 	c := new(Company)
 	err := s.read(ctx, func(r *conn) (err error) {
 		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID, &c.Control.Origin},
@@ -127,8 +145,9 @@ func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Compan
 	if err != nil {
 		return nil, err
 	}
-	s.companies.put(byID, c.ID, c)
-	s.chains.put(byChain, c.Chain, c)
+	read := dated[*Company]{value: c, began: began}
+	s.companies.put(byID, c.ID, read)
+	s.chains.put(byChain, c.Chain, read)
 	return c, nil
 }
 

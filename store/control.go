@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
@@ -56,9 +58,20 @@ type controlEvent struct {
 	details map[string]any
 }
 
+// takesAway says whether something holds no more after the change that servers remember for a moment.
+func (e controlEvent) takesAway() bool {
+	switch e.action {
+	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated:
+		return true
+	}
+	return false
+}
+
 // controlled makes a change durable together with the control records of the company that it concerns: both, or neither. by is asked for after
-// the rows are written: a company that is being made has its number from then on. Rows that change nothing return no events.
+// the rows are written: a company that is being made has its number from then on. Rows that change nothing return no events. What takes something away
+// is so everywhere when controlled returns, and so is what was so already: another server may have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
+	var takesAway bool
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		events, err := rows(w)
 		if err != nil {
@@ -70,8 +83,12 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]c
 				return nil, err
 			}
 		}
+		takesAway = len(events) == 0 || slices.ContainsFunc(events, controlEvent.takesAway)
 		return drafts, nil
 	})
+	if err == nil && takesAway || errors.Is(err, ErrRevoked) {
+		s.settled(ctx)
+	}
 	return err
 }
 

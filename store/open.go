@@ -52,8 +52,8 @@ type Store struct {
 	notices  []string      // see Notices
 	isNew    bool          // this program has just made it
 
-	companies   cache[string, *Company] // by companyId
-	chains      cache[int64, *Company]  // by number
+	companies   cache[string, dated[*Company]] // by companyId
+	chains      cache[int64, dated[*Company]]  // by number
 	credentials cache[[sha256.Size]byte, dated[credential]]
 	passports   cache[owned, dated[bool]] // whether it is revoked
 	agents      cache[owned, dated[agentState]]

@@ -36,11 +36,12 @@ type appends interface {
 //
 // A notice that is lost does no harm. After a lost connection all heads are compared with what is known, and a thousand of them every few seconds anyhow.
 type watch struct {
-	source appends
-	log    *slog.Logger
-	grown  func(number int64)           // of each chain that others have extended
-	others func(number, from, to int64) // with the records that they have appended
-	shrunk func()                       // called when the database is behind what it was
+	source  appends
+	log     *slog.Logger
+	grown   func(number int64)           // of each chain that others have extended
+	others  func(number, from, to int64) // with the records of actions that they have appended
+	changed func(company int64)          // of which they have changed something, as its control log says
+	shrunk  func()                       // called when the database is behind what it was
 
 	mu      sync.Mutex // held while anything is said, which so is in order
 	lengths map[int64]int64
@@ -171,7 +172,9 @@ func (w *watch) heard(lengths map[int64]int64) (shorter map[int64]int64) {
 func (w *watch) extended(number, from, to int64) {
 	w.lengths[number] = to
 	w.grown(number)
-	if _, name := logOf(number); name != Control {
+	if company, name := logOf(number); name == Control {
+		w.changed(company)
+	} else {
 		w.others(number, from, to)
 	}
 }
@@ -222,7 +225,7 @@ func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.
 		return publish, func() {}
 	}
 	w := newWatch(postgres.NewFeed(s.db))
-	w.log, w.grown, w.others = s.writer.logger, o.Grown, o.Others
+	w.log, w.grown, w.others, w.changed = s.writer.logger, o.Grown, o.Others, o.Changed
 	w.shrunk = func() {
 		s.forget()
 		publish(nil, true)

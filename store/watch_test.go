@@ -95,10 +95,11 @@ type said struct {
 type watching struct {
 	*others
 	*watch
-	mu     sync.Mutex
-	said   []said
-	grown  map[int64]int
-	shrunk int
+	mu      sync.Mutex
+	said    []said
+	grown   map[int64]int
+	changed []int64
+	shrunk  int
 }
 
 // startWatch starts a watch inside a bubble.
@@ -112,6 +113,11 @@ func startWatch(t *testing.T, lengths map[int64]int64) *watching {
 		w.grown[number]++
 	}
 	w.watch.others = func(number, from, to int64) { w.note(said{number, from, to, false}) }
+	w.watch.changed = func(company int64) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.changed = append(w.changed, company)
+	}
 	w.watch.shrunk = func() { w.shrunk++ }
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan struct{})
@@ -172,8 +178,8 @@ func TestWatchSaysEachGrowthOnce(t *testing.T) {
 		w.append(-1, 6) // of a control log: nobody else hears of it, and who follows it wakes
 		w.append(3, 2)  // a new chain
 		w.want(t, 2*watchEvery, said{1, 10, 12, false}, said{3, 0, 2, false})
-		if w.grown[-1] != 1 || w.grown[1] != 1 {
-			t.Errorf("woken: %v", w.grown)
+		if w.grown[-1] != 1 || w.grown[1] != 1 || !slices.Equal(w.changed, []int64{1}) {
+			t.Errorf("woken: %v, changed: %v", w.grown, w.changed)
 		}
 
 		w.append(1, 15)

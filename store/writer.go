@@ -16,6 +16,7 @@ type RunOptions struct {
 	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; gets nothing of control logs; nil when nobody listens
 	Grown       func(number int64)                           // called after each commit for the chain of each log that it has grown; nil when nobody asks
 	Others      func(number, from, to int64)                 // called for the records that other servers have appended to a chain, as Publish is for the others; nil when nobody listens
+	Changed     func(company int64)                          // called when other servers have changed something of a company, by its number; nil when nobody asks
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
 	Log         *slog.Logger                                 // hears of a changed file, and of a head file that cannot be written, once; nil when nobody does
@@ -35,6 +36,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	}
 	if o.Others == nil {
 		o.Others = func(int64, int64, int64) {}
+	}
+	if o.Changed == nil {
+		o.Changed = func(int64) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now

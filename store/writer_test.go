@@ -177,7 +177,7 @@ func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
 func TestABrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
-		s.companies.put(s.companies.now(), "acme", &Company{})
+		s.companies.put(s.companies.now(), "acme", dated[*Company]{})
 		if _, err := s.writer.conn.exec("BEGIN"); err != nil {
 			t.Fatal(err)
 		}

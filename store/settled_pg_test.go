@@ -1,0 +1,102 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// What is taken away on one server holds on another, which has just been asked about it, from the moment that the first has answered.
+func TestWhatIsTakenAwayIsGoneEverywhere(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	a, b := openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})
+	for name, c := range map[string]func(t *testing.T, company *store.Company) (take func() error, holds func() bool){
+		"an API key": func(t *testing.T, company *store.Company) (func() error, func() bool) {
+			k := got(a.CreateKey(ctx, by(company, time.Now()), nil, full, 1000))(t)
+			return func() error { return a.DeleteKey(ctx, by(company, time.Now()), k.Key) }, func() bool {
+				_, err := b.Authenticate(ctx, keys.HashSecret(k.Key), time.Now())
+				return !errors.Is(err, store.ErrNotFound)
+			}
+		},
+		"an OAuth client and its token": func(t *testing.T, company *store.Company) (func() error, func() bool) {
+			client, secret, err := a.CreateOAuthClient(ctx, by(company, time.Now()), full, 1000)
+			must(t, err)
+			token, _, err := b.IssueOAuthToken(ctx, client.ID, secret, time.Hour, time.Now())
+			must(t, err)
+			return func() error {
+					_, err := a.DeleteOAuthClient(ctx, by(company, time.Now()), client.ID)
+					return err
+				}, func() bool {
+					_, _, issued := b.IssueOAuthToken(ctx, client.ID, secret, time.Hour, time.Now())
+					_, err := b.Authenticate(ctx, keys.HashSecret(token), time.Now())
+					return !errors.Is(err, store.ErrNotFound) || !errors.Is(issued, store.ErrBadClient)
+				}
+		},
+		"a passport": func(t *testing.T, company *store.Company) (func() error, func() bool) {
+			must(t, a.RecordPassport(ctx, by(company, time.Now()), store.Passport{JTI: company.ID, AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: 1 << 40}))
+			return func() error {
+					_, err := a.RevokePassport(ctx, by(company, time.Now()), company.ID, nil)
+					return err
+				}, func() bool {
+					revoked, err := b.PassportRevoked(ctx, by(company, time.Now()), company.ID)
+					return err != nil || !revoked
+				}
+		},
+		"an agent": func(t *testing.T, company *store.Company) (func() error, func() bool) {
+			_, err := a.RegisterAgent(ctx, by(company, time.Now()), "bot", nil, many)
+			must(t, err)
+			return func() error {
+				_, _, err := a.DisableAgent(ctx, by(company, time.Now()), "bot")
+				return err
+			}, func() bool { return !errors.Is(b.CheckAgent(ctx, by(company, time.Now()), "bot"), store.ErrDisabled) }
+		},
+		"a signing key": func(t *testing.T, company *store.Company) (func() error, func() bool) {
+			k := got(a.CreateKey(ctx, by(company, time.Now()), nil, full, 1000))(t)
+			former := company.Issuer.Public.KID
+			return func() error {
+					_, _, err := a.RotateKey(ctx, by(company, time.Now()), true)
+					return err
+				}, func() bool {
+					caller, err := b.Authenticate(ctx, keys.HashSecret(k.Key), time.Now())
+					found, _ := b.Company(ctx, company.ID)
+					return err != nil || caller.Company.Issuer.Public.KID == former || found.Issuer.Public.KID == former
+				}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := range 8 {
+				t.Run("", func(t *testing.T) {
+					t.Parallel()
+					company, _ := company(t, a, fmt.Sprintf("c%d-%x", i, name))
+					take, holds := c(t, company)
+					stop := make(chan struct{})
+					var asking sync.WaitGroup
+					asking.Go(func() { // so that it is remembered, whenever it is taken away
+						for {
+							select {
+							case <-stop:
+								return
+							default:
+								holds()
+							}
+						}
+					})
+					defer asking.Wait()
+					defer close(stop)
+					must(t, take())
+					if holds() {
+						t.Error("it still holds")
+					}
+				})
+			}
+		})
+	}
+}
