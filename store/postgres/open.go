@@ -100,6 +100,7 @@ func Name(address string) string {
 	return "postgres://" + strings.Join(hosts, ",") + "/" + url.PathEscape(c.Database)
 }
 
+// unescaped is what is most likely wrong with an address in which the password ends too early.
 const unescaped = "the user or the password in the address of the database cannot be read: percent-encode what is not a letter, a digit or one of -._~"
 
 // parseFailure says why an address cannot be read, without quoting what may be its password: the error of the rest of it, if that cannot be read either.
@@ -115,7 +116,8 @@ func parseFailure(address string) string {
 		}
 	}
 	if _, err := pgx.ParseConfig(scheme + "://" + rest + "?" + strings.Join(kept, "&")); err != nil {
-		return err.Error()
+		reason := err.Error()
+		return "the address of the database cannot be read: " + reason[strings.LastIndex(reason, "`: ")+len("`: "):] // without the address that pgx quotes before
 	}
 	return unescaped
 }

@@ -3,7 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -22,28 +22,25 @@ var (
 
 // refusal puts the sentinel that an error of opening, creating or migrating a database stands for in front of it. It goes by SQLSTATE, never by text.
 func refusal(err error) error {
-	if err == nil || is(err, ErrRefused, ErrUnavailable, ErrForeign, ErrNewer, ErrOlder, ErrNotFound, ErrCorrupt) {
+	named := []error{nil, ErrRefused, ErrUnavailable, ErrForeign, ErrNewer, ErrOlder, ErrNotFound, ErrCorrupt}
+	if slices.ContainsFunc(named, func(sentinel error) bool { return errors.Is(err, sentinel) }) {
 		return err
 	}
-	var e *pgconn.PgError
-	switch {
-	case errors.Is(err, ErrReadOnly):
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	case !errors.As(err, &e):
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case e.Code == "25006", e.Code == "42501", strings.HasPrefix(e.Code, "28"), strings.HasPrefix(e.Code, "3D"): // takes no writes; no privilege; not let in; no such database
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	case strings.HasPrefix(e.Code, "22"), strings.HasPrefix(e.Code, "23"), strings.HasPrefix(e.Code, "42"): // what a statement says is wrong
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}
-
-func is(err error, sentinels ...error) bool {
-	for _, s := range sentinels {
-		if errors.Is(err, s) {
-			return true
+	var connect *pgconn.ConnectError
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		if errors.Is(err, ErrReadOnly) {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return false
+	switch class := answer.Code[:min(2, len(answer.Code))]; {
+	case answer.Code == "25006", answer.Code == "42501", class == "28", class == "3D": // takes no writes, no privilege, not let in, no such database
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case class != "22" && class != "23" && class != "42" && answer.Code != "08P01":
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case errors.As(err, &connect): // a setting that every connection begins with, which a pooler or another engine does not know
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err // what a statement says
 }
