@@ -45,12 +45,13 @@ const called = "json_valid(text), json_extract(text, text), json_each(text, text
 func Grants(namespace, role string) string {
 	in, to := pgx.Identifier{namespace}.Sanitize(), pgx.Identifier{role}.Sanitize()
 	var b strings.Builder
-	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", in, to)
+	fmt.Fprintf(&b, "BEGIN;\nGRANT USAGE ON SCHEMA %s TO %s;\n", in, to) // in one transaction, so that a server that is running never lacks a privilege
 	qualified := func(names string) string { return in + "." + strings.ReplaceAll(names, "), ", "), "+in+".") }
 	fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s TO %s;\n", qualified(called), to)
 	for _, g := range grants() {
 		fmt.Fprintf(&b, "REVOKE ALL ON %s.%s FROM %s;\n", in, g.table, to)
 		fmt.Fprintf(&b, "GRANT %s ON %s.%s TO %s;\n", g.privileges, in, g.table, to)
 	}
+	b.WriteString("COMMIT;\n")
 	return b.String()
 }
