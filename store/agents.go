@@ -95,7 +95,7 @@ func findAgentState(c *conn, company int64, id string) (agentState, error) {
 // CheckAgent says whether an agent of the caller's company may be given anything: ErrNotFound, ErrDisabled. Answers are cached; a change takes
 // effect before RegisterAgent, DisableAgent or EnableAgent returns.
 func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
-	state, err := lookup(&s.agents, owned{by.Company.Chain, id}, by.At, s.remembered(), func() (state agentState, err error) {
+	state, err := lookup(s, &s.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
 		err = s.read(ctx, func(r *conn) error {
 			state, err = findAgentState(r, by.Company.Chain, id)
 			return err

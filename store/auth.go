@@ -24,7 +24,7 @@ type credential struct {
 // A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an index. How long that takes tells of the hash of a guess, from
 // which no way leads to 256 random bits.
 func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
-	found, err := lookup(&s.credentials, hash, now, s.remembered(), func() (credential, error) { return s.findCredential(ctx, hash, now) })
+	found, err := lookup(s, &s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash, now) })
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
 	}

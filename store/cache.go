@@ -8,11 +8,13 @@ import (
 
 // How long what may change is taken from memory without asking the database: a change by this process counts at once, and one by another process after
 // this. In a file that is a tool; in a database that other servers write too it is any of them, so that what takes something away is answered only
-// when all of them know: see settled.
+// when all of them know: see settled. While the writer of a file sees that nobody else has written, nothing has to be read again for
+// rememberedUnchanged: under load from thousands of tenants, each would come too seldom to be remembered.
 const (
-	rememberedOfFile   = time.Second
-	rememberedOfShared = 250 * time.Millisecond
-	settledAfter       = rememberedOfShared + 50*time.Millisecond
+	rememberedOfFile    = time.Second
+	rememberedUnchanged = 10 * time.Second
+	rememberedOfShared  = 250 * time.Millisecond
+	settledAfter        = rememberedOfShared + 50*time.Millisecond
 )
 
 // remembered is how long what may change is remembered of this database.
@@ -30,12 +32,26 @@ type dated[V any] struct {
 	began time.Time // before it was read
 }
 
-// lookup returns what was read of k not too long ago, or else reads it. An error is not remembered. Who asks may have waited since now, so that what was read is
-// never older than remembered by either clock.
-func lookup[K comparable, V any](c *cache[K, dated[V]], k K, now time.Time, remembered time.Duration, read func() (V, error)) (V, error) {
+// fresh says whether what was read at one time counts at another, if it is in a cache still: the writer's look empties them first when somebody else
+// has written. Who asks may have waited since then, so that what was read is never older by either clock.
+func (s *Store) fresh(read, began, then, now time.Time) bool {
+	within := func(d time.Duration, since, until time.Time) bool {
+		age := until.Sub(since)
+		return age >= 0 && age < d
+	}
+	remembered := s.remembered()
+	if within(remembered, read, then) && within(remembered, began, now) {
+		return true
+	}
+	looked := s.looked.Load()
+	return looked != nil && within(remembered, *looked, then) && within(rememberedUnchanged, read, then) && within(rememberedUnchanged, began, now)
+}
+
+// lookup returns what was read of k not too long ago, or else reads it. An error is not remembered.
+func lookup[K comparable, V any](s *Store, c *cache[K, dated[V]], k K, now time.Time, read func() (V, error)) (V, error) {
 	began := time.Now()
 	known, ok := c.get(k)
-	if age := now.Sub(known.read); ok && age >= 0 && age < remembered && began.Sub(known.began) < remembered {
+	if ok && s.fresh(known.read, known.began, now, began) {
 		return known.value, nil
 	}
 	generation := c.now()

@@ -105,6 +105,44 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 	}
 }
 
+// While the writer sees that nobody else has written, what was read of the file counts for ten seconds: a tool's deletion is unknown for a second after the
+// last transaction, and no longer than that.
+func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "attestd.db")
+	at := func(ms int64) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
+	var clock atomic.Int64 // of the writer
+	s := openWith(t, path, store.RunOptions{Now: func() time.Time { return at(clock.Load()) }})
+	c, _ := company(t, s, "acme")
+	db := other(t, path)
+	for _, test := range []struct {
+		read, look    int64 // when the key is read, and the last transaction
+		counts, until int64 // when it is asked for
+	}{
+		{0, 900, 1899, 1900},
+		{10_000, 19_500, 19_999, 20_000},
+		{30_000, 30_000, 30_999, 31_000},
+	} {
+		clock.Store(test.read)
+		key := got(s.CreateKey(ctx, by(c, at(test.read)), nil, full, 1000))(t)
+		ask := func(ms int64) error {
+			_, err := s.Authenticate(ctx, keys.HashSecret(key.Key), at(ms))
+			return err
+		}
+		must(t, ask(test.read))
+		clock.Store(test.look)
+		must(t, s.Ready(ctx))
+		_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(key.Key)) + "'")
+		must(t, err)
+		if err := ask(test.counts); err != nil {
+			t.Errorf("read at %d, looked at %d, asked at %d: %v", test.read, test.look, test.counts, err)
+		}
+		if err := ask(test.until); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("read at %d, looked at %d, asked at %d: %v", test.read, test.look, test.until, err)
+		}
+	}
+}
+
 // A key that a tool deleted in the file is refused from the next write on, and within a second in any case.
 func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 	t.Parallel()

@@ -14,15 +14,15 @@ import (
 type fileWriter struct {
 	*writer
 	db     *sql.DB
-	forget func() // called when someone else has written the file, before anything more is written
+	looked func(now time.Time, external bool) // called for each transaction before it writes; external says that someone else has written the file
 
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
 	files   *files
 	rescued bool // see rescue
 }
 
-func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, forget func()) (*fileWriter, error) {
-	w := &fileWriter{writer: &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler)}, db: db, forget: forget}
+func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, looked func(time.Time, bool)) (*fileWriter, error) {
+	w := &fileWriter{writer: &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler)}, db: db, looked: looked}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		if external = version != w.version; external {
 			w.version = version
 			w.clock.known = false
-			w.forget()
 		}
+		w.looked(now, external)
 		err = w.clock.check(c, now)
 	}
 	if err != nil {

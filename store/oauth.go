@@ -85,7 +85,7 @@ type oauthSecret struct {
 
 // oauthSecret finds the secret of a client, which never changes, and neither does what it was made for: the hash of one that is unknown is empty.
 func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
-	o, err := lookup(&s.clients, clientID, now, s.remembered(), func() (o oauthSecret, err error) {
+	o, err := lookup(s, &s.clients, clientID, now, func() (o oauthSecret, err error) {
 		var expires sql.NullInt64
 		err = s.read(ctx, func(r *conn) error {
 			return r.one([]any{&o.id, &o.company, &o.hash, &o.grant.Role, &expires},

@@ -58,6 +58,7 @@ type Store struct {
 	passports   cache[owned, dated[bool]] // whether it is revoked
 	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
+	looked      atomic.Pointer[time.Time] // when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	uses        uses
 
 	trust atomic.Pointer[map[string]string] // what RecordStart was given
@@ -162,7 +163,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err != nil {
 		return nil, err
 	}
-	w, err := newFileWriter(ctx, db, path, s.secrets, &s.uses, s.forget)
+	w, err := newFileWriter(ctx, db, path, s.secrets, &s.uses, s.hasLooked)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -304,6 +305,14 @@ func (s *Store) lookSchema(c *conn) error {
 		s.schema.Store(now)
 	}
 	return err
+}
+
+// hasLooked is called by the writer when it has looked whether someone else has written the file. What lookups under way put back then was read afterwards.
+func (s *Store) hasLooked(now time.Time, external bool) {
+	if external {
+		s.forget()
+	}
+	s.looked.Store(&now)
 }
 
 // forget drops all that was remembered of the file, for someone else has written it.

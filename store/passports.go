@@ -106,7 +106,7 @@ func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport
 // PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never issued it. Answers are cached; a
 // revocation takes effect before RevokePassport, RotatePassport or DisableAgent returns.
 func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
-	return lookup(&s.passports, owned{by.Company.Chain, jti}, by.At, s.remembered(), func() (bool, error) {
+	return lookup(s, &s.passports, owned{by.Company.Chain, jti}, by.At, func() (bool, error) {
 		p, err := s.Passport(ctx, by, jti)
 		return p.RevokedAt != "", err
 	})
