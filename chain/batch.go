@@ -12,7 +12,9 @@ import (
 	"attestd/tlog"
 )
 
-const maxHeads = 1 << 14 // cached heads, 1 KiB each at most, so that 10,000 busy chains have room: one that is read anew costs its key too
+// maxHeads bounds the cached heads: there is room for 10,000 busy chains, for one that is read anew costs its key too. Each takes about 1 KiB with its key,
+// after a million records 2 KiB: 32 MiB at most.
+const maxHeads = 1 << 14
 
 // maxLost is how often a batch is begun whose transactions are lost: there may be something in it that ends each of them.
 const maxLost = 10
