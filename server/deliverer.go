@@ -17,12 +17,14 @@ const (
 	maxDeliveries = 256         // attempts under way at a time, of all webhooks
 	progressEvery = time.Second // how often it is kept how far webhooks have come: what a crash may have sent a second time
 	lookEvery     = time.Minute // how often it is looked for webhooks that should be running and are not
+	lookOften     = time.Second // the same where other servers enable webhooks too
 	closeTimeout  = 2 * time.Second
 	attemptGrace  = time.Second // for an attempt that is under way when it is to stop
 )
 
 // deliverer sends the records of all companies to their webhooks. Each webhook that is enabled has a goroutine, which follows its company's
-// actions from the record that was not sent yet; so one that fails holds up no other. run starts and stops them all.
+// actions from the record that was not sent yet; so one that fails holds up no other. run starts and stops them all. Of several servers on one database one at a
+// time has this duty.
 type deliverer struct {
 	store  *store.Store
 	feed   *feed.Feed
@@ -35,10 +37,13 @@ type deliverer struct {
 	log    *slog.Logger
 
 	changed  chan changedWebhook
+	others   chan int64 // companies of which other servers have changed something
+	duty     chan bool  // whether this server is to deliver from now on
 	stopping chan struct{}
 	ended    chan struct{} // closed when run has returned
 
-	running map[string]*delivery // by webhook; owned by run
+	onDuty  bool                 // owned by run, as is running
+	running map[string]*delivery // by webhook
 }
 
 // sender makes one attempt at a message; a webhook.Client.
@@ -62,7 +67,7 @@ func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		most:    most.Most,
 		places:  make(chan struct{}, maxDeliveries),
 		log:     log,
-		changed: make(chan changedWebhook), stopping: make(chan struct{}), ended: make(chan struct{}),
+		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan bool), stopping: make(chan struct{}), ended: make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
 }
@@ -73,9 +78,20 @@ func (d *deliverer) run(ctx context.Context) error {
 	work, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
 	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done, and not before
+	onDuty, leave := context.WithCancel(ctx)
+	keeping.Go(func() {
+		say := func(is bool) func() {
+			return func() {
+				select {
+				case d.duty <- is:
+				case <-onDuty.Done():
+				}
+			}
+		}
+		d.store.Duty(onDuty, "webhooks", say(true), say(false))
+	})
 	defer func() {
 		stop()
-		keeping.Wait()
 		for id := range d.running {
 			d.stop(id)
 		}
@@ -84,10 +100,15 @@ func (d *deliverer) run(ctx context.Context) error {
 		if err := d.keeper.Flush(last); err != nil {
 			d.log.Warn("it is not kept how far webhooks have come: some messages will be sent again, under the same IDs", "error", err)
 		}
+		leave()
+		keeping.Wait()
 	}()
-	look := time.NewTicker(lookEvery)
+	every := lookEvery
+	if d.store.Shared() {
+		every = lookOften
+	}
+	look := time.NewTicker(every)
 	defer look.Stop()
-	d.lookForMore(work)
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,8 +118,46 @@ func (d *deliverer) run(ctx context.Context) error {
 		case c := <-d.changed:
 			d.restart(work, c.EnabledWebhook)
 			close(c.done)
+		case company := <-d.others:
+			d.lookAt(work, company)
+		case d.onDuty = <-d.duty:
+			if !d.onDuty {
+				d.stopAll(work)
+			}
+			d.lookForMore(work)
 		case <-look.C:
 			d.lookForMore(work)
+		}
+	}
+}
+
+// stopAll ends all deliveries, for another server makes them now.
+func (d *deliverer) stopAll(ctx context.Context) {
+	for id := range d.running {
+		d.stop(id)
+	}
+	if err := d.keeper.Flush(ctx); err != nil {
+		d.log.Warn("it is not kept how far webhooks have come: another server sends some messages again, under the same IDs", "error", err)
+	}
+}
+
+// recheck returns when what is sent to the webhooks of a company is as another server has made it.
+func (d *deliverer) recheck(company int64) {
+	select {
+	case d.others <- company:
+	case <-d.ended:
+	}
+}
+
+// lookAt begins again with those webhooks of a company that are not as they were.
+func (d *deliverer) lookAt(ctx context.Context, company int64) {
+	for id, running := range d.running {
+		if running.to.Company.Chain != company {
+			continue
+		}
+		found, err := d.store.Delivery(ctx, company, id)
+		if err != nil || found.DisabledAt != "" || found.Fingerprint != running.to.Fingerprint {
+			d.restart(ctx, store.EnabledWebhook{Company: company, ID: id})
 		}
 	}
 }
@@ -121,6 +180,9 @@ func (d *deliverer) apply(by store.Caller, id string) {
 
 // lookForMore forgets what was switched off, and starts what should be running. What cannot be read is left for the next look.
 func (d *deliverer) lookForMore(ctx context.Context) {
+	if !d.onDuty {
+		return
+	}
 	for id, running := range d.running {
 		if running.hasEnded() {
 			d.stop(id)
@@ -144,6 +206,9 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	d.stop(e.ID)
 	if err := d.keeper.Flush(ctx); err != nil {
 		d.log.Warn("it is not kept how far webhooks have come", "error", err)
+	}
+	if !d.onDuty {
+		return
 	}
 	found, err := d.store.Delivery(ctx, e.Company, e.ID)
 	if err != nil || found.DisabledAt != "" {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -26,8 +27,7 @@ func follow(c *call) error {
 	if by := c.caller; by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
 		who.Check = func() error {
-			_, err := s.Store.Authenticate(c.Context(), c.hash, time.Now())
-			return err
+			return s.Store.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
 		}
 	}
 	if err := s.resume(c, &who); err != nil {

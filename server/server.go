@@ -59,6 +59,7 @@ type Server struct {
 	feed        *feed.Feed
 	webhooks    *webhook.Client
 	deliverer   *deliverer
+	changes     *changes
 	origins     []string // of pages that are ours, beside those of this machine
 	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
 
@@ -85,6 +86,7 @@ func New(cfg Config) *Server {
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
+	s.changes = newChanges()
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.Shared())
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s

@@ -33,6 +33,9 @@ func (s *Store) closeAll() error {
 			errs = append(errs, c.close())
 		}
 	}
+	if s.side != nil {
+		s.side.Close()
+	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}

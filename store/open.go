@@ -21,6 +21,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
+	"attestd/store/postgres"
 )
 
 // maxCached bounds each cache, in entries.
@@ -43,9 +44,11 @@ type Store struct {
 	storage  storage
 	log      *chain.Log
 	db       *sql.DB
-	server   bool         // db is a database server, and no file
-	lost     atomic.Int64 // generation of the connections to it
-	idle     chan *conn   // the readers that are free
+	server   bool           // db is a database server, and no file
+	side     *postgres.Side // of a server, as is holder
+	holder   string         // names this store among those that serve the database
+	lost     atomic.Int64   // generation of the connections to it
+	idle     chan *conn     // the readers that are free
 	closed   bool
 
 	verified cred.Verified // shared by all companies

@@ -197,6 +197,31 @@ func (h *Hub) End(credential string) {
 	}
 }
 
+// Recheck asks of each client of a company whether its credential is still good, and says 1008 to those of which isGone says that it is not. Another
+// error is returned: then it is to be asked again.
+func (h *Hub) Recheck(company int64, isGone func(error) bool) error {
+	h.mu.Lock()
+	var asked []*client
+	for c := range h.clients {
+		if c.Chain == company && c.Check != nil {
+			asked = append(asked, c)
+		}
+	}
+	h.mu.Unlock()
+	var unknown error
+	for _, c := range asked {
+		switch err := c.Check(); {
+		case err == nil:
+		case isGone(err):
+			h.remove(c)
+			c.end(websocket.ClosePolicyViolation, credentialEnded)
+		default:
+			unknown = err
+		}
+	}
+	return unknown
+}
+
 // Close says 1001 to all clients, lets no more in, and returns when every serve has ended or is about to, after little more than
 // closeGrace.
 func (h *Hub) Close() {

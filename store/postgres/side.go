@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// sideTimeout is for one statement, a new connection and the turn included.
+const sideTimeout = 2 * time.Second
+
+// Side is a connection for small things beside the writer, each a statement of its own that nothing else waits for: who has a duty, what was spent. They wait for
+// no standby, for to lose them does no harm. Its callers take turns.
+type Side struct {
+	db   *sql.DB
+	turn chan struct{} // capacity 1
+
+	conn   *sql.Conn // nil while there is none; owned by who has the turn
+	native *pgx.Conn
+}
+
+// NewSide returns one that connects when it is first used.
+func NewSide(db *sql.DB) *Side { return &Side{db: db, turn: make(chan struct{}, 1)} }
+
+// Row carries a statement out and reads the row that it returns; it reports false where there is none.
+func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...any) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	if s.native == nil || s.native.IsClosed() {
+		if err := s.dial(ctx); err != nil {
+			return false, err
+		}
+	}
+	err = s.native.QueryRow(ctx, statement, args...).Scan(dest...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil && ClassOf(err) != Other {
+		s.hangUp()
+	}
+	return err == nil, err
+}
+
+func (s *Side) dial(ctx context.Context) (err error) {
+	s.hangUp()
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		s.conn = nil
+		return err
+	}
+	err = s.conn.Raw(func(driver any) error {
+		s.native = driver.(*stdlib.Conn).Conn()
+		return nil
+	})
+	if err == nil {
+		_, err = s.native.Exec(ctx, `SET synchronous_commit = off`)
+	}
+	if err != nil {
+		s.hangUp()
+	}
+	return err
+}
+
+func (s *Side) hangUp() {
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+	s.conn, s.native = nil, nil
+}
+
+// Close ends the connection. Nobody uses it any more.
+func (s *Side) Close() { s.hangUp() }
