@@ -35,6 +35,7 @@ func (s *Store) closeAll() error {
 	}
 	if s.side != nil {
 		s.side.Close()
+		s.spending.Close()
 	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())

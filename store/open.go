@@ -46,9 +46,11 @@ type Store struct {
 	db       *sql.DB
 	server   bool           // db is a database server, and no file
 	side     *postgres.Side // of a server, as is holder
-	holder   string         // names this store among those that serve the database
-	lost     atomic.Int64   // generation of the connections to it
-	idle     chan *conn     // the readers that are free
+	spending *postgres.Side // of a server, for budgets
+	refused  refusals
+	holder   string       // names this store among those that serve the database
+	lost     atomic.Int64 // generation of the connections to it
+	idle     chan *conn   // the readers that are free
 	closed   bool
 
 	verified cred.Verified // shared by all companies

@@ -91,7 +91,7 @@ func dialServer(address string) (*Store, *atomic.Int64, error) {
 	if s.db, err = postgres.Open(address, notes); err != nil {
 		return nil, nil, s.namedServer(err)
 	}
-	s.side, s.holder = postgres.NewSide(s.db), rand.Text()
+	s.side, s.spending, s.holder = postgres.NewSide(s.db), postgres.NewSide(s.db), rand.Text()
 	for range readers {
 		s.idle <- &conn{}
 	}

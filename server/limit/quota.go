@@ -14,6 +14,19 @@ type Quota struct {
 	OK               bool
 }
 
+// Within is q, of a call that others count too: what they have left, and when their oldest call counts no more.
+func (q Quota) Within(left int, reset time.Time) Quota {
+	if q.limit > 0 && left <= q.remaining {
+		q.remaining, q.reset = left, reset
+	}
+	return q
+}
+
+// Refusal is the answer to a call of a tier that others have refused, until when; no limit counts it.
+func (l *Limiter) Refusal(t Tier, until time.Time) Quota {
+	return Quota{limit: l.limits[t], reset: until}
+}
+
 // Header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now is the time given to Take.
 func (q Quota) Header(h http.Header, now time.Time) {
 	if q.limit == 0 {

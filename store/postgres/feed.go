@@ -21,9 +21,10 @@ const (
 	feedHeads   = `SELECT chain, length FROM head WHERE chain > $1 ORDER BY chain LIMIT $2`
 	feedLengths = `SELECT chain, length FROM head WHERE chain = ANY ($1)`
 
-	// The oldest rows are the first ones in the index. Servers that do this at the same time take different ones.
+	// The oldest rows are the first ones in the index.
 	feedPurge = `DELETE FROM feed WHERE ctid = ANY (ARRAY (
-	SELECT ctid FROM feed ORDER BY tx LIMIT 10000 FOR UPDATE SKIP LOCKED)) AND at < now() - interval '1 hour'`
+	SELECT ctid FROM feed ORDER BY tx LIMIT 10000)) AND at < now() - interval '1 hour'`
+	budgetPurge = `DELETE FROM budget WHERE until < now()`
 )
 
 // Feed reads what all servers append, on a connection of its own. One goroutine uses it. After an error it is opened again.
@@ -127,10 +128,13 @@ func (f *Feed) lengths(ctx context.Context, query string, args ...any) (map[int6
 	return lengths, err
 }
 
-// Purge takes out what is older than an hour, at most ten thousand commits at once.
+// Purge takes out what is older than an hour, at most ten thousand commits at once, and budgets of which nothing counts any more.
 func (f *Feed) Purge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
 	_, err := f.native.Exec(ctx, feedPurge)
+	if err == nil {
+		_, err = f.native.Exec(ctx, budgetPurge)
+	}
 	return err
 }

@@ -34,6 +34,7 @@ func grants() []struct{ table, privileges string } {
 		{"writer", "SELECT, INSERT, UPDATE (seq, moved, touched), DELETE"},
 		{"feed", "SELECT, INSERT, DELETE"},
 		{"duty", "SELECT, INSERT, UPDATE (holder, until), DELETE"},
+		{"budget", "SELECT, INSERT, UPDATE (spent, until), DELETE"},
 	}
 }
 

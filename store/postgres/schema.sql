@@ -294,6 +294,14 @@ CREATE TABLE duty (
   until  timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
+-- What was spent of the budgets that all servers share: when each account has made its calls of the last minute. Rows go when all their calls
+-- count no more. An account is a hash of a credential or an address.
+CREATE TABLE budget (
+  account bytea PRIMARY KEY,
+  spent   timestamptz[] NOT NULL,
+  until   timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
 CREATE TRIGGER record_no_update BEFORE UPDATE ON record EXECUTE FUNCTION refuse_change('records are append-only');
 CREATE TRIGGER record_no_delete BEFORE DELETE ON record EXECUTE FUNCTION refuse_change('records are append-only');
 CREATE TRIGGER record_no_truncate BEFORE TRUNCATE ON record EXECUTE FUNCTION refuse_change('records are append-only');
