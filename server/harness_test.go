@@ -54,7 +54,7 @@ var master = sync.OnceValue(func() *seal.Master {
 // start runs a service on a new database.
 func start(t testing.TB, change ...func(*server.Config)) *service {
 	t.Helper()
-	return startOn(t, filepath.Join(t.TempDir(), "attestd.db"), cred.Domain{}, change...)
+	return startOn(t, storetest.New(t), cred.Domain{}, change...)
 }
 
 // startOn runs a service on the database at path.

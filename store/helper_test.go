@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/tlog"
 )
 
@@ -89,7 +89,7 @@ var master = sync.OnceValue(func() *seal.Master {
 // fresh opens a new database and says where it is.
 func fresh(t testing.TB) (*store.Store, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	return open(t, path), path
 }
 
@@ -100,17 +100,10 @@ func company(t testing.TB, s *store.Store, id string) (*store.Company, store.API
 	return c, key
 }
 
-// other opens the file as another program would, and runs statements. It is a stranger to the store.
+// other opens the database as another program would, and runs statements. It is a stranger to the store.
 func other(t testing.TB, path string, statements ...string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=5000"}).String())
-	must(t, err)
-	t.Cleanup(func() { db.Close() })
-	for _, s := range statements {
-		_, err := db.Exec(s)
-		must(t, err)
-	}
-	return db
+	return storetest.Stranger(t, path, statements...)
 }
 
 // unguarded are the statements that let a stranger change records.

@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"attestd/cmd"
+	"attestd/store/postgres/pgtest"
 )
 
 // scratch is a folder that lasts as long as all tests.
@@ -40,7 +41,7 @@ func (m inScratch) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
-	return m.M.Run()
+	return pgtest.Run(m.M)
 }
 
 // The command line, told by the scripts in testdata/script. See script_test.go for the commands that they add to testscript's.
