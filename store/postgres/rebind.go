@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Rebind gives the placeholders of a statement, ? and ?1, the form that PostgreSQL knows. A statement has one of both kinds, and none in a string.
+// Rebind gives the placeholders of a statement, ? and ?1, the form that PostgreSQL knows. As in SQLite, ? is the number after the largest before it. None stands in a string.
 func Rebind(statement string) string {
 	var b strings.Builder
-	n := 0
+	largest := 0
 	for {
 		before, after, found := strings.Cut(statement, "?")
 		b.WriteString(before)
@@ -16,8 +16,12 @@ func Rebind(statement string) string {
 			return b.String()
 		}
 		b.WriteByte('$')
-		if n++; after == "" || after[0] < '1' || after[0] > '9' {
-			b.WriteString(strconv.Itoa(n))
+		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+		if n, err := strconv.Atoi(after[:digits]); err == nil {
+			largest = max(largest, n)
+		} else {
+			largest++
+			b.WriteString(strconv.Itoa(largest))
 		}
 		statement = after
 	}
