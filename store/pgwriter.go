@@ -96,6 +96,9 @@ func namedPG(err error) error {
 	if errors.Is(err, chain.ErrUnknown) {
 		return err
 	}
+	if postgres.ClassOf(err) == postgres.Duplicate { // what is appended has places that nobody has, unless an intruder was there
+		return fmt.Errorf("%w: rows stand beyond the head: %w", ErrCorrupt, err)
+	}
 	err, _ = judgePostgres(err)
 	return err
 }
