@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A file that others could reach past the lock or past its owner is refused before anything is written, with a sentence that says what
 // to do. (row 8)
 func TestFilesThatOthersReachAreNotServed(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for name, test := range map[string]struct {
 		arrange func(t *testing.T, path string)
@@ -66,6 +68,7 @@ func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 
 // A group other than the owner's own counts as others; only root can make such a file for the test.
 func TestTheOwnersGroup(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	must(t, s.Close())
@@ -85,6 +88,7 @@ func TestTheOwnersGroup(t *testing.T) {
 
 // (row 8)
 func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	if n := s.Notices(); len(n) != 0 {
@@ -100,6 +104,7 @@ func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
 // The lock is on the file as well as on its name: neither another name, nor a removed lock file, nor a move makes room for a second
 // server. (row 8)
 func TestASecondServerByAnotherName(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for name, rename := range map[string]func(t *testing.T, path, other string){
 		"a name of its own, the first gone": func(t *testing.T, path, other string) { must(t, os.Link(path, other)); must(t, os.Remove(path)) },
@@ -128,6 +133,7 @@ func TestASecondServerByAnotherName(t *testing.T) {
 // The lock on the file is none of SQLite's: other programs read and write beside a server, and closing the file again and again in the
 // same process does not end it.
 func TestTheLockDisturbsNobody(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // sample is a database at rest: two companies, 300 and 5 records.
@@ -41,6 +42,7 @@ func tampered(t *testing.T) string {
 }
 
 func TestBackupAndRestore(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, acme := sample(t)
 	var records int64 // of all logs
@@ -81,6 +83,7 @@ func TestBackupAndRestore(t *testing.T) {
 }
 
 func TestBackupOfALiveDatabase(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -120,6 +123,7 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 }
 
 func TestBackupRefuses(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)
 	text := target(t)
@@ -156,6 +160,7 @@ func TestBackupRefuses(t *testing.T) {
 
 // A copy that fails its checks never becomes a file of the name that was asked for.
 func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	bad := tampered(t)
 	cut, _ := sample(t)
@@ -223,6 +228,7 @@ func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 }
 
 func TestRestoreOverADatabase(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	in, acme := sample(t)
 	s, path := fresh(t)
@@ -254,6 +260,7 @@ func TestRestoreOverADatabase(t *testing.T) {
 
 // A server that was killed leaves a write-ahead log. It must not be played into what is restored in the place of its file.
 func TestRestoreOverAKilledServersFiles(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	in, acme := sample(t)
 	s, path := fresh(t)
@@ -279,6 +286,7 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 
 // Restore mends what cannot be opened any more, and leaves alone what was never ours.
 func TestRestoreOverDamage(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	in, acme := sample(t)
 	damaged, _ := sample(t)
@@ -308,6 +316,7 @@ func TestRestoreOverDamage(t *testing.T) {
 
 // A power cut in the middle of an edit leaves a rollback journal; opening the file rolls back.
 func TestOpenRollsBack(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, acme := sample(t)
 	db := other(t, path, "PRAGMA journal_mode = DELETE", "PRAGMA cache_size = 1")

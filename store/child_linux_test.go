@@ -17,6 +17,7 @@ import (
 	"attestd/chain"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // What a fault does to a process is tried in a process of its own: this binary, told by its environment which part to play.
@@ -140,6 +141,7 @@ func failingSync(path string) error {
 
 // What a sync that fails has reached nobody can say, and nor does the answer (row 4). Nothing is lost that was acknowledged.
 func TestACommitWhoseSyncFailsIsUnknown(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
 	if said := play(t, "failing sync", path); said != "done\nunknown\nunknown\n" {
@@ -176,6 +178,7 @@ func failingRotation(path string) error {
 
 // A rotation of which nobody can say whether it is on disk is there whole or not at all, and so are the records after it.
 func TestARotationWhoseSyncFailsIsUnknown(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
 	if said := play(t, "failing sync of a rotation", path); said != "done\ndone\ndone\ndone\nunknown\nunknown\n" {
@@ -218,6 +221,7 @@ func failingWrite(path string) error {
 
 // A commit that failed while it was being written is written over at once: what that made sure of is no longer unknown (row 4).
 func TestACommitThatFailedIsWrittenOver(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
 	if said := play(t, "failing write", path); said != "done\nnot done\ndone\n" {
@@ -271,6 +275,7 @@ func manyWriters(path string) error {
 // A service needs no folder for temporary files, however many write: no file is made but the database and what stands beside it, so
 // nothing is lost where none can be made (row 22).
 func TestNoTemporaryFileIsMade(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
 	if said := play(t, "many writers", path); said != "" {

@@ -2,19 +2,19 @@ package store_test
 
 import (
 	"errors"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A clock that is ten years or more ahead of the newest time in the file writes nothing, for the times of a chain never go back; it goes
 // on when the clock is right again, or after a start that vouches for it. An empty file takes any time (row 26).
 func TestAWrongClockWritesNothing(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	var clock atomic.Pointer[time.Time]
 	set := func(at time.Time) { clock.Store(&at) }
 	o := store.RunOptions{Now: func() time.Time { return *clock.Load() }}

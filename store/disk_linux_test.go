@@ -11,10 +11,12 @@ import (
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A full disk: every write that is not on it says so, what was acknowledged stays, and with space the service goes on.
 func TestFullDisk(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {

@@ -2,12 +2,20 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
 	"attestd/chain"
+	"attestd/store/postgres"
 )
 
 // Extend writes extensions as the log does, for tests of what the tables hold: all in one transaction.
 func (s *Store) Extend(batch ...chain.Extension) error {
+	if s.server {
+		return s.extendServer(batch)
+	}
 	return s.write(context.Background(), func(c *conn) error {
 		tx := transaction{conn: c, w: s.storage.(*fileWriter)}
 		for i := range batch {
@@ -17,6 +25,32 @@ func (s *Store) Extend(batch ...chain.Extension) error {
 		}
 		return nil
 	})
+}
+
+// extendServer extends as another server would that has nothing else to write.
+func (s *Store) extendServer(batch []chain.Extension) error {
+	w := newPGWriter(postgres.NewWriter(s.db, new(atomic.Int64)), s.secrets, new(uses))
+	defer w.close()
+	tx, _, err := w.Begin(time.Now())
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := w.changing(); err != nil {
+		return err
+	}
+	var chains []int64
+	for i := range batch {
+		chains = append(chains, batch[i].Chain)
+		if err := tx.Extend(&batch[i]); err != nil {
+			return err
+		}
+	}
+	tx.Bases(chains) // as the log asks for them
+	if _, err = tx.Commit(); errors.Is(err, chain.ErrAgain) {
+		err = fmt.Errorf("%w: %w", chain.ErrStale, err)
+	}
+	return err
 }
 
 // Pragma reads a setting of the connection that writes.

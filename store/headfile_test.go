@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after the start. Damage of its beginning, which
 // no crash leaves, is refused.
 func TestADamagedHeadFile(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	beside := store.HeadsBeside(path)
@@ -55,6 +57,7 @@ func TestADamagedHeadFile(t *testing.T) {
 // Whatever stands in the place of the head file and is not that of the database is refused and left as it is; a missing or empty one is made,
 // for its owner alone.
 func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
 	another, _ := grown(t)
@@ -97,6 +100,7 @@ func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
 
 // Where a head file knows a database that is gone, no new one is made in its place. A backup that is put there is compared.
 func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	must(t, os.Remove(path))
@@ -112,6 +116,7 @@ func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 
 // A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a later commit, when that can be.
 func TestAHeadFileThatCannotBeMade(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	elsewhere := filepath.Join(t.TempDir(), "disk")
@@ -135,6 +140,7 @@ func TestAHeadFileThatCannotBeMade(t *testing.T) {
 
 // The head file of a database of an older schema is that of its upgraded copies too.
 func TestAnUpgradedBackupHasTheSameHeadFile(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := written(t, "5")
 	again, _ := written(t, "5")

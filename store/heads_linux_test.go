@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A head file on a disk of its own that is full holds no append: it stays behind and says so, raises no false alarm at a start, and is
 // brought up when there is room.
 func TestAHeadFileOnAFullDisk(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64k,mode=700"); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/test/rewrite"
 	"attestd/tlog"
 )
@@ -112,6 +113,7 @@ func expect(t testing.TB, have []string, want ...string) {
 // An older backup in the place of the database is read and never written, until somebody has accepted that. The acceptance stands in the control log,
 // with what was lost: sizes, both roots and the last checkpoint.
 func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	fine(t, path)
@@ -174,6 +176,7 @@ func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptanc
 
 // A history that the operator has written anew, with all keys, is found: at the length that the head file knows, and after it has grown beyond.
 func TestARewrittenHistoryIsFound(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for _, more := range []int{0, 300} {
 		path, _ := grown(t)
@@ -197,6 +200,7 @@ func TestARewrittenHistoryIsFound(t *testing.T) {
 
 // A control log that was written anew is found as well.
 func TestARewrittenControlLogIsFound(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
 	got(rewrite.Record(ctx, path, schema(t), store.Options{}, "zoo", store.Control, 0, func(payload []byte) []byte {
@@ -207,6 +211,7 @@ func TestARewrittenControlLogIsFound(t *testing.T) {
 
 // A passport that was revoked and is not any more is found, by the database's own count or, where that was changed too, by the head file's.
 func TestAnUndoneRevocationIsFound(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for _, counted := range []bool{false, true} {
 		path, _ := grown(t)
@@ -227,6 +232,7 @@ func TestAnUndoneRevocationIsFound(t *testing.T) {
 
 // A company that is gone wholly is found. What was lost of it stands in the log of the oldest company that is there.
 func TestACompanyThatIsGoneIsFound(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
 	older := backUp(t, path)
@@ -245,6 +251,7 @@ func TestACompanyThatIsGoneIsFound(t *testing.T) {
 
 // What somebody else writes into the file while it is served is compared at the next commit: a history that was cut and has grown again stops all writes.
 func TestAHistoryThatIsCutWhileServedIsFound(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	s := kept(t, path)

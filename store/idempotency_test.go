@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // keyed is a draft under a key.
@@ -71,6 +72,9 @@ func TestAKeyIsKeptWithItsRecord(t *testing.T) {
 	check(s)
 	must(t, s.Close())
 	check(open(t, path))
+	if storetest.OnPostgres() {
+		return // which has backups of its own
+	}
 	out := target(t)
 	must(t, store.Backup(ctx, path, out, schema(t), nil))
 	restored := target(t)
@@ -91,9 +95,8 @@ func TestKeysExpire(t *testing.T) {
 		must(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&n))
 		return n
 	}
-	if _, err := db.Exec("UPDATE idempotency_key SET expires_at = expires_at - ? WHERE idx < 6", store.KeyLifetime.Milliseconds()); err != nil {
-		t.Fatal(err)
-	}
+	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", store.KeyLifetime.Milliseconds())
+	got(db.Exec(older + " WHERE idx < 6"))(t)
 	if _, err := s.Recorded(ctx, by(c, time.Now()), keyOf("5", "a")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an expired key: %v", err)
 	}
@@ -113,9 +116,7 @@ func TestKeysExpire(t *testing.T) {
 	if n := count(); n != 10-5+more {
 		t.Errorf("%d keys are left, want %d: five have expired", n, 10-5+more)
 	}
-	if _, err := db.Exec("UPDATE idempotency_key SET expires_at = expires_at - ?", store.KeyLifetime.Milliseconds()); err != nil {
-		t.Fatal(err)
-	}
+	got(db.Exec(older))(t)
 	var drafts []chain.Draft
 	for i := range 700 {
 		drafts = append(drafts, keyed(c, fmt.Sprint("at once ", i), ""))

@@ -13,6 +13,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // older are the schemas before the current one. Of each there is a file, schema-N.db, that a server of that schema wrote over its API,
@@ -83,6 +84,7 @@ func compareShapes(t testing.TB, what string, have, want map[string]string) {
 
 // (row 9)
 func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for version, before := range older {
 		path, companies := written(t, version)
@@ -135,6 +137,7 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 
 // What schema 2 knew of credentials and agents is known after an upgrade.
 func TestWhatSchema2AddedIsKept(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, companies := written(t, "2")
 	s := open(t, path)
@@ -163,6 +166,7 @@ func TestWhatSchema2AddedIsKept(t *testing.T) {
 
 // What cannot be served before an upgrade can be read, and a backup of it is a file of its own schema, for the attestd that wrote it.
 func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {
 		path, companies := written(t, version)
@@ -191,6 +195,7 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 // A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every frame, and within one: what SQLite
 // then finds is what a crash would have left.
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	_, empty := fresh(t)
 	newest := shape(t, empty)
@@ -224,6 +229,7 @@ func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 
 // A file that is not what its version says is refused, and stays of the schema that it had.
 func TestAnUpgradeThatCannotBe(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for _, wrong := range []struct{ name, version, statement string }{
 		{"a column is there already", "1", "ALTER TABLE agent ADD COLUMN disabled_at TEXT"},
@@ -243,6 +249,7 @@ func TestAnUpgradeThatCannotBe(t *testing.T) {
 
 // The number of agents is kept by the file itself, whoever writes.
 func TestAgentsAreCounted(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := written(t, "1")
 	s := open(t, path)

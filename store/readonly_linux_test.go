@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // readOnly makes a folder that cannot be written after fill has run: as read-only media for root, by its mode for others.
@@ -32,6 +33,7 @@ func readOnly(t *testing.T, fill func(dir string)) string {
 
 // (row 28)
 func TestReadOnlyMedia(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)
 	s, live := fresh(t)

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/tlog"
 )
 
@@ -186,6 +187,7 @@ func TestChangedRecordsCanBeRead(t *testing.T) {
 // What is acknowledged is synced: the connection that writes syncs the log at every commit (2 is FULL), and keeps what it needs meanwhile
 // in memory (2 is MEMORY). No crash of a process can show the first, for the system writes what it was given.
 func TestTheWriterSyncs(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	for name, want := range map[string]int64{"synchronous": 2, "temp_store": 2, "foreign_keys": 1} {

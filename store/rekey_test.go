@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // sealed is a database under a master key with every kind of secret in it, and what was ever one.
@@ -43,7 +43,7 @@ func openSealed(t testing.TB, path string, m *seal.Master) *store.Store {
 // withSecrets makes a database under m, and closes it.
 func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	t.Helper()
-	f.path = filepath.Join(t.TempDir(), "attestd.db")
+	f.path = storetest.New(t)
 	f.cosigner = cosignerKey(t, f.path, m)
 	s := openSealed(t, f.path, m)
 	c, first := company(t, s, "acme")
@@ -142,12 +142,10 @@ func spellings(secret []byte) (forms [][]byte) {
 // found lists the secrets that stand in the files of the folder of f.
 func (f sealed) found(t testing.TB) (found []string) {
 	t.Helper()
-	folder := filepath.Dir(f.path)
-	for _, file := range got(os.ReadDir(folder))(t) {
-		content := got(os.ReadFile(filepath.Join(folder, file.Name())))(t)
+	for part, content := range storetest.Content(t, f.path) {
 		for what, secret := range f.traces {
-			if slices.ContainsFunc(spellings(secret), func(form []byte) bool { return bytes.Contains(content, form) }) {
-				found = append(found, what+" in "+file.Name())
+			if slices.ContainsFunc(spellings(secret), func(form []byte) bool { return strings.Contains(content, string(form)) }) {
+				found = append(found, what+" in "+part)
 			}
 		}
 	}
@@ -160,19 +158,10 @@ func rekey(t testing.TB, path string, old, next *seal.Master) error {
 	return store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: old, New: next})
 }
 
-// content is every file of the folder of a database.
-func content(t testing.TB, path string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for _, file := range got(os.ReadDir(filepath.Dir(path)))(t) {
-		all[file.Name()] = string(got(os.ReadFile(filepath.Join(filepath.Dir(path), file.Name())))(t))
-	}
-	return all
-}
-
 // Keys are sealed, sealed under another master key, put back in clear and sealed again; each time everything is as good as before, and what
 // was in clear is gone, from free pages too.
 func TestRekey(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	a, b := seal.NewMaster(), seal.NewMaster()
 	f := withSecrets(t, nil)
@@ -198,17 +187,23 @@ func TestSealedFromTheStart(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
 	f := withSecrets(t, &m)
-	must(t, store.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
+	if !storetest.OnPostgres() {
+		must(t, store.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
+	}
 	if found := f.found(t); len(found) > 0 {
 		t.Error(found)
 	}
 	f.check(t, &m)
+	if storetest.OnPostgres() {
+		return
+	}
 	f.path = filepath.Join(filepath.Dir(f.path), "backup.db")
 	f.check(t, &m)
 }
 
 // A master key that is missing, another one, or one for keys in clear: nothing is opened, and nothing is touched.
 func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	a, b := seal.NewMaster(), seal.NewMaster()
 	clear, closed := withSecrets(t, nil), withSecrets(t, &a)
@@ -216,7 +211,7 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 		path string
 		m    *seal.Master
 	}{{clear.path, &a}, {closed.path, nil}, {closed.path, &b}} {
-		before := content(t, test.path)
+		before := storetest.Content(t, test.path)
 		if _, err := store.Open(ctx, test.path, schema(t), store.Options{Master: test.m}); !errors.Is(err, store.ErrMasterKey) {
 			t.Errorf("open: %v", err)
 		}
@@ -224,7 +219,7 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 		if err := rekey(t, test.path, test.m, &other); !errors.Is(err, store.ErrMasterKey) {
 			t.Errorf("rekey: %v", err)
 		}
-		if !maps.Equal(content(t, test.path), before) {
+		if !maps.Equal(storetest.Content(t, test.path), before) {
 			t.Errorf("a file has changed")
 		}
 		s := got(store.OpenReadOnly(ctx, test.path))(t)
@@ -248,7 +243,7 @@ func TestASealedSecretThatWasMoved(t *testing.T) {
 	f := withSecrets(t, &m)
 	must(t, other(t, f.path, "DROP TRIGGER company_key_only_ends",
 		"UPDATE company_key SET (public_key, seed) = (SELECT public_key, seed FROM company_key WHERE company = 2) WHERE company = 1 AND ended_at IS NULL",
-		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id) WHERE company = 2",
+		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id LIMIT 1) WHERE company = 2",
 		"UPDATE webhook SET former_secret = secret").Close())
 	s := openSealed(t, f.path, &m)
 	if c, err := s.Company(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
@@ -270,6 +265,7 @@ func TestASealedSecretThatWasMoved(t *testing.T) {
 
 // Where the keys are changed and the file could not be copied, it serves with a warning, and the next run comes to the end.
 func TestARekeyThatWasInterrupted(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	a := seal.NewMaster()
 	f := withSecrets(t, nil)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // replaced are the ways in which the files of a running server are taken away from under it. Each says what it did, and where the
@@ -50,6 +51,7 @@ var replaced = map[string]func(t *testing.T, path, older string) (happened, stan
 // happened; reads go on. At the end all that was acknowledged stands in the database that was open, and nothing that is not ours
 // was touched (row 24).
 func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open can neither be moved nor replaced")
@@ -120,6 +122,7 @@ func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 
 // A database that was moved, and written by another since, is not touched by the server that had it open: its log no longer fits.
 func TestACloseLeavesWhatOthersHaveWritten(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be moved")

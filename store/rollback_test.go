@@ -12,6 +12,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // checkRollback restores in over path, which must be refused with exactly the lines wanted (in which … stands for anything), and change
@@ -54,6 +55,7 @@ func fingerprint(k store.APIKey) string {
 
 // (row 29)
 func TestARestoreSaysWhatItTakesBack(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	acme, first := company(t, s, "acme")
@@ -113,6 +115,7 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 }
 
 func TestARestoreTellsAnotherHistory(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, acme := sample(t)
 	in := backUp(t, path)
@@ -135,6 +138,7 @@ func TestARestoreTellsAnotherHistory(t *testing.T) {
 
 // What cannot be read might hold anything.
 func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	in, _ := sample(t)
 	newer, _ := sample(t)
@@ -150,6 +154,7 @@ func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
 }
 
 func TestARestoreIsBrief(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	in := backUp(t, path)
@@ -165,6 +170,7 @@ func TestARestoreIsBrief(t *testing.T) {
 
 // A backup of an older schema knows of no agent that is disabled.
 func TestARestoreOfAnOlderSchema(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	in, _ := written(t, "1")
 	path := target(t)

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/tlog"
 )
 
 // A restore says what it would make a witness forget: its key, and the logs of which it has signed more.
 func TestARestoreSaysWhatAWitnessForgets(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)
 	before := backUp(t, path)

@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // controlRecords are the records of a company's control log, "kind payload" each.
@@ -61,6 +62,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 
 // A restore is recorded by the next start, with the lengths of what was there; once.
 func TestARestoreIsRecorded(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")

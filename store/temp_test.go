@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A backup that was killed leaves a copy of every key. The next backup, restore or start in that folder removes it, and nothing that is
 // not ours or that somebody works on. (row 28)
 func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere it takes a day")
@@ -58,6 +60,7 @@ func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
 
 // A backup at work is not taken for one that was killed.
 func TestTwoBackupsIntoOneFolder(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)
 	dir := t.TempDir()
@@ -75,6 +78,7 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 // A start that was killed between giving a new database its name and taking the temporary one away leaves one file with two names. The
 // next start takes the other away.
 func TestAStartKilledWhileItCreates(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere it takes a day")

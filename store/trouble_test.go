@@ -11,10 +11,12 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // Another program that holds the file's write lock too long costs an answer, never a record.
 func TestALockedFile(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for SQLite's busy timeout, 5 s")
@@ -57,6 +59,7 @@ func TestACanceledWriteIsNotBegun(t *testing.T) {
 
 // modernc.org/sqlite is only right with the very modernc.org/libc that it was generated for.
 func TestLibcIsTheDriversOwn(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	ours := requirements(t, "../go.mod")
 	driver := requirements(t, driverMod(t, ours["modernc.org/sqlite"]))

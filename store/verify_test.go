@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // edited is a sample that a stranger has changed: company 1 is acme with 300 records, company 2 zoo with 5.
@@ -152,12 +153,13 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 // What an operator lays beside our tables is not our business, nor is what SQLite keeps.
 func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
 	t.Parallel()
-	s := edited(t, "CREATE TABLE report (x)", "CREATE INDEX report_x ON report (x)", "CREATE VIEW companies AS SELECT company_id FROM company", "ANALYZE")
+	s := edited(t, "CREATE TABLE report (x TEXT)", "CREATE INDEX report_x ON report (x)", "CREATE VIEW companies AS SELECT company_id FROM company", "ANALYZE")
 	must(t, s.Check(ctx, schema(t)))
 }
 
 // A file of the older schema is held against what its upgrade would make of it (rows 9 and 28).
 func TestCheckOfAnOlderSchema(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	for statement, want := range map[string]string{
 		"PRAGMA user_version":                                            "",

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -125,6 +125,7 @@ func TestCosignedLogs(t *testing.T) {
 // within one. What had been answered by then still stands, and what the other history asks of the database after the crash never gets a
 // smaller tree signed, nor a second root of a size.
 func TestCosignerOverCrashes(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
 	must(t, s.Close())
@@ -234,7 +235,7 @@ func TestCosignerKey(t *testing.T) {
 	if _, _, err := s.CosignerKey(ctx, "another.example", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("another name: %v", err)
 	}
-	unnamed := got(store.Open(ctx, filepath.Join(t.TempDir(), "attestd.db"), schema(t), store.Options{LogHost: "log.example:8080", Master: master()}))(t)
+	unnamed := got(store.Open(ctx, storetest.New(t), schema(t), store.Options{LogHost: "log.example:8080", Master: master()}))(t)
 	defer unnamed.Close()
 	if name, _, err := unnamed.CosignerKey(ctx, "", now); err != nil || name != "log.example:8080/witness" {
 		t.Errorf("without a name it is named %q: %v", name, err)

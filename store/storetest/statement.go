@@ -8,11 +8,16 @@ var own = []struct {
 	on   string
 }{
 	// A trigger's name is not enough: its table must be named too.
-	{regexp.MustCompile(`^DROP TRIGGER (\w+)$`), `DO $$$$ BEGIN EXECUTE (SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass) FROM pg_trigger WHERE tgname = '$1'); END $$$$`},
+	{regexp.MustCompile(`\bDROP TRIGGER (\w+)`), `DO $$$$ BEGIN EXECUTE (SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass) FROM pg_trigger WHERE tgname = '$1'); END $$$$`},
+	{regexp.MustCompile(`^CREATE TRIGGER (\w+) BEFORE INSERT ON (\w+) WHEN (.*) BEGIN SELECT RAISE\(ABORT, ('\w+')\); END$`),
+		`CREATE TRIGGER $1 BEFORE INSERT ON $2 FOR EACH ROW WHEN ($3) EXECUTE FUNCTION refuse_change($4)`},
+	{regexp.MustCompile(`^PRAGMA ignore_check_constraints = 1$`), `ALTER TABLE record DROP CONSTRAINT record_hash_check, DROP CONSTRAINT record_signature_check`},
 	{regexp.MustCompile(`^PRAGMA foreign_keys = 0$`), `SET session_replication_role = replica`}, // which no foreign key sees
 	{regexp.MustCompile(`^PRAGMA wal_checkpoint\(TRUNCATE\)$`), `SELECT`},
 	{regexp.MustCompile(`\bx'([0-9a-f]*)'`), `'\x$1'::bytea`},
+	{regexp.MustCompile(`(\d+) << 40`), `$1::bigint << 40`}, // 1 is of 32 bits there
 	{regexp.MustCompile(`\bzeroblob\((\d+)\)`), `decode(repeat('00', $1), 'hex')`},
+	{regexp.MustCompile(`\bAS BLOB\b`), `AS bytea`},
 	{regexp.MustCompile(`\brandomblob\(32\)`), `sha256(random()::text::bytea)`},
 }
 

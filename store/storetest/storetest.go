@@ -4,9 +4,11 @@ package storetest
 
 import (
 	"database/sql"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -65,4 +67,70 @@ func Stranger(t testing.TB, name string, statements ...string) *sql.DB {
 		}
 	}
 	return db
+}
+
+// Copy copies a database that nobody has open, as it is, and names the copy.
+func Copy(t testing.TB, name string) string {
+	t.Helper()
+	if OnPostgres() {
+		u, err := url.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pgtest.DatabaseWith(t, "TEMPLATE "+strings.TrimPrefix(u.Path, "/"))
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "attestd.db")
+	if err := os.WriteFile(to, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// Content is all that a database holds: the files of its folder, or the rows of its tables, by their names.
+func Content(t testing.TB, name string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	if !OnPostgres() {
+		if err := fs.WalkDir(os.DirFS(filepath.Dir(name)), ".", func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				var content []byte
+				content, err = os.ReadFile(filepath.Join(filepath.Dir(name), path))
+				all[path] = string(content)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	db := Stranger(t, name)
+	defer db.Close()
+	for _, table := range column(t, db, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'") {
+		all[table] = strings.Join(column(t, db, "SELECT t::text FROM "+table+" t ORDER BY t"), "\n")
+	}
+	return all
+}
+
+func column(t testing.TB, db *sql.DB, query string) (values []string) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var value string
+		if err := rows.Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, value)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return values
 }
