@@ -1,14 +1,14 @@
 package server_test
 
 import (
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
 
-	"attestd/crypto/cred"
-
 	_ "modernc.org/sqlite" // a second hand on the file
+
+	"attestd/crypto/cred"
+	"attestd/store/storetest"
 )
 
 const emptyRoot = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of nothing
@@ -101,14 +101,7 @@ func TestChainLineByLine(t *testing.T) {
 // file is a second connection to the database of a service, such as a person at a prompt has.
 func (s *service) file(t testing.TB, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.path+"?_pragma=busy_timeout(5000)")
-	must(t, err)
-	defer db.Close()
-	for _, statement := range statements {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
+	must(t, storetest.Stranger(t, s.path, statements...).Close())
 }
 
 // Whatever is changed in the file behind the server's back, verification finds it and names the first record concerned.

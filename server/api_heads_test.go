@@ -1,34 +1,31 @@
 package server_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"attestd/crypto/cred"
-	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // Of a database that is older than its head file knows, reads, status and verification answer, and nothing is appended or issued: 503 with
 // the code and the reason, which says which log, what was known and what is there. Health stays as it is.
 func TestADatabaseBehindItsHeadFile(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "attestd.db")
+	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{})
 	acme := s.company(t, "acme")
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"bot"}`).status(201)
 	acme.attestMany(t, 3)
 	passport := acme.do(t, "POST /v1/agents/bot/passport", ``).status(201)
 	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"ready","headFile":"written"}`)
-	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
-	older := filepath.Join(dir, "older.db")
-	must(t, store.Backup(t.Context(), path, older, string(schema), nil))
+	s.stop()
+	older := storetest.Copy(t, path)
+	s = startOn(t, path, cred.Domain{})
+	acme.service = s
 	acme.attestMany(t, 2)
 	s.stop()
-	must(t, os.Rename(older, path))
+	storetest.Replace(t, path, older)
 
 	s = startOn(t, path, cred.Domain{})
 	acme.service = s

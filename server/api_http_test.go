@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/server"
+	"attestd/store/storetest"
 )
 
 // keyed are the endpoints that need a credential, each with a call that gets past its routing.
@@ -152,7 +153,7 @@ func TestInternalError(t *testing.T) {
 	s.stop()
 	found := 0
 	for _, line := range s.log.lines(t) {
-		if cause, _ := line["error"].(string); line["id"] == "broken" && line["level"] == "ERROR" && strings.Contains(cause, "no such table") {
+		if cause, _ := line["error"].(string); line["id"] == "broken" && line["level"] == "ERROR" && (strings.Contains(cause, "no such table") || strings.Contains(cause, "does not exist")) {
 			found++
 		}
 	}
@@ -163,6 +164,7 @@ func TestInternalError(t *testing.T) {
 
 // While another hand holds the file's write lock, writes are 503 and leave nothing behind; reads go on. Afterwards all is well.
 func TestUnavailable(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

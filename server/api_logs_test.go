@@ -14,6 +14,7 @@ import (
 
 	"attestd/chain"
 	"attestd/server"
+	"attestd/store/storetest"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -362,6 +363,7 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 // A file that takes no more keeps nothing from those who ask for what was published: a checkpoint stays true when its key has ended. What
 // a stolen key may have signed is given to nobody, neither alone nor in a proof.
 func TestCheckpointsWithoutADisk(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open cannot be moved")

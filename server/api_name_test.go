@@ -1,17 +1,17 @@
 package server_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/store/storetest"
 )
 
 // A service under another name uses it in everything that others see, and a trust domain of its own.
 func TestServiceName(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{Service: "acme2", TrustDomain: "id.example"})
 	them := s.anyone()
 	const org = "spiffe://id.example/company/org"

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // writes are requests of every kind that changes something.
@@ -42,6 +42,7 @@ func (c caller) refusesWrites(t *testing.T, code string) {
 // The database is moved away under a server: no 201 goes into the orphan, the log says what happened, and a restart on the file goes on
 // with all that was acknowledged (row 24).
 func TestAMovedDatabase(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open cannot be moved")
@@ -77,7 +78,7 @@ func TestAMovedDatabase(t *testing.T) {
 // A clock that is decades ahead of the database writes nothing until a start that vouches for it (row 26).
 func TestAClockAheadOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
 	db, err := store.Open(t.Context(), path, string(schema), store.Options{Master: master()})

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"crypto/sha256"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"attestd/store/storetest"
 )
 
 // roles are those of credentials, each with all that the one before it may.
@@ -149,8 +150,7 @@ func (p populated) ask(call string, op *openapi3.Operation) (filled, body string
 // digest is a hash of the rows of each table, as they stand in the file.
 func (s *service) digest(t *testing.T) map[string]string {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.path+"?mode=ro&_pragma=busy_timeout(5000)")
-	must(t, err)
+	db := storetest.Stranger(t, s.path)
 	defer db.Close()
 	list := func(query string) (lines []string) {
 		rows, err := db.QueryContext(t.Context(), query)
@@ -170,11 +170,16 @@ func (s *service) digest(t *testing.T) map[string]string {
 		slices.Sort(lines)
 		return lines
 	}
+	tables, named := `SELECT name FROM sqlite_schema WHERE type = 'table'`, `SELECT '"' || name || '"' FROM pragma_table_info('%s')`
+	if storetest.OnPostgres() { // where tables writer and feed say which writes there were, of anybody
+		tables = `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('writer', 'feed')`
+		named = `SELECT '"' || name || '"' FROM (SELECT attname AS name FROM pg_attribute WHERE attrelid = '%s'::regclass AND attnum > 0) AS a`
+	}
 	found := map[string]string{}
 	// Whoever asks for a checkpoint, it is the service that signs it and keeps what it has published.
-	for _, table := range list(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'checkpoint'`) {
+	for _, table := range list(`SELECT * FROM (` + tables + `) AS t WHERE name <> 'checkpoint'`) {
 		// In which hour a credential was used is written beside whatever is written next, of anybody.
-		columns := list(`SELECT '"' || name || '"' FROM pragma_table_info('` + table + `') WHERE name <> 'last_used_at'`)
+		columns := list(fmt.Sprintf(named, table) + ` WHERE name <> 'last_used_at'`)
 		lines := list(`SELECT ` + strings.Join(columns, ", ") + ` FROM "` + table + `"`)
 		found[table] = fmt.Sprintf("%d rows, %x", len(lines), sha256.Sum256([]byte(strings.Join(lines, "\n"))))
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +15,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/server/internal/pipes"
+	"attestd/store/storetest"
 )
 
 // create makes a key of a role. more is further members of the body.
@@ -91,7 +91,7 @@ func TestExpiredCredentials(t *testing.T) {
 	t.Parallel()
 	_, err := document() // outside of the bubble, for others share it
 	must(t, err)
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := pipes.New()
 		s := startBehind(t, network, network.Dial, path, cred.Domain{})

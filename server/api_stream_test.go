@@ -12,6 +12,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/server/stream"
+	"attestd/store/storetest"
 )
 
 // A message carries the record as it was answered, and the root of the whole chain after it.
@@ -177,6 +178,7 @@ func TestStreamOrder(t *testing.T) {
 
 // A change of the file by another hand is noticed by the next append: the message says where the chain fails.
 func TestStreamAfterTampering(t *testing.T) {
+	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -185,7 +187,7 @@ func TestStreamAfterTampering(t *testing.T) {
 	for i := range 3 {
 		l.valid("acme", i)
 	}
-	s.file(t, `CREATE TABLE harmless (x)`)
+	s.file(t, `CREATE TABLE harmless (x TEXT)`)
 	acme.attestMany(t, 1)
 	l.valid("acme", 3)
 

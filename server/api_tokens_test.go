@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
-	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"attestd/store/storetest"
 )
 
 // These tests read and write tokens with nothing but the standard library, so that they do not judge the server by its own code.
@@ -41,13 +42,12 @@ func readPEM(t testing.TB, text string) ed25519.PublicKey {
 // privateKey is a company's key as only the file has it.
 func (c caller) privateKey(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
-	file, err := sql.Open("sqlite", "file:"+c.path+"?mode=ro")
-	must(t, err)
+	file := storetest.Stranger(t, c.path)
 	defer file.Close()
 	var seed []byte
 	var place string
-	must(t, file.QueryRow(`SELECT seed, format('company_key' || char(10) || '%d' || char(10) || '%d', company, generation)
-		FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = ?)`, c.id).Scan(&seed, &place))
+	must(t, file.QueryRow(`SELECT seed, replace('company_key ' || company || ' ' || generation, ' ', '`+"\n"+`')
+		FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = '`+c.id+`')`).Scan(&seed, &place))
 	if master() != nil {
 		var salt string
 		must(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -209,7 +209,7 @@ func TestConcurrentWitness(t *testing.T) {
 // witness must know the log.
 func watchedCompany(t *testing.T) (acme caller, log logged, w *service) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	first := startOn(t, path, cred.Domain{})
 	acme = first.company(t, "acme")
 	log = acme.actions(t)
@@ -308,16 +308,15 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	acme, log, w := watchedCompany(t)
 	acme.attestMany(t, 2)
 	acme.stop()
-	older, err := os.ReadFile(acme.path)
-	must(t, err)
+	older := storetest.Copy(t, acme.path)
 	acme.service = startOn(t, acme.path, cred.Domain{}, asking(t, w))
 	acme.attestMany(t, 3)
 	eventually(t, "the witness has cosigned size 5", func() bool {
 		return strings.Contains(string(w.anyone().do(t, monitored(log.Origin), "").raw), "\n5\n")
 	})
 	acme.stop()
-	must(t, os.WriteFile(acme.path, older, 0o600))
-	must(t, os.Remove(store.HeadsBeside(acme.path))) // which knows it, too
+	storetest.Replace(t, acme.path, older)
+	must(t, os.Remove(storetest.Heads(acme.path))) // which knows it, too
 
 	acme.service = startOn(t, acme.path, cred.Domain{}, asking(t, w))
 	eventually(t, "nothing is written", func() bool { return acme.do(t, "GET /readyz", "").code == 503 })
@@ -342,7 +341,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	acme.stop()
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	lost, err := store.AcceptRollback(t.Context(), acme.path, string(schema), store.AcceptOptions{Heads: store.HeadsBeside(acme.path), Reason: "a test", Master: master()})
+	lost, err := store.AcceptRollback(t.Context(), acme.path, string(schema), store.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
 	if err != nil || len(lost) == 0 || !strings.Contains(lost[0].Why, "was signed by a witness at size 5, and is at size 2") {
 		t.Fatalf("accepted %+v, %v", lost, err)
 	}

@@ -2,11 +2,11 @@ package server
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/tlog"
 )
 
@@ -15,7 +15,7 @@ func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 	t.Parallel()
 	schema, err := os.ReadFile("../schema.sql")
 	fatal(t, err)
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "attestd.db"), string(schema), store.Options{})
+	db, err := store.Open(t.Context(), storetest.New(t), string(schema), store.Options{})
 	fatal(t, err)
 	go db.Run(t.Context(), store.RunOptions{})
 	defer db.Close()

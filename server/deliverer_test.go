@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"attestd/feed"
 	"attestd/server/limit"
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/webhook"
 )
 
@@ -82,7 +82,7 @@ func deliver(t *testing.T, f func(t *testing.T, d *delivering)) {
 	t.Parallel()
 	schema, err := os.ReadFile("../schema.sql")
 	check(t, err)
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(t.Context(), path, string(schema), store.Options{})
 		check(t, err)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // service is the server as its users meet it: a database in a temporary folder behind a listener on loopback.
@@ -72,7 +72,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 	must(t, err)
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain, Master: master(), Heads: store.HeadsBeside(path)})
+	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain, Master: master(), Heads: storetest.Heads(path)})
 	must(t, err)
 	log := &journal{}
 	cfg := server.Config{

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -20,12 +21,15 @@ import (
 // OnPostgres says whether the tests run on PostgreSQL.
 func OnPostgres() bool { return os.Getenv("ATTESTD_TEST_DB") == "postgres" }
 
+// folders are those of the tests that have made databases of a server, by the names of these.
+var folders sync.Map
+
 // New names a new database, for --db and store.Open: a file that is not there yet, or the URL of a database without tables, which lasts as long as the test. On PostgreSQL
 // TestMain must have called pgtest.Run.
 func New(t testing.TB) string {
 	t.Helper()
 	if OnPostgres() {
-		return pgtest.Database(t)
+		return database(t, "")
 	}
 	return filepath.Join(t.TempDir(), "attestd.db")
 }
@@ -73,11 +77,8 @@ func Stranger(t testing.TB, name string, statements ...string) *sql.DB {
 func Copy(t testing.TB, name string) string {
 	t.Helper()
 	if OnPostgres() {
-		u, err := url.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pgtest.DatabaseWith(t, "TEMPLATE "+strings.TrimPrefix(u.Path, "/"))
+		_, of := split(t, name)
+		return database(t, "TEMPLATE "+of)
 	}
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -88,6 +89,47 @@ func Copy(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// Replace puts a copy of a database in the place of another one, as an operator does who goes back to a backup. Nobody has either open.
+func Replace(t testing.TB, name, by string) {
+	t.Helper()
+	if OnPostgres() {
+		server, old := split(t, name)
+		_, next := split(t, by)
+		Stranger(t, server, "DROP DATABASE "+old, "CREATE DATABASE "+old+" TEMPLATE "+next)
+		return
+	}
+	if err := os.Rename(by, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Heads is the place of the head file of a database that New or Copy has named: beside a file, else in the folder of its test.
+func Heads(name string) string {
+	if folder, ok := folders.Load(name); ok {
+		name = filepath.Join(folder.(string), "attestd")
+	}
+	return name + ".heads"
+}
+
+func database(t testing.TB, options string) string {
+	t.Helper()
+	name := pgtest.DatabaseWith(t, options)
+	folders.Store(name, t.TempDir())
+	return name
+}
+
+// split takes the name of a database out of its URL, and puts that of another database in its place, which every server has.
+func split(t testing.TB, name string) (server, database string) {
+	t.Helper()
+	u, err := url.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	database = strings.TrimPrefix(u.Path, "/")
+	u.Path = "postgres"
+	return u.String(), database
 }
 
 // Content is all that a database holds: the files of its folder, or the rows of its tables, by their names.
