@@ -148,20 +148,22 @@ func (s *Store) lookStandby(ctx context.Context) error {
 	return nil
 }
 
-// namedServer puts the name of the database and the sentinel of the store in front of an error of package postgres.
-func (s *Store) namedServer(err error) error {
+func (s *Store) namedServer(err error) error { return namedServer(s.path, err) }
+
+// namedServer puts the name of a database and the sentinel of the store in front of an error of package postgres.
+func namedServer(name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	for is, sentinel := range map[error]error{
 		postgres.ErrNotFound: ErrNotFound, postgres.ErrForeign: ErrForeign, postgres.ErrNewer: ErrNewer, postgres.ErrOlder: ErrRefused,
-		postgres.ErrCorrupt: ErrCorrupt, postgres.ErrRefused: ErrRefused, postgres.ErrUnavailable: ErrUnavailable,
+		postgres.ErrCorrupt: ErrCorrupt, postgres.ErrRefused: ErrRefused, postgres.ErrUnavailable: ErrUnavailable, postgres.ErrInUse: ErrInUse, postgres.ErrExists: ErrRefused,
 	} {
 		if errors.Is(err, is) {
-			return &serverError{s.path, sentinel, err}
+			return &serverError{name, sentinel, err}
 		}
 	}
-	return fmt.Errorf("%s: %w", s.path, err)
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // serverError says what package postgres does, in whose words the sentinel stands already.

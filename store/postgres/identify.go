@@ -47,10 +47,16 @@ func Identify(ctx context.Context, db *sql.DB) (*Database, error) {
 		return nil, refusal(err)
 	}
 	defer c.Close()
-	if err := checkServer(ctx, c); err != nil {
+	return usable(ctx, c)
+}
+
+// usable is Identify on one connection.
+func usable(ctx context.Context, q querier) (*Database, error) {
+	err := checkServer(ctx, q)
+	if err != nil {
 		return nil, refusal(err)
 	}
-	found, err := identify(ctx, c)
+	found, err := identify(ctx, q)
 	if err == nil {
 		err = found.check()
 	}

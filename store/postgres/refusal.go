@@ -18,11 +18,13 @@ var (
 	ErrRefused     = errors.New("refused")             // what it says is to be mended first
 	ErrUnavailable = errors.New("storage unavailable") // no connection, or one that was lost
 	ErrReadOnly    = errors.New("the server takes no writes")
+	ErrInUse       = errors.New("database in use") // servers of ours run on it
+	ErrExists      = errors.New("a database of attestd is there already")
 )
 
 // refusal puts the sentinel that an error of opening, creating or migrating a database stands for in front of it. It goes by SQLSTATE, never by text.
 func refusal(err error) error {
-	named := []error{nil, ErrRefused, ErrUnavailable, ErrForeign, ErrNewer, ErrOlder, ErrNotFound, ErrCorrupt}
+	named := []error{nil, ErrRefused, ErrUnavailable, ErrForeign, ErrNewer, ErrOlder, ErrNotFound, ErrCorrupt, ErrInUse}
 	if slices.ContainsFunc(named, func(sentinel error) bool { return errors.Is(err, sentinel) }) {
 		return err
 	}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// MoveOptions are those of Move.
+type MoveOptions struct {
+	Heads    string                                // the head file of the source; "" for none
+	Progress func(stage string, done, total int64) // in records; may be nil
+}
+
+// Moved says what was moved. Digest is over the digests of the tables, in their order: the same rows have the same digest in every engine.
+type Moved struct {
+	Companies, Records, Rows int64
+	Tables                   []MovedTable
+	Digest                   string
+}
+
+// MovedTable is a table with its number of rows and the SHA-256 over them, in the order of their key.
+type MovedTable struct {
+	Name   string
+	Rows   int64
+	Digest string
+}
+
+// errDiffers: what was written was read back as something else.
+var errDiffers = errors.New("the copy differs from the source")
+
+// Move copies a database into another place, a new file or an empty database of PostgreSQL, and leaves the source as it was. The source is kept from being written meanwhile; all
+// of its chains are verified, and after the copy all of those of the target, where every row of every table is compared too, the heads with their lengths and roots among them.
+// Only then is anything there, so that whatever fails, and whoever ends the process, leaves nothing. Keys move as they are, sealed or in clear.
+//
+// ErrInUse where the source is served, ErrRefused where the target is not empty or the source is of an older schema, a *VerifyError or ErrCorrupt where it does not hold,
+// ErrRolledBack where it is behind its head file; the others are those of Open.
+func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	tables, err := movedTables(ctx, schema)
+	if err != nil {
+		return m, fmt.Errorf("schema of this program: %w", err)
+	}
+	err = fromRest(ctx, from, tables, func(source *Store, rows *conn, unchanged func() error) error {
+		if err := source.sound(ctx, schema, o); err != nil {
+			return fmt.Errorf("%s: %w", source.path, err)
+		}
+		return intoEmpty(ctx, to, schema, func(target *Store, into filling) error {
+			if m, err = copyTables(ctx, rows, into, tables, o.Progress); err != nil {
+				return err
+			}
+			if err := target.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, stage(o, "verify the copy")); err != nil {
+				return fmt.Errorf("%w: %w", errDiffers, err)
+			}
+			if err := compareTables(ctx, into.conn, tables, m); err != nil {
+				return err
+			}
+			return unchanged()
+		})
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return Moved{}, fmt.Errorf("move: %w", err)
+	}
+	return m, nil
+}
+
+func stage(o MoveOptions, name string) func(done, total int64) {
+	return func(done, total int64) { o.Progress(name, done, total) }
+}
+
+// sound checks a source as a backup is checked.
+func (s *Store) sound(ctx context.Context, schema string, o MoveOptions) error {
+	if err := s.aheadOf(ctx, o.Heads); err != nil {
+		return err
+	}
+	if err := s.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, stage(o, "verify")); err != nil {
+		return err
+	}
+	if s.server {
+		return s.Check(ctx, schema)
+	}
+	return s.checkFile(ctx, schema)
+}
+
+// copyTables copies the rows of all tables, and says what they were.
+func copyTables(ctx context.Context, from *conn, into filling, tables []movedTable, progress func(string, int64, int64)) (m Moved, err error) {
+	var total int64
+	if err := from.one([]any{&total}, `SELECT coalesce(sum(length), 0) FROM head`); err != nil {
+		return m, err
+	}
+	whole := newRowDigest()
+	for _, t := range tables {
+		d := newRowDigest()
+		report := func() {}
+		if t.name == "record" {
+			report = func() { progress("copy records", d.rows, total) }
+		}
+		if err := into.fill(ctx, t, t.rows(ctx, from, d, report)); err != nil {
+			return m, fmt.Errorf("copy table %s: %w", t.name, err)
+		}
+		done := MovedTable{t.name, d.rows, d.sum()}
+		switch t.name {
+		case "company":
+			m.Companies = d.rows
+		case "record":
+			m.Records = d.rows
+		}
+		m.Rows += d.rows
+		m.Tables = append(m.Tables, done)
+		whole.add([]any{done.Name, done.Rows, done.Digest})
+	}
+	m.Digest = whole.sum()
+	return m, nil
+}
+
+// compareTables reads back what was written.
+func compareTables(ctx context.Context, c *conn, tables []movedTable, m Moved) error {
+	for i, t := range tables {
+		d := newRowDigest()
+		for _, err := range t.rows(ctx, c, d, func() {}) {
+			if err != nil {
+				return fmt.Errorf("read table %s back: %w", t.name, err)
+			}
+		}
+		if have := (MovedTable{t.name, d.rows, d.sum()}); have != m.Tables[i] {
+			return fmt.Errorf("%w: table %s has %d rows with digest %s, and had %d with %s", errDiffers, t.name, have.Rows, have.Digest, m.Tables[i].Rows, m.Tables[i].Digest)
+		}
+	}
+	return nil
+}

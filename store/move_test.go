@@ -1,0 +1,345 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // a stranger to the store
+
+	"attestd/crypto/seal"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// everything is a database at rest with rows in every table: 1,500 actions of acme, which is more than a table is copied without a word, and what else there is of every kind.
+func everything(t testing.TB, m *seal.Master) sealed {
+	t.Helper()
+	f := withSecrets(t, m)
+	s := openSealed(t, f.path, m)
+	c := got(s.Company(ctx, "acme"))(t)
+	attest(t, s, c, 1500)
+	for _, id := range []string{"bot", "ü", "ab", "Z"} {
+		got(s.RegisterAgent(ctx, by(c, now), id, raw(`{"n": 1.50, "text": "ü\u0000"}`), many))(t)
+	}
+	for _, jti := range []string{"valid", "revoked"} {
+		must(t, s.RecordPassport(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
+	}
+	got(s.RevokePassport(ctx, by(c, now), "revoked", ptr("lost")))(t)
+	_, _, err := s.DisableAgent(ctx, by(c, now), "ab")
+	must(t, err)
+	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))
+	publish(t, s, c.Actions)
+	got(once(t, s, keyed(c, "a key", "a request")))(t)
+	must(t, s.Close())
+	db := other(t, f.path, `INSERT INTO cosignature SELECT log_id, 'witness+1+x', 7, 'note', 'line' FROM log WHERE chain = -1`,
+		`INSERT INTO witness_log VALUES ('log.example.com', zeroblob(32), 3, zeroblob(32), 'note')`, "PRAGMA wal_checkpoint(TRUNCATE)")
+	defer db.Close()
+	for _, table := range tablesOf(t, db) {
+		if dump(t, db, "SELECT * FROM "+table) == "" {
+			t.Errorf("table %s is empty", table)
+		}
+	}
+	return f
+}
+
+func tablesOf(t testing.TB, db *sql.DB) []string {
+	t.Helper()
+	var names string
+	must(t, db.QueryRow("SELECT group_concat(name, ' ') FROM sqlite_schema WHERE type = 'table'").Scan(&names))
+	return strings.Fields(names)
+}
+
+// rowsOf is every row of every table of a file.
+func rowsOf(t testing.TB, path string) map[string]string {
+	t.Helper()
+	db := other(t, path)
+	defer db.Close()
+	all := map[string]string{}
+	for _, table := range tablesOf(t, db) {
+		all[table] = dump(t, db, "SELECT * FROM "+table+" ORDER BY 1, 2")
+	}
+	return all
+}
+
+func move(t testing.TB, from, to string) (store.Moved, error) {
+	t.Helper()
+	return store.Move(ctx, from, to, schema(t), store.MoveOptions{})
+}
+
+// stranger opens a database of PostgreSQL as another program would, and carries out statements.
+func stranger(t testing.TB, url string, statements ...string) *sql.DB {
+	t.Helper()
+	db := got(sql.Open("pgx", url))(t)
+	t.Cleanup(func() { db.Close() })
+	for _, s := range statements {
+		_, err := db.Exec(s)
+		must(t, err)
+	}
+	return db
+}
+
+// relations counts what a database of PostgreSQL has beside the system's own.
+func relations(t testing.TB, url string) (n int) {
+	t.Helper()
+	must(t, stranger(t, url).QueryRow(`SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace`).Scan(&n))
+	return n
+}
+
+// From a file into PostgreSQL and back into a file, sealed and in clear: every row of every table is the same, so all roots, keys, passports and the control logs are; each
+// move prints the same digest; the sources are as they were; and every credential is good in both copies, which go on.
+func TestMoveThereAndBack(t *testing.T) {
+	t.Parallel()
+	key := seal.NewMaster()
+	for _, m := range []*seal.Master{nil, &key} {
+		f := everything(t, m)
+		before, rows := got(os.ReadFile(f.path))(t), rowsOf(t, f.path)
+		url, back := pgtest.Database(t), target(t)
+		there := got(move(t, f.path, url))(t)
+		if !bytes.Equal(got(os.ReadFile(f.path))(t), before) {
+			t.Error("the file that was moved has changed")
+		}
+		home := got(move(t, url, back))(t)
+		if again := got(move(t, url, target(t)))(t); there.Digest != home.Digest || again.Digest != home.Digest || !slices.Equal(there.Tables, home.Tables) {
+			t.Errorf("digests %s, %s, %s", there.Digest, home.Digest, again.Digest)
+		}
+		if there.Companies != 2 || there.Records < 1500 || there.Rows <= there.Records {
+			t.Errorf("moved: %+v", there)
+		}
+		for table, text := range rowsOf(t, back) {
+			if text != rows[table] {
+				t.Errorf("table %s is\n%s\nwas\n%s", table, text, rows[table])
+			}
+		}
+		_, empty := fresh(t)
+		compareShapes(t, "after a move", shape(t, back), shape(t, empty))
+		for _, path := range []string{url, back} {
+			f.path = path
+			f.check(t, m)
+			s := got(store.OpenReadOnly(ctx, path))(t)
+			must(t, s.Check(ctx, schema(t)))
+			must(t, s.Close())
+			numbersGoOn(t, path, m)
+		}
+	}
+}
+
+// numbersGoOn makes a row in each table whose rows are numbered.
+func numbersGoOn(t testing.TB, path string, m *seal.Master) {
+	t.Helper()
+	s := openSealed(t, path, m)
+	defer s.Close()
+	c, _ := company(t, s, "new")
+	if c.Chain != 3 {
+		t.Errorf("the next company has the number %d", c.Chain)
+	}
+	_, _, err := s.CreateOAuthClient(ctx, by(c, now), full, 1000)
+	must(t, err)
+	must(t, s.RecordPassport(ctx, by(c, now), store.Passport{JTI: "new", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	got(s.CreateWebhook(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t)
+	if _, err := s.RegisterAgent(ctx, by(got(s.Company(ctx, "acme"))(t), now), "fifth", nil, store.AgentBounds{Most: 4}); !errors.Is(err, store.ErrTooMany) {
+		t.Errorf("a fifth agent of four: %v", err)
+	}
+}
+
+// Databases move between two of PostgreSQL as well.
+func TestMoveBetweenServers(t *testing.T) {
+	t.Parallel()
+	f := everything(t, nil)
+	first, second := pgtest.Database(t), pgtest.Database(t)
+	one, two := got(move(t, f.path, first))(t), got(move(t, first, second))(t)
+	if one.Digest != two.Digest {
+		t.Errorf("digests %s, %s", one.Digest, two.Digest)
+	}
+	f.path = second
+	f.check(t, nil)
+}
+
+// A tampered source is refused in either direction, and nothing is left at the target: a changed record, a head with another root, and a guard that is gone.
+func TestATamperedSourceIsNotMoved(t *testing.T) {
+	t.Parallel()
+	changes := map[string]struct {
+		file, server []string
+		is           func(error) bool
+	}{
+		"record": {append(unguarded, "UPDATE record SET payload = '{}' WHERE id = (1 << 40) + 3"),
+			[]string{"ALTER TABLE record DISABLE TRIGGER USER", "UPDATE record SET payload = '{}' WHERE id = (1::bigint << 40) + 3"}, isInvalid},
+		"control record": {append(unguarded, "UPDATE record SET payload = replace(payload, 'acme', 'ecma') WHERE id = (-1 << 40)"),
+			[]string{"ALTER TABLE record DISABLE TRIGGER USER", "UPDATE record SET payload = replace(payload, 'acme', 'ecma') WHERE id = (-1::bigint << 40)"}, isInvalid},
+		"root": {append(unguarded, "UPDATE head SET root = zeroblob(32) WHERE chain = 1"),
+			[]string{"ALTER TABLE head DISABLE TRIGGER USER", `UPDATE head SET root = decode(repeat('00', 32), 'hex') WHERE chain = 1`}, isInvalid},
+		"guard": {[]string{"DROP TRIGGER record_no_update"}, []string{"DROP TRIGGER record_no_update ON record"},
+			func(err error) bool { return errors.Is(err, store.ErrCorrupt) }},
+	}
+	source, _ := sample(t)
+	content := got(os.ReadFile(source))(t)
+	for what, c := range changes {
+		path, url, empty, out := filepath.Join(t.TempDir(), "attestd.db"), pgtest.Database(t), pgtest.Database(t), target(t)
+		must(t, os.WriteFile(path, content, 0o600))
+		got(move(t, path, url))(t)
+		other(t, path, c.file...).Close()
+		stranger(t, url, c.server...).Close()
+		if _, err := move(t, path, empty); !c.is(err) {
+			t.Errorf("%s: from a file: %v", what, err)
+		}
+		if _, err := move(t, url, out); !c.is(err) {
+			t.Errorf("%s: from a server: %v", what, err)
+		}
+		if n := relations(t, empty); n > 0 {
+			t.Errorf("%s: %d relations are left", what, n)
+		}
+		if files := list(t, filepath.Dir(out)); strings.Trim(files, "out.db.lock") != "" {
+			t.Errorf("%s: %s are left", what, files)
+		}
+	}
+}
+
+func isInvalid(err error) bool {
+	var invalid *store.VerifyError
+	return errors.As(err, &invalid)
+}
+
+// A target that has anything in it is refused and left as it was: a database of ours, one of others, and files.
+func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	ours, theirs := pgtest.Database(t), pgtest.Database(t)
+	got(move(t, path, ours))(t)
+	before := got(move(t, ours, target(t)))(t)
+	stranger(t, theirs, "CREATE TABLE notes (text text)", "INSERT INTO notes VALUES ('mine')")
+	file, text := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(t.TempDir(), "notes.txt")
+	must(t, os.WriteFile(file, got(os.ReadFile(path))(t), 0o600))
+	must(t, os.WriteFile(text, []byte("these are my notes, and no database of anybody"), 0o600))
+	for to, want := range map[string]error{ours: store.ErrRefused, theirs: store.ErrForeign, file: store.ErrRefused, text: store.ErrForeign, path: store.ErrRefused} {
+		if _, err := move(t, path, to); !errors.Is(err, want) {
+			t.Errorf("into %s: %v", store.Name(to), err)
+		}
+	}
+	if after := got(move(t, ours, target(t)))(t); after.Digest != before.Digest {
+		t.Error("the database that was there has changed")
+	}
+	var mine string
+	must(t, stranger(t, theirs).QueryRow("SELECT text FROM notes").Scan(&mine))
+	if n := relations(t, theirs); n != 1 || mine != "mine" {
+		t.Errorf("%d relations, %q", n, mine)
+	}
+	if string(got(os.ReadFile(text))(t)) != "these are my notes, and no database of anybody" || !bytes.Equal(got(os.ReadFile(file))(t), got(os.ReadFile(path))(t)) {
+		t.Error("a file that was there has changed")
+	}
+}
+
+// A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from moving once a minute has gone by.
+func TestMoveOfWhatIsServed(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	url := pgtest.Database(t)
+	got(move(t, path, url))(t)
+	for _, from := range []string{path, url} {
+		s := open(t, from)
+		if _, err := move(t, from, target(t)); !errors.Is(err, store.ErrInUse) {
+			t.Errorf("%s: %v", store.Name(from), err)
+		}
+		must(t, s.Close())
+	}
+	killed := stranger(t, url, "INSERT INTO writer (started_at) VALUES ('')")
+	if _, err := move(t, url, target(t)); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("killed a moment ago: %v", err)
+	}
+	_, err := killed.Exec("UPDATE writer SET touched = now() - interval '61 seconds'")
+	must(t, err)
+	got(move(t, url, target(t)))(t)
+}
+
+// Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a stranger has written all the same is not moved.
+func TestNobodyWritesWhatIsMoved(t *testing.T) {
+	t.Parallel()
+	path, _ := sample(t)
+	url, refused := pgtest.Database(t), 0
+	got(move(t, path, url))(t)
+	db := stranger(t, url+"&options=-clock_timeout%3D10")
+	_, err := store.Move(ctx, url, target(t), schema(t), store.MoveOptions{Progress: func(string, int64, int64) {
+		for _, statement := range []string{"UPDATE setting SET value = ''", "INSERT INTO writer (started_at) VALUES ('')", "DELETE FROM api_key"} {
+			if _, err := db.Exec(statement); err == nil || !strings.Contains(err.Error(), "55P03") {
+				t.Errorf("%s: %v", statement, err)
+			}
+			refused++
+		}
+	}})
+	if err != nil || refused == 0 {
+		t.Errorf("%d refused, %v", refused, err)
+	}
+	stray, out := other(t, path), target(t)
+	_, err = store.Move(ctx, path, out, schema(t), store.MoveOptions{Progress: func(stage string, _, _ int64) {
+		if stage == "verify the copy" {
+			_, err := stray.Exec("INSERT INTO setting VALUES ('stray', '') ON CONFLICT (name) DO UPDATE SET value = value || '.'")
+			must(t, err)
+		}
+	}})
+	if _, missing := os.Stat(out); !errors.Is(err, store.ErrInUse) || missing == nil {
+		t.Errorf("%v, %v", err, missing)
+	}
+}
+
+// Who interrupts a move, at any stage, leaves nothing.
+func TestAMoveIsInterrupted(t *testing.T) {
+	t.Parallel()
+	f := everything(t, nil)
+	url, out := pgtest.Database(t), target(t)
+	stages := map[string]bool{}
+	for _, at := range []string{"verify", "copy records", "verify the copy"} {
+		for _, to := range []string{url, out} {
+			ctx, cancel := context.WithCancel(ctx)
+			_, err := store.Move(ctx, f.path, to, schema(t), store.MoveOptions{Progress: func(stage string, _, _ int64) {
+				if stages[stage] = true; stage == at {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("interrupted at %q: %v", at, err)
+			}
+			cancel()
+		}
+	}
+	if n, files := relations(t, url), list(t, filepath.Dir(out)); n > 0 || files != "out.db.lock" || len(stages) != 3 {
+		t.Errorf("%d relations and %s are left; stages %v", n, files, stages)
+	}
+}
+
+// A file that is behind its head file is not moved, for nobody would notice it afterwards. The head file of a database is also that of its copy.
+func TestMoveAndTheHeadFile(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	heads := store.HeadsBeside(path)
+	url := pgtest.Database(t)
+	if _, err := store.Move(ctx, older, url, schema(t), store.MoveOptions{Heads: heads}); !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("behind its head file: %v", err)
+	}
+	_, err := store.Move(ctx, path, url, schema(t), store.MoveOptions{Heads: heads})
+	must(t, err)
+	s := got(store.Open(ctx, url, schema(t), store.Options{Heads: heads}))(t)
+	defer s.Close()
+	if len(s.Behind()) > 0 || len(s.Notices()) > 0 {
+		t.Errorf("behind %v, notices %q", s.Behind(), s.Notices())
+	}
+}
+
+// A file of an older schema is refused until a server has upgraded it; then it moves.
+func TestMoveOfAnOlderFile(t *testing.T) {
+	t.Parallel()
+	path, _ := written(t, "5")
+	url := pgtest.Database(t)
+	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "older schema") {
+		t.Error(err)
+	}
+	must(t, open(t, path).Close())
+	got(move(t, path, url))(t)
+	s := open(t, url)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	attest(t, s, got(s.Company(ctx, "acme"))(t), 1)
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"iter"
+	"strings"
+)
+
+// movedTable is a table that both engines have.
+type movedTable struct {
+	name         string
+	columns, key []string
+}
+
+// movedTables reads the tables, columns and keys from schema, in its order, in which a table comes after those that it refers to. So nothing that is added
+// there is left out. What PostgreSQL has beyond that is about servers that run, and begins anew.
+func movedTables(ctx context.Context, schema string) (tables []movedTable, err error) {
+	db, err := sql.Open("sqlite", "file::memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	c, err := dial(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	if _, err := c.sql.ExecContext(ctx, schema); err != nil {
+		return nil, err
+	}
+	err = c.each(func(rows *sql.Rows) error {
+		var table, column string
+		var key int
+		if err := rows.Scan(&table, &column, &key); err != nil {
+			return err
+		}
+		if len(tables) == 0 || tables[len(tables)-1].name != table {
+			tables = append(tables, movedTable{name: table})
+		}
+		t := &tables[len(tables)-1]
+		t.columns = append(t.columns, column)
+		if key > 0 {
+			t.key = append(t.key, column)
+		}
+		return nil
+	}, `SELECT t.name, c.name, c.pk FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' ORDER BY t.rowid, c.cid`)
+	return tables, err
+}
+
+func tableNames(tables []movedTable) (names []string) {
+	for _, t := range tables {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
+
+// selection leaves out the settings that are about one file or database alone: the number of a schema of PostgreSQL, and what a change of the master key has yet to wipe out of a file.
+func (t movedTable) selection() string {
+	where := ""
+	if t.name == "setting" {
+		where = " WHERE name NOT IN ('schema', 'schema_compatible', 'scrub')"
+	}
+	return "SELECT " + quoted(t.columns) + " FROM " + t.name + where + " ORDER BY " + quoted(t.key)
+}
+
+// rows reads all rows in the order of their key, into d too, and calls report now and then. A value is an int64, a string, a []byte that is not nil, or nil.
+// A row counts until the next one is read.
+func (t movedTable) rows(ctx context.Context, c *conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		row, into := make([]any, len(t.columns)), make([]any, len(t.columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		ended := false
+		err := c.each(func(rows *sql.Rows) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := rows.Scan(into...); err != nil {
+				return err
+			}
+			for i, v := range row {
+				if b, ok := v.([]byte); ok && b == nil {
+					row[i] = []byte{}
+				}
+			}
+			if err := d.add(row); err != nil {
+				return err
+			}
+			if d.rows%reportEvery == 0 {
+				report()
+			}
+			if ended = !yield(row, nil); ended {
+				return errEnded
+			}
+			return nil
+		}, t.selection())
+		if !ended && err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// reportEvery is how many rows are read between two reports of progress.
+const reportEvery = 1 << 10
+
+var errEnded = errors.New("ended")
+
+// rowDigest is the SHA-256 over rows: of each value its kind, its length and its bytes, so that no two lists of rows give the same bytes.
+type rowDigest struct {
+	hash hash.Hash
+	rows int64
+	text []byte
+}
+
+func newRowDigest() *rowDigest { return &rowDigest{hash: sha256.New()} }
+
+func (d *rowDigest) add(row []any) error {
+	d.text = append(d.text[:0], byte(len(row)))
+	for _, v := range row {
+		switch v := v.(type) {
+		case nil:
+			d.text = append(d.text, 'n')
+		case int64:
+			d.text = binary.BigEndian.AppendUint64(append(d.text, 'i'), uint64(v))
+		case string:
+			d.text = append(binary.BigEndian.AppendUint64(append(d.text, 't'), uint64(len(v))), v...)
+		case []byte:
+			d.text = append(binary.BigEndian.AppendUint64(append(d.text, 'b'), uint64(len(v))), v...)
+		default:
+			return fmt.Errorf("a value of type %T", v)
+		}
+	}
+	d.rows++
+	_, err := d.hash.Write(d.text)
+	return err
+}
+
+func (d *rowDigest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }

@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// patient lets a transaction last as long as its work takes, whatever the connection, the role or the database says. Only a lock is not waited for long.
+const patient = `SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'`
+
+// AtRest calls fn with a connection on which tables are held so that they can be read and not written, by servers or anybody else, for as long as the connection
+// lasts. A server that runs is ErrInUse: it has a row in table writer, and has written within the last minute or is connected. A row that a killed server has left is no
+// reason. To hold tables takes their owner, or a role that may change all of
+// them. The other errors are those of Identify.
+func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn) error) error {
+	return inTransaction(ctx, db, func(c *sql.Conn) error {
+		if _, err := usable(ctx, c); err != nil {
+			return err
+		}
+		for _, t := range append([]string{"writer"}, tables...) {
+			if _, err := c.ExecContext(ctx, "LOCK TABLE "+pgx.Identifier{t}.Sanitize()+" IN SHARE MODE"); err != nil {
+				return inUse(err)
+			}
+		}
+		var serving bool
+		if err := c.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM writer WHERE touched > now() - interval '1 minute' OR EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name IN ('attestd', current_setting('application_name'))))`).Scan(&serving); err != nil {
+			return refusal(err)
+		}
+		if serving {
+			return fmt.Errorf("%w: servers run on it, or were killed within the last minute", ErrInUse)
+		}
+		return fn(c)
+	})
+}
+
+func inUse(err error) error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.Code == "55P03" {
+		return fmt.Errorf("%w: %w", ErrInUse, err)
+	}
+	return refusal(err)
+}
+
+// Fill makes our tables in an empty database and calls fn with the connection of the transaction that does so. Nothing of it is there until fn has returned nil, and nothing
+// ever if it fails or the process ends; the error of a commit whose answer was lost says so. ErrExists where our tables are there already; the other errors are those of Identify.
+func Fill(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
+	return inTransaction(ctx, db, func(c *sql.Conn) error {
+		if err := checkServer(ctx, c); err != nil {
+			return refusal(err)
+		}
+		if _, err := c.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
+			return inUse(err)
+		}
+		switch _, err := identify(ctx, c); {
+		case err == nil:
+			return ErrExists
+		case !errors.Is(err, ErrNotFound):
+			return refusal(err)
+		}
+		// The usage of companies is a table like the others here, and to count each agent again would take a version of one row for each.
+		if _, err := c.ExecContext(ctx, schema+"; ALTER TABLE agent DISABLE TRIGGER company_usage_agent_added"); err != nil {
+			return refusal(err)
+		}
+		if err := fn(c); err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, "ALTER TABLE agent ENABLE TRIGGER company_usage_agent_added"); err != nil {
+			return refusal(err)
+		}
+		if err := numberOn(ctx, c); err != nil {
+			return refusal(err)
+		}
+		return commit(context.WithoutCancel(ctx), c)
+	})
+}
+
+// numberOn lets each identity column go on after the greatest number that is there.
+func numberOn(ctx context.Context, c *sql.Conn) error {
+	var columns [][2]string
+	err := each(ctx, c, func(rows *sql.Rows) error {
+		var at [2]string
+		err := rows.Scan(&at[0], &at[1])
+		columns = append(columns, at)
+		return err
+	}, `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema() AND is_identity = 'YES'`)
+	for _, at := range columns {
+		if err == nil {
+			table, column := pgx.Identifier{at[0]}.Sanitize(), pgx.Identifier{at[1]}.Sanitize()
+			_, err = c.ExecContext(ctx, fmt.Sprintf(`SELECT setval(pg_get_serial_sequence($1, $2), max(%s)) FROM %s HAVING max(%[1]s) IS NOT NULL`, column, table), table, at[1])
+		}
+	}
+	return err
+}
+
+// inTransaction calls fn on a connection that has begun a transaction, and ends that where fn has not.
+func inTransaction(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return refusal(err)
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, "BEGIN; "+patient); err != nil {
+		return refusal(err)
+	}
+	return fn(c)
+}
+
+func commit(ctx context.Context, c *sql.Conn) error {
+	return c.Raw(func(driver any) error {
+		tag, err := driver.(*stdlib.Conn).Conn().Exec(ctx, "COMMIT")
+		switch {
+		case err != nil:
+			return fmt.Errorf("whether it was committed is not known, so look before you do it again: %w", refusal(err))
+		case tag.String() != "COMMIT":
+			return fmt.Errorf("%w: the server has rolled it back", ErrUnavailable)
+		}
+		return nil
+	})
+}
+
+// Copy writes rows into a table by COPY, until next returns nil.
+func Copy(ctx context.Context, c *sql.Conn, table string, columns []string, next func() ([]any, error)) error {
+	return c.Raw(func(driver any) error {
+		var unread error
+		_, err := driver.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
+			row, unread = next()
+			return row, unread
+		}))
+		if unread != nil {
+			return unread
+		}
+		return err
+	})
+}
