@@ -26,6 +26,7 @@ const part = "ATTESTD_TEST_PART"
 // parts say what they saw on standard output and end without closing anything, as a killed server does.
 var parts = map[string]func(path string) error{
 	"many writers":               manyWriters,
+	"move":                       moveUntilKilled,
 	"failing sync":               failingSync,
 	"failing sync of a rotation": failingRotation,
 	"failing write":              failingWrite,

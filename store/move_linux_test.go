@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// moveUntilKilled is the part of a process that moves a database, and stops at a stage until somebody kills it. Its argument is the source, the target and the stage, with tabs between them.
+func moveUntilKilled(argument string) error {
+	text, err := os.ReadFile("../schema.sql")
+	if err != nil {
+		return err
+	}
+	what := strings.Split(argument, "\t")
+	_, err = store.Move(ctx, what[0], what[1], string(text), store.MoveOptions{Progress: func(stage string, _, _ int64) {
+		if stage == what[2] {
+			fmt.Println(stage)
+			select {}
+		}
+	}})
+	return err
+}
+
+// A process that is killed in the middle of a move, while it copies and while it verifies the copy, leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move finds an
+// empty place, and takes away the unfinished file.
+func TestAMoveIsKilled(t *testing.T) {
+	t.Parallel()
+	f := everything(t, nil)
+	url, out := pgtest.Database(t), target(t)
+	for _, at := range []string{"copy records", "verify the copy"} {
+		for _, to := range []string{url, out} {
+			child := exec.Command(os.Args[0])
+			child.Env = append(os.Environ(), part+"=move:"+f.path+"\t"+to+"\t"+at)
+			child.Stderr = os.Stderr
+			said := bufio.NewReader(got(child.StdoutPipe())(t))
+			must(t, child.Start())
+			if line, err := said.ReadString('\n'); err != nil || line != at+"\n" {
+				t.Errorf("%q: %q, %v", at, line, err)
+			}
+			must(t, child.Process.Signal(syscall.SIGKILL))
+			_ = child.Wait()
+		}
+		if n := relations(t, url); n > 0 {
+			t.Errorf("%s: %d relations are left", at, n)
+		}
+		if _, err := store.OpenReadOnly(ctx, out); err == nil {
+			t.Errorf("%s: a file is left", at)
+		}
+	}
+	there := got(move(t, f.path, url))(t)
+	if home := got(move(t, f.path, out))(t); home.Digest != there.Digest {
+		t.Errorf("digests %s, %s", home.Digest, there.Digest)
+	}
+	if files := list(t, filepath.Dir(out)); files != "out.db out.db.lock" {
+		t.Errorf("left: %s", files)
+	}
+}
