@@ -17,11 +17,14 @@ func acceptRollbackCommand(schema string) *cobra.Command {
 		Short: "Go on with a database that is behind its head file",
 		Long: `Go on with a database that is behind what its head file knows: an older copy, or one with another history, of which attestd serve
 writes nothing. What was lost is recorded for good, with the reason, in the control log of each company that it concerns, and the head file
-is made anew from what is there. Works on a database that no server has open. Where nothing is behind, there is nothing to accept (exit status 5).`,
+is made anew from what is there. Works on a database file that no server has open, and on PostgreSQL while all servers are stopped. Where nothing is behind, there is nothing to accept (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if reason == "" {
 				return usagef("--reason is required")
+			}
+			if store.IsServer(db) && heads == "" {
+				return usagef("--heads is required with a PostgreSQL database")
 			}
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err

@@ -18,6 +18,9 @@ before it gets its name; an existing file is never overwritten. It holds every p
 database has them sealed: keep it as you keep the database.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fileOnly("backup", "back a PostgreSQL database up with its own tools (pg_basebackup, pgBackRest, snapshots), and see docs/postgres.md on what to check; attestd move copies one into a file", db, args[0]); err != nil {
+				return err
+			}
 			report, finish := progress()
 			err := store.Backup(cmd.Context(), db, args[0], schema, report)
 			finish()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"attestd/store"
 )
 
 // fromEnvironment sets each flag that was not typed from its environment variable. Flag over environment over default; a variable
@@ -30,10 +32,36 @@ func fromEnvironment(cmd *cobra.Command) error {
 			return
 		}
 	})
-	if db := cmd.Flag("db"); err == nil && db != nil && db.Value.String() == "" {
-		return usagef("--db must name a file, or be the URL of a PostgreSQL database")
+	if db := cmd.Flag("db"); err == nil && db != nil {
+		return checkDatabase("--db", db.Value.String())
 	}
 	return err
+}
+
+// checkDatabase refuses what can name no database. It does not repeat it, for it may hold a password.
+func checkDatabase(what, name string) error {
+	if name == "" || strings.Contains(name, "://") && !store.IsServer(name) {
+		return usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
+	}
+	return nil
+}
+
+// fileOnly refuses a database that is no file to a command of files.
+func fileOnly(command, instead string, names ...string) error {
+	for _, name := range names {
+		if store.IsServer(name) {
+			return usagef("%s is for files; %s", command, instead)
+		}
+	}
+	return nil
+}
+
+// shown is the name of a database for people: a file as it was typed, a URL without what is secret in it.
+func shown(db string) string {
+	if store.IsServer(db) {
+		return store.Name(db)
+	}
+	return db
 }
 
 // typedOnly marks flags that no variable sets: what somebody trusts is said each time, and ATTESTD_KEY names a credential to whoever sends one.

@@ -35,7 +35,7 @@ func recoverKeyCommand() *cobra.Command {
 			}
 			key, err := s.FirstKey(cmd.Context(), company)
 			if errors.Is(err, store.ErrNotFound) {
-				return fmt.Errorf("no API key for company %q in %s: %w", company, db, err)
+				return fmt.Errorf("no API key for company %q in %s: %w", company, shown(db), err)
 			}
 			if err != nil {
 				return err

@@ -26,6 +26,9 @@ Works on a database that no server has open, and needs room on the disk for a co
 backups stay as they are.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fileOnly("rekey", "stop the servers, move the PostgreSQL database into a file (attestd move), rekey that, and move it into an empty database", db); err != nil {
+				return err
+			}
 			o := store.RekeyOptions{}
 			var err error
 			if o.Old, err = old.read(cmd.Context()); err != nil {

@@ -24,6 +24,9 @@ history is another. So it is where the existing database cannot be read. --force
 The head file is left as it is: where it knows more than the backup, the next start writes nothing until attestd accept-rollback.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fileOnly("restore", "restore a PostgreSQL database with its own tools, and see docs/postgres.md on what to check; attestd move copies a file into an empty one", db, args[0]); err != nil {
+				return err
+			}
 			if acceptRollback && !force {
 				return usagef("--accept-rollback goes with --force")
 			}

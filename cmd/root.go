@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -61,6 +62,11 @@ func Run(version, schema string) int {
 		err = fmt.Errorf("%w; nobody listens there: start attestd serve, or name another address with --url or ATTESTD_URL", err)
 	}
 	status, why := exitStatus(err), fmt.Sprintln("attestd:", err)
+	for _, arg := range os.Args[1:] { // an argument in the wrong place, which may be a URL with a password
+		if store.IsServer(arg) {
+			why = strings.ReplaceAll(why, arg, store.Name(arg))
+		}
+	}
 	if status == exitUsage {
 		why += fmt.Sprintf("Run '%s --help' for how to use it.\n", cmd.CommandPath())
 	}
@@ -113,7 +119,7 @@ func rootCommand(version, schema string) *cobra.Command {
 		Short: "Identity for AI agents, and proof of what they did",
 		Long: `attestd gives AI agents an identity and their actions a proof.
 
-It keeps everything in one SQLite file. Start with:  attestd serve
+It keeps everything in one SQLite file, or in a PostgreSQL database. Start with:  attestd serve
 
 Every flag can also be set in the environment: --base-url is ATTESTD_BASE_URL.
 Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
@@ -124,7 +130,7 @@ or of a newer version.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
 		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), versionCommand(version))
 	return root
 }

@@ -21,7 +21,7 @@ func rotateKeyCommand(schema string) *cobra.Command {
 		Short: "Give a company a new signing key",
 		Long: `Give a company a new key, which signs its tokens, and its records from the next one on. Both keys sign that one
 follows the other. Tokens of the old key verify until they expire; with --compromised, all that were signed before are refused from now on.
-Works on a database that no server has open: of a running one, ask POST /v1/companies/rotate-keys.`,
+Works on a database file that no server has open: of a running one, ask POST /v1/companies/rotate-keys. On PostgreSQL it works beside the servers.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if company == "" {
@@ -73,7 +73,7 @@ func refuseOlder(ctx context.Context, db string) error {
 	}
 	defer found.Close()
 	if !found.UpToDate() {
-		return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, db)
+		return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, shown(db))
 	}
 	return nil
 }

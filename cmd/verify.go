@@ -18,16 +18,17 @@ import (
 const clockLeeway = time.Minute
 
 func verifyCommand(schema string) *cobra.Command {
-	var db, company string
+	var db, heads, company string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Verify every chain of a database file, offline",
-		Long: `Recompute every hash, signature and Merkle root of a database file, beside a running server or without one.
+		Short: "Verify every chain of a database, offline",
+		Long: `Recompute every hash, signature and Merkle root of a database, beside running servers or without one.
 Prints a line for each chain: of each company its actions, and its control log. Exit status 4 when one does not verify; what companies, chain heads and records
 have and another of them lacks is a failure too, named by the chain's number where no company has it.
 Then checks that tables, indices and guarding triggers are those of this program, and that no row belongs to
-a company that is not there: exit status 8 when only this fails. SQLite's own check of every page would keep a
+a company that is not there: exit status 8 when only this fails. With --heads it also compares the database with that
+head file: exit status 5 when it is behind what that knows, after a point-in-time recovery for example. SQLite's own check of every page would keep a
 server from its checkpoints; backup makes it on the copy. A record with a time in the future is a warning.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,12 +59,18 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 				return err
 			}
 			if wrong := s.Check(cmd.Context(), schema); wrong != nil {
-				err = errors.Join(err, fmt.Errorf("%s: %w", db, wrong))
+				err = errors.Join(err, fmt.Errorf("%s: %w", shown(db), wrong))
+			}
+			if heads != "" {
+				if behind := s.CheckHeads(cmd.Context(), heads); behind != nil {
+					err = errors.Join(err, fmt.Errorf("%s: %w", shown(db), behind))
+				}
 			}
 			return err
 		},
 	}
 	databaseFlag(cmd, &db)
+	cmd.Flags().StringVar(&heads, "heads", "", "head `file` to compare the database with")
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chains to verify")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd

@@ -38,7 +38,7 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if len(s.behind) == 0 {
-		return nil, fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept", ErrRefused, path)
+		return nil, fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept", ErrRefused, s.path)
 	}
 	s.writer.stopped.Store(nil) // by whom it says, and nobody else: Open has just set it, and nobody runs the store yet
 	go s.Run(ctx, RunOptions{}) // until s is closed

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 )
 
 // MoveOptions are those of Move.
 type MoveOptions struct {
-	Heads    string                                // the head file of the source; "" for none
+	Heads    string                                // the head file of the source, if it is there; "" for none
 	Progress func(stage string, done, total int64) // in records; may be nil
 }
 
@@ -76,8 +77,10 @@ func stage(o MoveOptions, name string) func(done, total int64) {
 
 // sound checks a source as a backup is checked.
 func (s *Store) sound(ctx context.Context, schema string, o MoveOptions) error {
-	if err := s.aheadOf(ctx, o.Heads); err != nil {
-		return err
+	if o.Heads != "" { // a copy of an older database would look like any other
+		if err := s.CheckHeads(ctx, o.Heads); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := s.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, stage(o, "verify")); err != nil {
 		return err

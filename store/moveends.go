@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"attestd/store/headfile"
 	"attestd/store/postgres"
 )
 
@@ -175,31 +174,4 @@ func (c *conn) insertAll(_ context.Context, t movedTable, rows iter.Seq2[[]any, 
 		}
 	}
 	return nil
-}
-
-// aheadOf refuses a database that is behind its head file, where there is one: after a move nobody would know what the copy lacks.
-func (s *Store) aheadOf(ctx context.Context, heads string) error {
-	if heads == "" {
-		return nil
-	}
-	path, err := absolute(heads)
-	if err != nil {
-		return err
-	}
-	id, err := s.databaseID(ctx)
-	if err != nil {
-		return err
-	}
-	var file *headfile.File
-	if file, err = openHeadFile(path, id); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("head file: %w", err)
-	}
-	defer file.Close()
-	behind, err := s.compareHeads(ctx, file)
-	if err == nil && len(behind) > 0 {
-		err = &RolledBackError{behind}
-	}
-	return err
 }

@@ -54,6 +54,28 @@ func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 	return fmt.Errorf("head file: %w", err)
 }
 
+// CheckHeads compares a database with its head file, without changing either: a *RolledBackError where it is behind, fs.ErrNotExist, ErrRefused.
+func (s *Store) CheckHeads(ctx context.Context, heads string) error {
+	path, err := absolute(heads)
+	if err != nil {
+		return err
+	}
+	id, err := s.databaseID(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := openHeadFile(path, id)
+	if err != nil {
+		return fmt.Errorf("head file: %w", err)
+	}
+	defer file.Close()
+	behind, err := s.compareHeads(ctx, file)
+	if err == nil && len(behind) > 0 {
+		err = &RolledBackError{behind}
+	}
+	return err
+}
+
 // newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from writing the database.
 func (s *Store) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
 	file, err := s.createHeads(ctx, path, id)
