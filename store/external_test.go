@@ -110,7 +110,8 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 // last transaction, and no longer than that.
 func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "attestd.db")
+	storetest.AboutFile(t)
+	path := storetest.New(t)
 	at := func(ms int64) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
 	var clock atomic.Int64 // of the writer
 	s := openWith(t, path, store.RunOptions{Now: func() time.Time { return at(clock.Load()) }})
