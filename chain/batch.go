@@ -19,6 +19,9 @@ const maxHeads = 1 << 14
 // maxLost is how often a batch is begun whose transactions are lost: there may be something in it that ends each of them.
 const maxLost = 10
 
+// MaxLostTime is how long after the first attempt at such a batch another one is begun.
+const MaxLostTime = 10 * time.Second
+
 // writer is what the goroutine of Log.Run owns. Heads are installed only after the commit that makes them true.
 type writer struct {
 	storage  Storage
@@ -39,10 +42,11 @@ type signedHead struct {
 
 // write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
 func (w *writer) write(batch []*waiter) {
+	begun := time.Now()
 	for lost := 0; len(batch) > 0; {
 		again, err := w.transact(batch)
 		if errors.Is(err, ErrAgain) {
-			if lost++; lost < maxLost {
+			if lost++; lost < maxLost && time.Since(begun) < MaxLostTime {
 				continue
 			}
 		}
