@@ -247,6 +247,9 @@ func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (
 	}
 }
 
+// readSilence is how long a read waits for its first row, or the next one.
+const readSilence = 15 * time.Second
+
 // redial gives c another connection.
 func (s *Store) redial(ctx context.Context, c *conn) error {
 	if c.sql != nil {
@@ -254,8 +257,12 @@ func (s *Store) redial(ctx context.Context, c *conn) error {
 	}
 	generation := s.lost.Load()
 	fresh, err := s.db.Conn(ctx)
+	c.sql = nil
 	if err != nil {
-		c.sql = nil
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if err := postgres.LimitSilence(fresh, readSilence); err != nil {
+		_ = fresh.Close()
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	*c = *newConn(fresh, postgresDialect)

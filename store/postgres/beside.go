@@ -34,7 +34,7 @@ func (w *Writer) Kept(names map[int64][]chain.Hash, now time.Time, yield func(nu
 		}
 		return rows.Err()
 	})
-	if err := w.send(b, answerTimeout); err != nil {
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 		return w.failed(err)
 	}
 	return nil
@@ -61,7 +61,7 @@ func (w *Writer) Used(keys, clients []Use) error {
 			b.Queue(of.statement, u.Hour, u.Row)
 		}
 	}
-	if err := w.send(b, answerTimeout); err != nil {
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 		return w.failed(err)
 	}
 	return nil

@@ -37,6 +37,10 @@ func ClassOf(err error) Class {
 		}
 		return Other
 	}
+	var connect *pgconn.ConnectError
+	if fatal := e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC"; fatal && !errors.As(err, &connect) {
+		return Lost // whatever the reason: a server that has failed in the middle of a COMMIT may find it done when it recovers
+	}
 	switch e.Code {
 	case "23505":
 		return Duplicate
@@ -58,6 +62,12 @@ func ClassOf(err error) Class {
 		return Unavailable
 	}
 	return Other
+}
+
+// rolledBack says of the error of a COMMIT that the server has said so. Of anything else the outcome is not known.
+func rolledBack(err error) bool {
+	var e *pgconn.PgError
+	return errors.Is(err, errFenced) || errors.Is(err, errNotOne) || errors.As(err, &e) && ClassOf(err) != Lost
 }
 
 // isLost says of an error that is not the server's whether it is of the connection.

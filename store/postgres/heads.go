@@ -38,7 +38,13 @@ const (
 	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key,
 	EXISTS (SELECT FROM record WHERE id BETWEEN (h.chain << 40) + h.length AND (h.chain << 40) + 1099511627775)
 	OR EXISTS (SELECT FROM node n WHERE n.chain = h.chain AND n.level = 8 AND n.idx >= h.length >> 8)
-FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL WHERE h.chain = ANY ($1)`
+`
+	readNodes = `	OR EXISTS (SELECT FROM unnest(ARRAY[16, 24, 32]) AS l (level), node n WHERE n.chain = h.chain AND n.level = l.level AND n.idx >= h.length >> l.level)
+`
+	fromHeads = `FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL WHERE h.chain = ANY ($1)`
+
+	readHeadsOnly     = readHeads + fromHeads
+	readHeadsAndNodes = readHeads + readNodes + fromHeads // the rows that are written once in 65,536 records too
 )
 
 // Heads reads the heads of chains. Those that other servers extend too are held until the transaction ends, which is begun for that, as all are in one that is open.
@@ -58,7 +64,11 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 		clear(w.known)
 	}
 	found := make(map[int64]Head, len(chains))
-	b.Queue(readHeads, chains).Query(func(rows pgx.Rows) error {
+	text := readHeadsOnly
+	if w.suspicious {
+		text = readHeadsAndNodes
+	}
+	b.Queue(text, chains).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var c, epoch int64
 			var h Head
@@ -74,7 +84,7 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 		}
 		return rows.Err()
 	})
-	if err := w.send(b, answerTimeout); err != nil {
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 		return nil, w.failed(err)
 	}
 	return found, nil

@@ -60,8 +60,7 @@ func config(address string) (*pgx.ConnConfig, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTimeout
 	}
-	dialer := net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}}
-	c.DialFunc = dialer.DialContext
+	c.DialFunc = dial
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "attestd"
 	}

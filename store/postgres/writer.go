@@ -20,6 +20,8 @@ import (
 const (
 	answerTimeout = 8 * time.Second  // for one round trip: then the connection is given up
 	reachTimeout  = 12 * time.Second // for a connection, and for what became of a commit
+	downTimeout   = 3 * time.Second  // for a connection after one that was not made: others wait behind whoever asks for it
+	batchTimeout  = answerTimeout + reachTimeout
 	retryPause    = 50 * time.Millisecond
 )
 
@@ -49,6 +51,11 @@ type Writer struct {
 	left    *receipt // of row, read by a transaction that took it away and whose own outcome is not known
 	ended   receipt  // of the row before this one
 	failing int      // attempts that came to nothing since the last that did
+	down    bool     // the last connection was not made in time
+
+	suspicious bool // the last batch met a row beyond the head of a chain
+
+	begun time.Time // when the batch under way, or one shortly before it, was begun
 
 	known  map[int64]state  // of the heads that were read or moved
 	shared map[int64]*other // chains that other servers have extended lately
@@ -66,15 +73,32 @@ func NewWriter(db *sql.DB, notes *atomic.Int64) *Writer {
 	return &Writer{db: db, notes: notes, known: make(map[int64]state), shared: make(map[int64]*other)}
 }
 
-// Conn returns the connection, and makes a new one where the last has ended.
+// Conn returns the connection for a batch, or for another attempt at one, and makes a new one where the last has ended. All that is done for the batch ends
+// within batchTimeout.
 func (w *Writer) Conn() (*sql.Conn, error) {
+	if now := time.Now(); now.Sub(w.begun) > chain.MaxLostTime { // no attempt at a batch comes later
+		w.begun = now
+	}
 	if w.conn != nil && !w.native.IsClosed() {
 		return w.conn, nil
 	}
-	if err := w.connect(time.Now().Add(reachTimeout)); err != nil {
+	patience := reachTimeout
+	if w.down {
+		patience = downTimeout
+	}
+	if err := w.connect(w.deadline(patience)); err != nil {
 		return nil, err
 	}
 	return w.conn, nil
+}
+
+// deadline is when something ends that begins now and belongs to the batch.
+func (w *Writer) deadline(patience time.Duration) time.Time {
+	at, end := time.Now().Add(patience), w.begun.Add(batchTimeout)
+	if at.After(end) {
+		return end
+	}
+	return at
 }
 
 // connect makes a connection and a row for it, and takes away the row of the connection before it. It tries again until the deadline.
@@ -86,13 +110,14 @@ func (w *Writer) connect(deadline time.Time) (err error) {
 		}
 		if err = w.dial(deadline); err == nil {
 			if err = w.renew(deadline); err == nil {
-				w.failing = 0
+				w.failing, w.down = 0, false
 				return nil
 			}
 		}
 		w.failing++
 		if class := ClassOf(err); class == Other || class == Constraint || time.Now().After(deadline) {
 			w.HangUp()
+			w.down = true
 			return err
 		}
 	}
@@ -107,6 +132,7 @@ func (w *Writer) dial(deadline time.Time) (err error) {
 	}
 	return w.conn.Raw(func(driver any) error {
 		w.native = driver.(*stdlib.Conn).Conn()
+		limitSilence(w.native, answerTimeout)
 		return nil
 	})
 }
@@ -115,6 +141,7 @@ func (w *Writer) dial(deadline time.Time) (err error) {
 func (w *Writer) renew(deadline time.Time) error {
 	var r receipt
 	b := &pgx.Batch{}
+	b.Queue("SET lock_timeout = 4000") // a backend that waits for a lock does not notice that nobody waits for it any more
 	b.Queue("BEGIN")
 	b.Queue(`DELETE FROM writer WHERE id = $1 RETURNING seq, moved`, w.row).Query(func(found pgx.Rows) error {
 		for found.Next() {
@@ -128,8 +155,9 @@ func (w *Writer) renew(deadline time.Time) error {
 	var row int64
 	b.Queue(`INSERT INTO writer (started_at) VALUES ($1) RETURNING id`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
 	b.Queue(`SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`) // what is acknowledged is durable
-	b.Queue(`DELETE FROM writer WHERE touched < now() - interval '7 days'`)                                                         // of servers that are gone; one that is not makes itself a new one
-	if err := w.send(b, time.Until(deadline)); err != nil {
+	// Those of servers that are gone go; one that is not makes itself a new one.
+	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer WHERE touched < now() - interval '7 days' FOR UPDATE SKIP LOCKED)`)
+	if err := w.send(b, deadline); err != nil {
 		return err
 	}
 	switch {
@@ -138,7 +166,7 @@ func (w *Writer) renew(deadline time.Time) error {
 	case w.left == nil:
 		w.left = &receipt{known: w.row == 0}
 	}
-	if err := w.commit(&pgx.Batch{}, true, time.Until(deadline)); err != nil {
+	if err := w.commit(&pgx.Batch{}, true, deadline); err != nil {
 		return err
 	}
 	w.ended, w.left = *w.left, nil
@@ -165,15 +193,16 @@ func (w *Writer) Close() error {
 	}
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM writer WHERE id = $1`, w.row)
-	err := w.send(b, answerTimeout)
+	err := w.send(b, time.Now().Add(answerTimeout))
 	w.HangUp()
 	return err
 }
 
 // send carries out a batch in one round trip, under a context that nobody ends: to end it is to send a cancel, after which a commit that waits for the standby is
 // called a success. A server that does not answer in time loses the connection.
-func (w *Writer) send(b *pgx.Batch, patience time.Duration) error {
-	stuck := time.AfterFunc(min(patience, answerTimeout), func() { _ = w.native.PgConn().Conn().Close() })
+func (w *Writer) send(b *pgx.Batch, deadline time.Time) error {
+	wire := w.native.PgConn().Conn()
+	stuck := time.AfterFunc(min(time.Until(deadline), answerTimeout), func() { _ = wire.Close() })
 	defer stuck.Stop()
 	return w.native.SendBatch(context.Background(), b).Close()
 }
@@ -182,7 +211,7 @@ func (w *Writer) send(b *pgx.Batch, patience time.Duration) error {
 func (w *Writer) Begin() error {
 	b := &pgx.Batch{}
 	w.begin(b, true)
-	if err := w.send(b, answerTimeout); err != nil {
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 		return w.failed(err)
 	}
 	return nil
@@ -213,7 +242,7 @@ func (w *Writer) Rollback() {
 	}
 	b := &pgx.Batch{}
 	b.Queue("ROLLBACK")
-	if err := w.send(b, answerTimeout); err != nil {
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 		w.HangUp()
 	}
 	w.open = false
@@ -222,8 +251,12 @@ func (w *Writer) Rollback() {
 // failed ends what an error has left open, after which nothing was written, and says whether all is to be done again.
 func (w *Writer) failed(err error) error {
 	class := ClassOf(err)
-	again := class == Again || class == Lost || class == ReadOnly || errors.Is(err, chain.ErrAgain) || errors.Is(err, errFenced) || errors.Is(err, errNotOne)
-	if w.failing++; class == Lost || class == ReadOnly || errors.Is(err, errFenced) || w.native.IsClosed() {
+	gone := class == Lost || class == ReadOnly || errors.Is(err, errFenced) || w.native.IsClosed()
+	again := gone || class == Again || errors.Is(err, chain.ErrAgain) || errors.Is(err, errNotOne)
+	if class == Duplicate && !w.suspicious { // a row stands beyond a head: to read the heads again is to find whose, and to spare the other chains
+		w.suspicious, again = true, true
+	}
+	if w.failing++; gone {
 		w.HangUp()
 	} else {
 		w.Rollback()
@@ -259,7 +292,7 @@ func (w *Writer) Commit(extensions []chain.Extension, keysExpire time.Time, whol
 		return nil, nil
 	}
 	if whole && len(extensions) > 0 { // to be looked at before it is committed
-		if err := w.send(b, answerTimeout); err != nil {
+		if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 			return nil, w.failed(err)
 		}
 		if stale := r.stale(done.moved); len(stale) > 0 {
@@ -267,15 +300,15 @@ func (w *Writer) Commit(extensions []chain.Extension, keysExpire time.Time, whol
 		}
 		b = &pgx.Batch{}
 	}
-	if err := w.commit(b, w.open, answerTimeout); err != nil {
+	if err := w.commit(b, w.open, w.deadline(answerTimeout)); err != nil {
 		return w.settle(r, err)
 	}
-	w.failing, w.open = 0, false
+	w.failing, w.open, w.suspicious = 0, false, false
 	return w.committed(r, done.moved), nil
 }
 
 // commit sends what is left of a transaction, with its COMMIT where it was begun. A warning says that the wait for a standby was cancelled: then nothing is certain.
-func (w *Writer) commit(b *pgx.Batch, begun bool, patience time.Duration) error {
+func (w *Writer) commit(b *pgx.Batch, begun bool, deadline time.Time) error {
 	if begun {
 		b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
 			if tag.String() != "COMMIT" {
@@ -285,7 +318,7 @@ func (w *Writer) commit(b *pgx.Batch, begun bool, patience time.Duration) error 
 		})
 	}
 	before := w.notes.Load()
-	err := w.send(b, patience)
+	err := w.send(b, deadline)
 	if err == nil && w.notes.Load() != before {
 		err = errWaitCancelled
 	}
@@ -296,11 +329,11 @@ var errWaitCancelled = fmt.Errorf("postgres: the wait for a standby may have bee
 
 // settle finds out what became of a commit that has failed.
 func (w *Writer) settle(r *rows, err error) (stale []int64, _ error) {
-	if ClassOf(err) != Lost {
+	if rolledBack(err) {
 		return nil, w.failed(err)
 	}
 	tried := w.seq
-	if unreached := w.connect(time.Now().Add(reachTimeout)); unreached != nil || !w.ended.known {
+	if unreached := w.connect(w.deadline(reachTimeout)); unreached != nil || !w.ended.known {
 		return nil, fmt.Errorf("%w: %w", chain.ErrUnknown, errors.Join(err, unreached))
 	}
 	if w.ended.seq == tried {

@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// wire is a connection to a server that may fall silent. What asks it something has no deadline of its own: to end a context is to send a cancel; see Writer.send.
+type wire struct {
+	net.Conn
+	silence atomic.Int64 // how long, in nanoseconds, it may take to send anything while it is asked to; 0 for ever
+}
+
+// dial is a pgconn.DialFunc.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}}
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{Conn: c}, nil
+}
+
+// Read implements net.Conn. It closes a connection that is silent for too long.
+func (w *wire) Read(b []byte) (int, error) {
+	if limit := time.Duration(w.silence.Load()); limit > 0 {
+		defer time.AfterFunc(limit, func() { _ = w.Conn.Close() }).Stop()
+	}
+	return w.Conn.Read(b)
+}
+
+// RemoteAddr implements net.Conn with an address that nobody can dial: pgx does to send a cancel after a connection that it has found broken. That would end the
+// wait for the standby of a commit, which then is seen by all though a failover may lose it.
+func (w *wire) RemoteAddr() net.Addr { return undialable{w.Conn.RemoteAddr()} }
+
+type undialable struct{ net.Addr }
+
+// Network implements net.Addr.
+func (undialable) Network() string { return "none" }
+
+// LimitSilence closes a connection whose server, asked something, sends nothing for so long.
+func LimitSilence(c *sql.Conn, limit time.Duration) error {
+	return c.Raw(func(driver any) error {
+		limitSilence(driver.(*stdlib.Conn).Conn(), limit)
+		return nil
+	})
+}
+
+func limitSilence(c *pgx.Conn, limit time.Duration) {
+	below := c.PgConn().Conn()
+	if encrypted, is := below.(*tls.Conn); is {
+		below = encrypted.NetConn()
+	}
+	if w, is := below.(*wire); is {
+		w.silence.Store(int64(limit))
+	}
+}
