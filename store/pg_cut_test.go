@@ -1,0 +1,196 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+
+	"attestd/crypto/keyring"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// A write is one thing that a company has done, and how often it is found done.
+type write struct {
+	name string
+	do   func(s *store.Store, c *store.Company, n int) error
+	done func(t testing.TB, s *store.Store, c *store.Company, n int) int
+}
+
+// payload is the text of a record, and recorded how often it is in a chain.
+func recorded(t testing.TB, s *store.Store, number int64, text string) (times int) {
+	t.Helper()
+	for _, r := range read(t, s, number, 0, 1<<40) {
+		if strings.Contains(string(r.Payload), text) {
+			times++
+		}
+	}
+	return times
+}
+
+func numbered(c *store.Company, n int) chain.Draft {
+	d := draft(c)
+	d.Payload = fmt.Appendf(nil, `{"n":"#%d."}`, n)
+	d.Canonical = d.Payload
+	return d
+}
+
+// both are a row and its control record: one without the other fails the test.
+func both(t testing.TB, rows, records int) int {
+	t.Helper()
+	if rows != records {
+		t.Errorf("%d rows have changed, of which %d control records tell", rows, records)
+	}
+	return records
+}
+
+// writes are what cuts are tried on.
+var writes = []write{
+	{"append", func(s *store.Store, c *store.Company, n int) error {
+		_, err := s.Append(ctx, numbered(c, n))
+		return err
+	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
+		return recorded(t, s, c.Chain, fmt.Sprintf("#%d.", n))
+	}},
+	{"append with a key", func(s *store.Store, c *store.Company, n int) error {
+		d := numbered(c, n)
+		d.Key = &chain.Key{Name: chain.Hash{byte(n), byte(n >> 8)}, Request: chain.Hash{1}}
+		_, err := s.AppendAll(ctx, []chain.Draft{d})
+		return err
+	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
+		return recorded(t, s, c.Chain, fmt.Sprintf("#%d.", n))
+	}},
+	{"agent", func(s *store.Store, c *store.Company, n int) error {
+		_, err := s.RegisterAgent(ctx, by(c, now), fmt.Sprintf("bot%d.", n), nil, many)
+		return err
+	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
+		rows := 0
+		if _, err := s.Agent(ctx, by(c, now), fmt.Sprintf("bot%d.", n)); err == nil {
+			rows = 1
+		}
+		return both(t, rows, recorded(t, s, c.Control.Chain, fmt.Sprintf(`"agent:bot%d."`, n)))
+	}},
+	{"passport", func(s *store.Store, c *store.Company, n int) error {
+		return s.RecordPassport(ctx, by(c, now), numberedPassport(n))
+	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
+		rows := 0
+		if _, err := s.Passport(ctx, by(c, now), numberedPassport(n).JTI); err == nil {
+			rows = 1
+		}
+		return both(t, rows, recorded(t, s, c.Control.Chain, `"passport:`+numberedPassport(n).JTI+`"`))
+	}},
+	{"key rotation", func(s *store.Store, c *store.Company, n int) error {
+		_, _, err := s.RotateKey(ctx, by(c, now), false)
+		return err
+	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
+		origin, ring, err := s.KeyRing(ctx, c.Chain)
+		must(t, err)
+		if flaws := strings.Join(keyring.Flaws(origin, ring), ""); flaws != "" {
+			t.Error(flaws)
+		}
+		return both(t, len(ring)-1, recorded(t, s, c.Control.Chain, string(store.SigningKeyRotated))) - n
+	}},
+}
+
+func numberedPassport(n int) store.Passport {
+	return store.Passport{JTI: fmt.Sprintf("jti%d.", n), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: now.Add(time.Hour).Unix()}
+}
+
+// A write whose connection ends after any byte, of those that go to the server or come from it, is carried out exactly once, and its caller hears that it was: what
+// became of it is found out on a second connection. Where that one ends too, after any byte, a third one finds it out.
+func TestCutsAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, w := range writes {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFar(t)
+			up, down := f.length(t, w, f.all, 0)
+			t.Logf("%d bytes to the server, %d from it", up, down)
+			for _, n := range points(up) {
+				f.try(t, w, fmt.Sprintf("cut after byte %d to the server", n), func() { f.cut(toServer, n) })
+			}
+			for _, n := range points(down) {
+				f.try(t, w, fmt.Sprintf("cut after byte %d from the server", n), func() { f.cut(fromServer, n) })
+			}
+			lost := down - 14 // in the middle of the last answer
+			up, down = f.length(t, w, func() (up, down *cut) { return f.cut(toServer), f.cut(fromServer, lost) }, 1)
+			t.Logf("%d and %d bytes of the second connection", up, down)
+			for _, n := range points(up) {
+				f.try(t, w, fmt.Sprintf("the second connection is cut after byte %d to the server", n), func() { f.cut(fromServer, lost); f.cut(toServer, never, n) })
+			}
+			for _, n := range points(down) {
+				f.try(t, w, fmt.Sprintf("the second connection is cut after byte %d from the server", n), func() { f.cut(fromServer, lost, n) })
+			}
+			must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
+		})
+	}
+}
+
+const never = -1 // a connection is cut
+
+// far is a server whose network fails, and near is one that sees what is there.
+type far struct {
+	*network
+	far, near *store.Store
+	company   *store.Company
+	writes    int
+}
+
+func newFar(t testing.TB) *far {
+	t.Helper()
+	database := pgtest.Database(t)
+	n, url := through(t, database)
+	f := &far{network: n, near: openWith(t, database, store.RunOptions{})}
+	f.far = openWith(t, url, store.RunOptions{})
+	return f
+}
+
+// length is how many bytes a write needs, in both directions, of one of the connections that it uses.
+func (f *far) length(t testing.TB, w write, arm func() (up, down *cut), connection int) (toServer, fromServer int64) {
+	t.Helper()
+	var up, down *cut
+	f.try(t, w, "to learn the length", func() { up, down = arm() })
+	return up.passed[connection].Load(), down.passed[connection].Load()
+}
+
+// all passes everything.
+func (f *far) all() (up, down *cut) { return f.cut(toServer), f.cut(fromServer) }
+
+// fail makes a write in a network that fails, and says how often it was carried out, and what was answered.
+func (f *far) fail(t testing.TB, w write, fail func()) (times int, err error) {
+	t.Helper()
+	if f.writes%200 == 0 {
+		f.company, _ = company(t, f.near, fmt.Sprint("acme", f.writes))
+	}
+	f.writes++
+	must(t, w.do(f.far, f.company, f.writes)) // so that the connection is one that has worked
+	f.writes++
+	before := w.done(t, f.near, f.company, f.writes)
+	fail()
+	err = w.do(f.far, f.company, f.writes)
+	f.heal()
+	return w.done(t, f.near, f.company, f.writes) - before, err
+}
+
+// try is fail where the write is to be carried out exactly once.
+func (f *far) try(t testing.TB, w write, what string, fail func()) {
+	t.Helper()
+	if n, err := f.fail(t, w, fail); n != 1 || err != nil {
+		t.Errorf("%s: written %d times, and the answer is %v", what, n, err)
+	}
+}
+
+// points are the places of a cut: all of them in the long form.
+func points(length int64) (list []int64) {
+	step := int64(1)
+	if !*long {
+		step = max(1, length/7)
+	}
+	for n := int64(0); n < length; n += step {
+		list = append(list, n)
+	}
+	return append(list, length-1)
+}

@@ -1,0 +1,124 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/toxics"
+	"github.com/rs/zerolog"
+)
+
+// network is what lies between a server of ours and PostgreSQL. It fails on demand.
+type network struct {
+	t     testing.TB
+	proxy *toxiproxy.Proxy
+}
+
+// The directions of what is sent.
+const (
+	toServer   = "upstream"
+	fromServer = "downstream"
+)
+
+func newNetwork(t testing.TB, server string) *network {
+	t.Helper()
+	n := &network{t, toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), t.Name(), "127.0.0.1:0", server)}
+	must(t, n.proxy.Start())
+	t.Cleanup(n.proxy.Stop)
+	return n
+}
+
+// through is a database's URL that leads through a new network.
+func through(t testing.TB, database string) (*network, string) {
+	t.Helper()
+	u := got(url.Parse(database))(t)
+	n := newNetwork(t, u.Host)
+	u.Host = n.proxy.Listen
+	return n, u.String()
+}
+
+// add makes the network fail, from now on, in what goes in one direction, as toxiproxy's documentation says of each way to.
+func (n *network) add(direction, kind string, attributes any) toxics.Toxic {
+	n.t.Helper()
+	text := got(json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes}))(n.t)
+	return got(n.proxy.Toxics.AddToxicJson(strings.NewReader(string(text))))(n.t).Toxic
+}
+
+// heal ends all failing; what was cut stays so.
+func (n *network) heal() { n.proxy.Toxics.ResetToxics(context.Background()) }
+
+// cut passes, of the first connection that something is sent on, After[0] bytes, of the second one After[1], and so on; and then ends the connection, or only
+// falls silent. Of those past the end of After, and where it is negative, it passes everything.
+type cut struct {
+	After  []int64 `json:"after"`
+	Silent bool    `json:"silent"`
+
+	connections atomic.Int64    // that something was sent on
+	passed      [8]atomic.Int64 // of those, the bytes
+}
+
+func init() { toxics.Register("cut", new(cut)) }
+
+// cut is one direction's. The other one learns of it only if the connection ends.
+func (n *network) cut(direction string, after ...int64) *cut {
+	n.t.Helper()
+	return n.add(direction, "cut", map[string]any{"after": after}).(*cut)
+}
+
+func (n *network) silence(direction string, after ...int64) *cut {
+	n.t.Helper()
+	return n.add(direction, "cut", map[string]any{"after": after, "silent": true}).(*cut)
+}
+
+// position is where a cut stands with one connection.
+type position struct{ connection, passed int64 }
+
+// NewState implements toxics.StatefulToxic.
+func (*cut) NewState() any { return &position{connection: -1} }
+
+// Pipe implements toxics.Toxic.
+func (c *cut) Pipe(stub *toxics.ToxicStub) {
+	p := stub.State.(*position)
+	for {
+		select {
+		case <-stub.Interrupt:
+			return
+		case chunk := <-stub.Input:
+			if chunk == nil {
+				stub.Close()
+				return
+			}
+			if p.connection < 0 {
+				p.connection = c.connections.Add(1) - 1
+			}
+			left := int64(-1)
+			if p.connection < int64(len(c.After)) {
+				left = c.After[p.connection]
+			}
+			if left >= 0 {
+				chunk.Data = chunk.Data[:min(int64(len(chunk.Data)), left-p.passed)]
+			}
+			if p.passed += int64(len(chunk.Data)); p.connection < int64(len(c.passed)) {
+				c.passed[p.connection].Store(p.passed)
+			}
+			if len(chunk.Data) > 0 {
+				stub.Output <- chunk
+			}
+			if left == p.passed && !c.Silent {
+				stub.Close()
+				for range stub.Input { // until the sender has noticed
+				}
+				return
+			}
+		}
+	}
+}
+
+// long asks for the long form of the tests of failing networks and servers: every byte, and many rounds.
+var long = flag.Bool("long", false, "cut connections after every byte, and fail over 20 times")

@@ -1,0 +1,142 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// silent is as many connections as a write may ever use, all silent.
+var silent = make([]int64, 100)
+
+// A write whose connection falls silent at any step is given up there after some seconds, found out about on another, and carried out exactly once.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	var cases sync.WaitGroup // all at once, for they only wait
+	for _, w := range writes {
+		for part := range int64(4) {
+			cases.Go(func() {
+				f := newFar(t)
+				_, length := f.length(t, w, f.all, 0)
+				f.try(t, w, fmt.Sprintf("%s, silent after %d/3", w.name, part), func() { f.silence(fromServer, min(length-1, length*part/3)) })
+				must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
+			})
+		}
+	}
+	cases.Wait()
+}
+
+// A write whose COMMIT, or the answer to that, is lost and after it the way to the server, ends as unknown: it may have been written or not, and here it is
+// the one and the other. When the way is back, writing goes on.
+func TestUnknownWhenNobodyCanSay(t *testing.T) {
+	t.Parallel()
+	const request, answer = 24, 14 // bytes before the end, in the middle of the COMMIT and of its answer; how many come before these varies a little
+	var cases sync.WaitGroup
+	for _, w := range writes {
+		for direction, written := range map[string]int{toServer: 0, fromServer: 1} {
+			cases.Go(func() {
+				f := newFar(t)
+				up, down := f.length(t, w, f.all, 0)
+				last := map[string]int64{toServer: up - request, fromServer: down - answer}[direction]
+				n, err := f.fail(t, w, func() { f.silence(direction, append([]int64{last}, silent...)...) })
+				if n != written || !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s, silent %s: written %d times, and the answer is %v", w.name, direction, n, err)
+				}
+				f.try(t, w, "after that", func() {})
+				must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
+			})
+		}
+	}
+	cases.Wait()
+}
+
+// A write without a way to the server ends as one that was not written, and was not; when the way is back, writing goes on. Of one that was sent while the way was
+// lost nobody can say that.
+func TestNotWrittenWithoutAServer(t *testing.T) {
+	t.Parallel()
+	var cases sync.WaitGroup
+	for _, w := range writes {
+		cases.Go(func() {
+			f := newFar(t)
+			n, err := f.fail(t, w, f.proxy.Stop)
+			if n != 0 || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%s: written %d times, and the answer is %v", w.name, n, err)
+			}
+			f.writes++
+			if err := w.do(f.far, f.company, f.writes); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%s: %v", w.name, err)
+			}
+			must(t, f.proxy.Start())
+			if n := w.done(t, f.near, f.company, f.writes); w.name != "key rotation" && n != 0 {
+				t.Errorf("%s: written %d times", w.name, n)
+			}
+			f.try(t, w, "after that", func() {})
+		})
+	}
+	cases.Wait()
+}
+
+// A slow network delays, and nothing else.
+func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	for _, w := range writes {
+		f.try(t, w, w.name, func() {
+			f.add(toServer, "latency", map[string]int{"latency": 200, "jitter": 100})
+			f.add(fromServer, "slicer", map[string]int{"average_size": 16, "size_variation": 8, "delay": 1000})
+		})
+	}
+}
+
+// Two servers are given the same payload in the same millisecond, while the connection of one is cut: the two records are both there, each once, and what was
+// answered is what is there.
+func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	n, url := through(t, database)
+	still := store.RunOptions{Now: func() time.Time { return now }}
+	servers := []*store.Store{openWith(t, database, still), openWith(t, url, still)}
+	c, _ := company(t, servers[0], "acme")
+	d := draft(c)
+	appendOnce := func(s *store.Store) int64 {
+		r, err := s.Append(ctx, d)
+		if err != nil {
+			t.Error(err)
+		}
+		return r.Index
+	}
+	up := n.cut(toServer)
+	appendOnce(servers[1])
+	length := up.passed[0].Load()
+	n.heal()
+	answered := map[int64]bool{0: true}
+	for _, direction := range []string{toServer, fromServer} {
+		for _, after := range points(length) {
+			n.cut(direction, after)
+			var both sync.WaitGroup
+			var indices [2]int64
+			for i, s := range servers {
+				both.Go(func() { indices[i] = appendOnce(s) })
+			}
+			both.Wait()
+			n.heal()
+			appendOnce(servers[1])
+			for _, i := range indices {
+				if answered[i] {
+					t.Fatalf("record %d was answered twice", i)
+				}
+				answered[i] = true
+			}
+		}
+	}
+	records := read(t, servers[0], c.Chain, 0, 1<<40)
+	if want := len(answered) + 2*len(points(length)); len(records) != want {
+		t.Errorf("%d records, of %d answered", len(records), want)
+	}
+	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
+}
