@@ -1,0 +1,43 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// The primary ends while 16 callers append to one chain on two servers, in good order and by SIGKILL in turn, and its standby is promoted: nothing that was
+// acknowledged is lost, there is no gap and no duplicate, and no answer was wrong. Appending goes on by itself.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	rounds := 2
+	if *long {
+		rounds = 20
+	}
+	cluster := pgtest.NewCluster(t)
+	servers := []*store.Store{openWith(t, cluster.URL(), store.RunOptions{}), openWith(t, cluster.URL(), store.RunOptions{})}
+	c, _ := company(t, servers[0], "acme")
+	l := newLoad(c, servers...)
+	l.run(t, 16)
+	const slow = 15 * time.Second // nothing is slower than that, however much else the machine does
+	for round := range rounds {
+		l.await(t, 200)
+		if round%2 == 0 {
+			cluster.Kill()
+		} else {
+			cluster.Stop()
+		}
+		cluster.Promote()
+		resumed := l.await(t, 1)
+		t.Logf("round %d: appends resumed %v after the promotion", round, resumed)
+		if resumed > slow {
+			t.Errorf("round %d: appends resumed only %v after the promotion", round, resumed)
+		}
+		l.await(t, 200)
+		cluster.Rebuild()
+	}
+	l.stop()
+	l.check(t, servers[0])
+}

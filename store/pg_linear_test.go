@@ -1,0 +1,42 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// However many servers write one chain, it is one list: contiguous, verified and linearizable, for those who append and those who read, on whichever server. So it is
+// when the network of a server fails every now and then.
+func TestSeveralServersWriteOneList(t *testing.T) {
+	t.Parallel()
+	for _, servers := range []int{2, 3} {
+		t.Run(fmt.Sprint(servers, " servers"), func(t *testing.T) {
+			t.Parallel()
+			database := pgtest.Database(t)
+			bad, url := through(t, database)
+			urls := []string{database, url, database}[:servers]
+			var all []*store.Store
+			for _, u := range urls {
+				all = append(all, openWith(t, u, store.RunOptions{}))
+			}
+			c, _ := company(t, all[0], "acme")
+			l := newLoad(c, all...)
+			l.run(t, 8*servers)
+			rounds := 10
+			if *long {
+				rounds = 300
+			}
+			for n := range rounds {
+				l.await(t, 50)
+				bad.cut(fromServer, int64(n*37%500))
+				l.await(t, 50)
+				bad.heal()
+			}
+			l.stop()
+			l.check(t, all[0])
+		})
+	}
+}
