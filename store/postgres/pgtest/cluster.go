@@ -17,6 +17,7 @@ type Cluster struct {
 	t                testing.TB
 	servers          [2]*server
 	primary, standby *server // the same two, by what they are now
+	halted           *server // nil, or the standby
 }
 
 // NewCluster starts a cluster that ends with the test. If the test fails, it logs what the servers wrote to stderr.
@@ -38,6 +39,7 @@ func NewCluster(t testing.TB) *Cluster {
 	c.must(c.primary.initialize("--data-checksums"))
 	c.must(c.primary.start())
 	c.Rebuild()
+	t.Cleanup(c.ResumeStandby) // before the servers end
 	return c
 }
 
@@ -78,6 +80,22 @@ func (c *Cluster) Kill() {
 func (c *Cluster) Stop() {
 	c.t.Helper()
 	c.must(c.primary.stop())
+}
+
+// HaltStandby stops the standby where it is, so that commits wait, until ResumeStandby or the end of the test.
+func (c *Cluster) HaltStandby() {
+	c.t.Helper()
+	c.must(c.standby.halt())
+	c.halted = c.standby
+}
+
+// ResumeStandby lets a standby go on that was halted.
+func (c *Cluster) ResumeStandby() {
+	c.t.Helper()
+	if c.halted != nil {
+		c.must(c.halted.resume())
+		c.halted = nil
+	}
 }
 
 // Promote makes the standby the primary once the old one has ended. It returns when the new one can be written, and then waits for no standby until Rebuild.

@@ -66,6 +66,27 @@ func (s *server) kill() error {
 	return s.end(syscall.SIGKILL)
 }
 
+// halt stops all processes of the server where they are, and resume lets them go on.
+func (s *server) halt() error { return s.signal(syscall.SIGSTOP) }
+
+func (s *server) resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *server) signal(signal syscall.Signal) error {
+	if err := s.postmaster.Signal(signal); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	children, err := children(s.postmaster.Pid)
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	for _, child := range children {
+		if err := syscall.Kill(child, signal); err != nil && err != syscall.ESRCH {
+			return fmt.Errorf("pgtest: %w", err)
+		}
+	}
+	return nil
+}
+
 // children are the ids of the processes that a process has started and not waited for.
 func children(parent int) ([]int, error) {
 	entries, err := filepath.Glob("/proc/[0-9]*")

@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -15,3 +16,8 @@ func memory() string { return "" }
 
 // kill ends the postmaster by SIGKILL. Its children notice, and end themselves a moment later.
 func (s *server) kill() error { return s.end(os.Kill) }
+
+// halt and resume are for systems with signals that stop a process.
+func (s *server) halt() error { return errors.New("pgtest: a server is not halted on this system") }
+
+func (s *server) resume() error { return s.halt() }
