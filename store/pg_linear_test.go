@@ -27,7 +27,7 @@ func TestSeveralServersWriteOneList(t *testing.T) {
 			l.run(t, 8*servers)
 			rounds := 10
 			if *long {
-				rounds = 300
+				rounds = 150
 			}
 			for n := range rounds {
 				l.await(t, 50)

@@ -54,6 +54,7 @@ func (l *load) run(t testing.TB, callers int) {
 			for n := 0; !l.isStopped(); n++ {
 				if i/len(l.servers)%4 == 3 {
 					l.read(t, s, i)
+					time.Sleep(10 * time.Millisecond) // what porcupine needs grows with the square of the calls
 				} else {
 					l.append(t, s, i, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))
 				}

@@ -1,0 +1,48 @@
+package store_test
+
+import (
+	"crypto/ed25519"
+	"testing"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// A company's key is rotated on one server while others append that remember the former one: no record is signed with a key that had ended, nor lost, and
+// the chain is one list.
+func TestRotationsWhileOthersAppend(t *testing.T) {
+	t.Parallel()
+	rounds := 50
+	if *long {
+		rounds = 1000
+	}
+	database := pgtest.Database(t)
+	var servers []*store.Store
+	for range 3 {
+		servers = append(servers, openWith(t, database, store.RunOptions{}))
+	}
+	c, _ := company(t, servers[0], "acme")
+	l := newLoad(c, servers[1:]...)
+	l.run(t, 16)
+	for n := range rounds {
+		l.await(t, 10)
+		_, next, err := servers[n%2].RotateKey(ctx, by(c, now), false)
+		must(t, err)
+		head, _, err := servers[2].Tip(ctx, c.Chain)
+		must(t, err)
+		if head.Length < next.From {
+			t.Errorf("the key of rotation %d signs from record %d on, and there are %d", n, next.From, head.Length)
+		}
+	}
+	l.stop()
+	l.check(t, servers[0])
+	set := got(servers[0].KeySet(ctx, c.Chain))(t)
+	if len(set) != rounds+1 {
+		t.Errorf("%d keys", len(set))
+	}
+	for _, r := range read(t, servers[0], c.Chain, 0, 1<<40) {
+		if !ed25519.Verify(set.At(r.Index).Key, r.Hash[:], r.Signature[:]) {
+			t.Fatalf("record %d is not signed with the key of its time", r.Index)
+		}
+	}
+}
