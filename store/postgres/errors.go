@@ -70,6 +70,12 @@ func rolledBack(err error) bool {
 	return errors.Is(err, errFenced) || errors.Is(err, errNotOne) || errors.As(err, &e) && ClassOf(err) != Lost
 }
 
+// isLockTimeout says of an error that another transaction has held a row for too long.
+func isLockTimeout(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "55P03"
+}
+
 // isLost says of an error that is not the server's whether it is of the connection.
 func isLost(err error) bool {
 	var network net.Error

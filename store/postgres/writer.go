@@ -115,6 +115,11 @@ func (w *Writer) connect(deadline time.Time) (err error) {
 			}
 		}
 		w.failing++
+		if isLockTimeout(err) {
+			w.open = true
+			w.Rollback()
+			w.free()
+		}
 		if class := ClassOf(err); class == Other || class == Constraint || time.Now().After(deadline) {
 			w.HangUp()
 			w.down = true
@@ -248,6 +253,21 @@ func (w *Writer) Rollback() {
 	w.open = false
 }
 
+// free ends the transactions of servers that were halted, or whose machine is gone, in the middle of a message: PostgreSQL waits for the rest without a timeout. Those
+// that are so between two messages end by idle_in_transaction_session_timeout.
+func (w *Writer) free() {
+	if w.conn == nil || w.native.IsClosed() {
+		return
+	}
+	b := &pgx.Batch{}
+	b.Queue(`SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE datname = current_database() AND usename = current_user
+		AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - interval '3 seconds'
+		AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.relation IN ('head'::regclass, 'writer'::regclass))`)
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
+		w.HangUp()
+	}
+}
+
 // failed ends what an error has left open, after which nothing was written, and says whether all is to be done again.
 func (w *Writer) failed(err error) error {
 	class := ClassOf(err)
@@ -260,6 +280,9 @@ func (w *Writer) failed(err error) error {
 		w.HangUp()
 	} else {
 		w.Rollback()
+		if isLockTimeout(err) {
+			w.free()
+		}
 	}
 	if again && !errors.Is(err, chain.ErrAgain) {
 		err = fmt.Errorf("%w: %w", chain.ErrAgain, err)

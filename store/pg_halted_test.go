@@ -1,0 +1,34 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+)
+
+// A server that was halted in the middle of a message, with the head of a chain locked, holds the chain up for some seconds: then another server ends its
+// transaction. PostgreSQL itself would wait for the rest of the message for ever.
+func TestAServerThatHaltsInAMessageIsEnded(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	s := openWith(t, database, store.RunOptions{})
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 1)
+
+	halted := got(pgx.Connect(ctx, database+"&application_name=attestd&idle_in_transaction_session_timeout=3000"))(t)
+	defer halted.Close(ctx)
+	for _, statement := range []string{"BEGIN", "SELECT FROM head ORDER BY chain FOR UPDATE"} {
+		_, err := halted.Exec(ctx, statement)
+		must(t, err)
+	}
+	message := got((&pgproto3.Parse{Query: "SELECT 1"}).Encode(nil))(t)
+	message = append(message, 'B', 0, 1, 0, 0) // a Bind of 64 KiB, of which nothing follows
+	_, err := halted.PgConn().Conn().Write(message)
+	must(t, err)
+
+	attest(t, s, c, 1)
+}
