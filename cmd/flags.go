@@ -38,9 +38,10 @@ func fromEnvironment(cmd *cobra.Command) error {
 	return err
 }
 
-// checkDatabase refuses what can name no database. It does not repeat it, for it may hold a password.
+// checkDatabase refuses what can name no database, or is a mistyped URL or another form of one. It does not repeat it, for it may hold a password.
 func checkDatabase(what, name string) error {
-	if name == "" || strings.Contains(name, "://") && !store.IsServer(name) {
+	mistyped := strings.Contains(name, "://") || strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") || strings.Contains(name, "password=")
+	if name == "" || mistyped && !store.IsServer(name) {
 		return usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
 	}
 	return nil

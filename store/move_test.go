@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // a stranger to the store
-
 	"attestd/crypto/seal"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // everything is a database at rest with rows in every table: 1,500 actions of acme, which is more than a table is copied without a word, and what else there is of every kind.
@@ -54,6 +53,12 @@ func tablesOf(t testing.TB, db *sql.DB) []string {
 	var names string
 	must(t, db.QueryRow("SELECT group_concat(name, ' ') FROM sqlite_schema WHERE type = 'table'").Scan(&names))
 	return strings.Fields(names)
+}
+
+// bothEngines is of tests that name a file and databases of PostgreSQL themselves.
+func bothEngines(t testing.TB) {
+	t.Helper()
+	storetest.NotOnPostgres(t, "is about both engines, and runs once")
 }
 
 // rowsOf is every row of every table of a file.
@@ -95,6 +100,7 @@ func relations(t testing.TB, url string) (n int) {
 // From a file into PostgreSQL and back into a file, sealed and in clear: every row of every table is the same, so all roots, keys, passports and the control logs are; each
 // move prints the same digest; the sources are as they were; and every credential is good in both copies, which go on.
 func TestMoveThereAndBack(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	key := seal.NewMaster()
 	for _, m := range []*seal.Master{nil, &key} {
@@ -150,6 +156,7 @@ func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 
 // Databases move between two of PostgreSQL as well.
 func TestMoveBetweenServers(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
 	first, second := pgtest.Database(t), pgtest.Database(t)
@@ -163,6 +170,7 @@ func TestMoveBetweenServers(t *testing.T) {
 
 // A tampered source is refused in either direction, and nothing is left at the target: a changed record, a head with another root, and a guard that is gone.
 func TestATamperedSourceIsNotMoved(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	changes := map[string]struct {
 		file, server []string
@@ -207,6 +215,7 @@ func isInvalid(err error) bool {
 
 // A target that has anything in it is refused and left as it was: a database of ours, one of others, and files.
 func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
 	ours, theirs := pgtest.Database(t), pgtest.Database(t)
@@ -236,6 +245,7 @@ func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
 
 // A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from moving once a minute has gone by.
 func TestMoveOfWhatIsServed(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
 	url := pgtest.Database(t)
@@ -258,6 +268,7 @@ func TestMoveOfWhatIsServed(t *testing.T) {
 
 // Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a stranger has written all the same is not moved.
 func TestNobodyWritesWhatIsMoved(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
 	url, refused := pgtest.Database(t), 0
@@ -288,6 +299,7 @@ func TestNobodyWritesWhatIsMoved(t *testing.T) {
 
 // Who interrupts a move, at any stage, leaves nothing.
 func TestAMoveIsInterrupted(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
 	url, out := pgtest.Database(t), target(t)
@@ -313,6 +325,7 @@ func TestAMoveIsInterrupted(t *testing.T) {
 
 // A file that is behind its head file is not moved, for nobody would notice it afterwards. The head file of a database is also that of its copy.
 func TestMoveAndTheHeadFile(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	path, older := grown(t)
 	heads := store.HeadsBeside(path)
@@ -331,6 +344,7 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 
 // A file of an older schema is refused until a server has upgraded it; then it moves.
 func TestMoveOfAnOlderFile(t *testing.T) {
+	bothEngines(t)
 	t.Parallel()
 	path, _ := written(t, "5")
 	url := pgtest.Database(t)

@@ -66,7 +66,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if o.Heads == "" {
 		return s, nil
 	}
-	return s, s.openHeads(ctx, o.Heads, false)
+	return s, s.openHeads(ctx, o.Heads, s.isNew)
 }
 
 // readServer opens such a database for reading.
