@@ -342,6 +342,23 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 	}
 }
 
+// Text that PostgreSQL cannot hold is refused with its place.
+func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
+	bothEngines(t)
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	got(s.CreateKey(ctx, by(c, now), ptr("a\x00b"), full, 1000))(t)
+	must(t, s.Close())
+	url := pgtest.Database(t)
+	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "table api_key: refused: label of row 2") {
+		t.Error(err)
+	}
+	if n := relations(t, url); n > 0 {
+		t.Errorf("%d relations are left", n)
+	}
+}
+
 // A file of an older schema is refused until a server has upgraded it; then it moves.
 func TestMoveOfAnOlderFile(t *testing.T) {
 	bothEngines(t)

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"attestd/store/postgres"
 )
@@ -141,12 +142,25 @@ func intoServer(ctx context.Context, to string, fn func(*Store, filling) error) 
 			defer stop()
 			return postgres.Copy(ctx, held, t.name, t.columns, func() ([]any, error) {
 				row, err, _ := next()
+				if err == nil {
+					err = t.holdable(row)
+				}
 				return row, err
 			})
 		}})
 		return own
 	})
 	return cmp.Or(own, namedServer(Name(to), err))
+}
+
+// holdable refuses a row with text that PostgreSQL cannot hold and SQLite can.
+func (t movedTable) holdable(row []any) error {
+	for i, v := range row {
+		if text, ok := v.(string); ok && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
+			return fmt.Errorf("%w: %s of row %v holds the character U+0000, or is not UTF-8; PostgreSQL has no text like that", ErrRefused, t.columns[i], row[0])
+		}
+	}
+	return nil
 }
 
 // onlyOn is a store to be read, all of it on one connection, which sees what its own transaction has written.
