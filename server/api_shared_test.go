@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"attestd/crypto/cred"
+	"attestd/server"
+	"attestd/server/limit"
+	"attestd/store/postgres/pgtest"
+)
+
+// startTwo runs two services on one new database.
+func startTwo(t *testing.T, change ...func(*server.Config)) (a, b *service) {
+	t.Helper()
+	url := pgtest.Database(t)
+	return startOn(t, url, cred.Domain{}, change...), startOn(t, url, cred.Domain{}, change...)
+}
+
+// on is the same caller at another service.
+func (c caller) on(s *service) caller { c.service = s; return c }
+
+// The stream of one server has what is attested on another, resumed or not, and ends there with its credential.
+func TestStreamAcrossServers(t *testing.T) {
+	t.Parallel()
+	a, b := startTwo(t)
+	acme := a.company(t, "acme")
+	second := acme.with(acme.do(t, "POST /v1/keys", "").status(201).str("key"))
+	all, mine := b.anyone().listen(t), second.on(b).listen(t)
+	acme.attestMany(t, 3)
+	resumed := acme.on(b).listenFrom(t, 1)
+	for i := range 3 {
+		all.valid("acme", i)
+		mine.valid("acme", i)
+	}
+	for i := 3; i < 10; i++ {
+		acme.on([]*service{a, b}[i%2]).attestMany(t, 1)
+		all.valid("acme", i)
+		mine.valid("acme", i)
+	}
+	for i := 1; i < 10; i++ {
+		resumed.valid("acme", i)
+	}
+	acme.do(t, "DELETE /v1/keys/"+second.credential, "").status(200)
+	second.on(b).do(t, "GET /v1/keys", "").status(401)
+	mine.ended()
+	acme.attestMany(t, 1)
+	all.valid("acme", 10)
+	resumed.valid("acme", 10)
+}
+
+// The sensitive tier is counted by both servers together, and by what its headers say.
+func TestServersCountTheSensitiveTierTogether(t *testing.T) {
+	t.Parallel()
+	a, b := startTwo(t, func(c *server.Config) { c.Limits = limit.Limits{Standard: 1000, Sensitive: 10, Attest: 100, Log: 1000} })
+	const call, body = "POST /v1/oauth/token", `{"grant_type":"client_credentials","client_id":"x","client_secret":"y"}`
+	for i := range 10 {
+		r := []*service{a, b}[i%2].anyone().do(t, call, body)
+		if r.code == 429 {
+			t.Fatalf("call %d is refused", i)
+		}
+		r.limited(10, 9-i)
+	}
+	for i := range 4 {
+		[]*service{a, b}[i%2].anyone().do(t, call, body).status(429).limited(10, 0)
+	}
+}
+
+// Each record is sent to a webhook once, whichever of two servers it comes to and whichever has made the webhook. What one has deleted the other sends nothing
+// to; and it goes on with what is left when the one that has the duty stops.
+func TestWebhooksOfTwoServers(t *testing.T) {
+	t.Parallel()
+	a, b := startTwo(t, private)
+	acme := a.company(t, "acme")
+	kept, deleted := newEndpoint(t), newEndpoint(t)
+	acme.webhook(t, kept.URL, "")
+	id, _ := acme.on(b).webhook(t, deleted.URL, "")
+	for i := range 6 {
+		acme.on([]*service{a, b}[i%2]).attestMany(t, 1)
+	}
+	for i := range 6 {
+		kept.record(t, "acme", i)
+		deleted.record(t, "acme", i)
+	}
+	acme.on(b).do(t, "DELETE /v1/webhooks/"+id, "").status(200)
+	acme.attestMany(t, 1)
+	kept.record(t, "acme", 6)
+	a.stop() // the first one had the duty, or has it no more
+	acme.on(b).attestMany(t, 1)
+	kept.record(t, "acme", 7)
+	select {
+	case d := <-deleted.arrived:
+		t.Errorf("%s arrives at a webhook that is deleted", d.body)
+	case d := <-kept.arrived:
+		t.Errorf("%s arrives once more", d.body)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
