@@ -268,7 +268,7 @@ func TestSharedVouchThatFails(t *testing.T) {
 // However notices of others' writes, own writes, listeners and those who resume come together, each record that comes while somebody listens is
 // delivered once, in order, with its root.
 func TestSharedMonitorInAnyOrder(t *testing.T) {
-	for seed := range uint64(16) {
+	for seed := range uint64(8) {
 		t.Run("", func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 11))
