@@ -93,6 +93,12 @@ func (b *bench) postgres(ctx context.Context) (err error) {
 		b.report.add(postgresSection, column.name, "  ÷ one server", medianRatio(column.three, column.server), ratio, column.threeLeast)
 		b.report.add(postgresSection, column.name, "  99th percentile of three servers", medianOf(column.three, load.slow), milli, column.p99)
 	}
+	delays, err := server.delays(ctx, pick(b.quick, 40, 400))
+	if err != nil {
+		return err
+	}
+	b.report.add(postgresSection, "one tenant", "until another server hears of a record, median", delays[len(delays)/2], milli, nil)
+	b.report.add(postgresSection, "one tenant", "  99th percentile", delays[len(delays)*99/100], milli, atMost(250))
 	b.report.add(postgresSection, "one tenant", "a row lock for each request, records/s", medianOf(locked, load.rate), perSecond, nil)
 	b.report.add(postgresSection, "one tenant", "  one server ÷ that", medianRatio(one, locked), ratio, atLeast(10))
 	return nil
@@ -159,17 +165,27 @@ func callFor(ctx context.Context, d time.Duration, do func(ctx context.Context, 
 type stores struct {
 	list   []*store.Store
 	drafts []chain.Draft // one for each tenant
+	heard  chan [2]int64 // what the last of them hears of others: a chain and its length
 }
 
 func (b *bench) openStores(ctx context.Context, name string, n, tenants int) (_ *stores, err error) {
-	s := &stores{}
-	for range n {
+	s := &stores{heard: make(chan [2]int64, 1024)}
+	for i := range n {
 		one, err := store.Open(ctx, name, b.schema, store.Options{})
 		if err != nil {
 			s.close()
 			return nil, err
 		}
-		go one.Run(context.WithoutCancel(ctx), store.RunOptions{}) // until Close
+		o := store.RunOptions{}
+		if i == n-1 {
+			o.Others = func(number, _, to int64) {
+				select {
+				case s.heard <- [2]int64{number, to}:
+				default: // nobody measures
+				}
+			}
+		}
+		go one.Run(context.WithoutCancel(ctx), o) // until Close
 		s.list = append(s.list, one)
 	}
 	for i := range tenants {
@@ -199,6 +215,30 @@ func (s *stores) append(ctx context.Context, servers, tenants int, d time.Durati
 		_, err := s.list[caller%servers].Append(ctx, s.drafts[(caller+n*storeCallers)%tenants])
 		return err
 	})
+}
+
+// delays are how long after its acknowledgement by the first server a record was heard of by the last, in milliseconds, in order.
+func (s *stores) delays(ctx context.Context, n int) (took []float64, err error) {
+	for range n {
+		for len(s.heard) > 0 {
+			<-s.heard
+		}
+		r, err := s.list[0].Append(ctx, s.drafts[0])
+		if err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		for heard := [2]int64{}; heard != [2]int64{s.drafts[0].Chain, r.Index + 1}; {
+			select {
+			case heard = <-s.heard:
+			case <-time.After(10 * time.Second):
+				return nil, errors.New("a record was not heard of by another server")
+			}
+		}
+		took = append(took, millis(time.Since(start)))
+	}
+	slices.Sort(took)
+	return took, nil
 }
 
 // rowLock is what comes to mind first: each request locks the head of the chain, and writes the record and the next head.
