@@ -5,13 +5,15 @@ import (
 	"net"
 	"net/http"
 	"testing"
+
+	"attestd/store"
 )
 
 // A page is ours by what the server knows of itself, never by what the request says: that Origin equals Host proves nothing, for a page of
 // a stranger can be served under a name that is bound to our address afterwards.
 func TestCheckOrigin(t *testing.T) {
 	t.Parallel()
-	s := New(Config{BaseURL: "https://attest.example.com/", AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}})
+	s := New(Config{Store: new(store.Store), BaseURL: "https://attest.example.com/", AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}})
 	for _, tt := range []struct {
 		origins []string
 		host    string
