@@ -71,6 +71,7 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 	}
 	databaseFlag(cmd, &db)
 	cmd.Flags().StringVar(&heads, "heads", "", "head `file` to compare the database with")
+	cmd.Flag("heads").Annotations = map[string][]string{typedOnly: {"yes"}} // ATTESTD_HEADS is that of the database that is served, which a copy is behind
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chains to verify")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
