@@ -148,22 +148,22 @@ func TestMigrateCommand(t *testing.T) {
 	}
 	exits(t, 0, "acme: valid, 1 records", "verify", "--db", limited)
 
-	for what, c := range map[string]struct {
-		statement, text string
-		status          int
+	for _, c := range []struct {
+		what, statement, text string
+		status                int
 	}{
-		"older":   {"UPDATE setting SET value = '8' WHERE name = 'schema'", "attestd migrate", 5},
-		"newer":   {"UPDATE setting SET value = '99' WHERE name IN ('schema', 'schema_compatible')", "written by a newer attestd", 8},
-		"foreign": {"DROP TABLE setting; CREATE TABLE setting (name text, value text)", "not an attestd database", 8},
+		{"older", "UPDATE setting SET value = '8' WHERE name = 'schema'", "attestd migrate", 5},
+		{"newer", "UPDATE setting SET value = '99' WHERE name IN ('schema', 'schema_compatible')", "written by a newer attestd", 8},
+		{"foreign", "DROP TABLE setting; CREATE TABLE setting (name text, value text)", "not an attestd database", 8},
 	} {
 		execute(t, db, c.statement)
 		before := content(t, db)
 		exits(t, c.status, c.text, "serve", "--listen", "127.0.0.1:0", "--db", db)
-		if what != "older" {
+		if c.what != "older" {
 			exits(t, c.status, c.text, "migrate", "--db", db)
 		}
 		if content(t, db) != before {
-			t.Errorf("%s: the database has changed", what)
+			t.Errorf("%s: the database has changed", c.what)
 		}
 	}
 	latin := pgtest.DatabaseWith(t, "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
