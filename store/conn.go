@@ -133,7 +133,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.ExecContext(context.Background(), args...)
+	r, err := s.ExecContext(context.Background(), c.dialect.arguments(args)...)
 	if err != nil {
 		return 0, c.failed(err)
 	}
@@ -146,7 +146,7 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	if err := s.QueryRowContext(context.Background(), args...).Scan(dest...); err != nil {
+	if err := s.QueryRowContext(context.Background(), c.dialect.arguments(args)...).Scan(dest...); err != nil {
 		return c.failed(err)
 	}
 	return nil
@@ -158,7 +158,7 @@ func (c *conn) each(row func(*sql.Rows) error, query string, args ...any) error 
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(context.Background(), args...)
+	rows, err := s.QueryContext(context.Background(), c.dialect.arguments(args)...)
 	if err != nil {
 		return c.failed(err)
 	}

@@ -12,12 +12,14 @@ import (
 // functions those that the other schema defines too.
 type dialect struct {
 	bind  func(statement string) string
+	text  func(s string) string                     // an argument as a column of text can hold it
 	judge func(err error) (named error, fatal bool) // puts the sentinel in front of an error, and says whether it cost more than its statement
 	rekey string                                    // returns the length of a chain that gets another key; what was built with the former one comes too late then
 }
 
 var sqliteDialect = dialect{
 	bind: func(statement string) string { return statement },
+	text: func(s string) string { return s },
 	judge: func(err error) (error, bool) {
 		err = sentinel(err)
 		return err, !isConstraint(err) && !errors.Is(err, ErrNotFound)
@@ -25,7 +27,22 @@ var sqliteDialect = dialect{
 	rekey: `SELECT length FROM head WHERE chain = ?`,
 }
 
-var postgresDialect = dialect{bind: postgres.Rebind, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`}
+var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`}
+
+// arguments makes text of an engine's kind of the strings among the arguments of a statement.
+func (d *dialect) arguments(args []any) []any {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = d.text(a)
+		case *string:
+			if a != nil {
+				args[i] = d.text(*a)
+			}
+		}
+	}
+	return args
+}
 
 // judgePostgres calls fatal what has cost the transaction whatever its savepoints, or the connection.
 func judgePostgres(err error) (error, bool) {

@@ -26,3 +26,9 @@ func Rebind(statement string) string {
 		statement = after
 	}
 }
+
+// Text replaces what no text of PostgreSQL can hold, which is NUL and what is not UTF-8. SQLite holds any bytes: labels and reasons may say anything, and whoever looks for
+// something that cannot be there is to find nothing.
+func Text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
