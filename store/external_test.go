@@ -109,8 +109,8 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 // While the writer sees that nobody else has written, what was read of the file counts for ten seconds: a tool's deletion is unknown for a second after the
 // last transaction, and no longer than that.
 func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
+	storetest.NotOnPostgres(t, "no server there sees whether others write: what it remembers counts for a quarter of a second")
 	t.Parallel()
-	storetest.AboutFile(t)
 	path := storetest.New(t)
 	at := func(ms int64) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
 	var clock atomic.Int64 // of the writer

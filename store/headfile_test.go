@@ -16,10 +16,9 @@ import (
 // A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after the start. Damage of its beginning, which
 // no crash leaves, is refused.
 func TestADamagedHeadFile(t *testing.T) {
-	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
-	beside := store.HeadsBeside(path)
+	beside := storetest.Heads(path)
 	whole := got(os.ReadFile(beside))(t)
 	const header, slot = 256, 256
 	opened := func(damaged []byte) error {
@@ -48,7 +47,7 @@ func TestADamagedHeadFile(t *testing.T) {
 		t.Errorf("cut within the header: %v", err)
 	}
 	must(t, opened(whole[:header]))
-	must(t, os.Rename(older, path))
+	storetest.Replace(t, path, older)
 	if len(behind(t, path)) == 0 {
 		t.Error("the head file that was made whole knows less")
 	}
@@ -57,19 +56,18 @@ func TestADamagedHeadFile(t *testing.T) {
 // Whatever stands in the place of the head file and is not that of the database is refused and left as it is; a missing or empty one is made,
 // for its owner alone.
 func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
-	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
 	another, _ := grown(t)
-	beside := store.HeadsBeside(path)
+	beside := storetest.Heads(path)
 	own := got(os.ReadFile(beside))(t)
 	for name, test := range map[string]struct {
 		make func() error
 		says string
 	}{
-		"of another database": {func() error { return os.WriteFile(beside, got(os.ReadFile(store.HeadsBeside(another)))(t), 0o600) }, "not the head file of this database"},
+		"of another database": {func() error { return os.WriteFile(beside, got(os.ReadFile(storetest.Heads(another)))(t), 0o600) }, "not the head file of this database"},
 		"a text":              {func() error { return os.WriteFile(beside, []byte("These are notes."), 0o600) }, "not the head file of this database"},
-		"a database":          {func() error { return os.WriteFile(beside, got(os.ReadFile(another))(t), 0o600) }, "not the head file of this database"},
+		"a database":          {func() error { return os.WriteFile(beside, got(os.ReadFile("testdata/schema-1.db"))(t), 0o600) }, "not the head file of this database"},
 		"a folder":            {func() error { return os.Mkdir(beside, 0o700) }, "not a plain file"},
 		"writable by others":  {func() error { return errors.Join(os.WriteFile(beside, own, 0o600), os.Chmod(beside, 0o606)) }, "others may write"},
 	} {
@@ -88,7 +86,7 @@ func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
 		must(t, os.RemoveAll(beside))
 		must(t, test())
 		s := kept(t, path)
-		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "made the head file") || s.HeadFile() != "written" {
+		if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "made the head file") || s.HeadFile() != "written" {
 			t.Errorf("notices %q, the head file is %s", n, s.HeadFile())
 		}
 		must(t, s.Close())
@@ -104,7 +102,7 @@ func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	must(t, os.Remove(path))
-	_, err := store.Open(ctx, path, schema(t), store.Options{Heads: store.HeadsBeside(path)})
+	_, err := store.Open(ctx, path, schema(t), store.Options{Heads: storetest.Heads(path)})
 	if _, missing := os.Stat(path); !errors.Is(err, store.ErrRefused) || !errors.Is(missing, fs.ErrNotExist) {
 		t.Errorf("opened: %v; the database: %v", err, missing)
 	}
@@ -116,7 +114,6 @@ func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 
 // A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a later commit, when that can be.
 func TestAHeadFileThatCannotBeMade(t *testing.T) {
-	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	elsewhere := filepath.Join(t.TempDir(), "disk")
@@ -127,14 +124,14 @@ func TestAHeadFileThatCannotBeMade(t *testing.T) {
 	go s.Run(ctx, store.RunOptions{})
 	acme := got(s.Company(ctx, "acme"))(t)
 	attest(t, s, acme, 3)
-	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "cannot be made") || s.HeadFile() != "behind" {
+	if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "cannot be made") || s.HeadFile() != "behind" {
 		t.Errorf("notices %q, the head file is %s", n, s.HeadFile())
 	}
 	must(t, os.RemoveAll(heads+".new"))
 	attest(t, s, acme, 3)
 	must(t, s.Close()) // which writes what is due
-	must(t, os.Rename(heads, store.HeadsBeside(path)))
-	must(t, os.Rename(older, path))
+	must(t, os.Rename(heads, storetest.Heads(path)))
+	storetest.Replace(t, path, older)
 	expect(t, behind(t, path), "acme actions was known at size 46 with root", "acme control was known at size")
 }
 

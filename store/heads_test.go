@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,7 +19,7 @@ import (
 // kept opens a database with its head file beside it, and runs it until it is closed.
 func kept(t testing.TB, path string) *store.Store {
 	t.Helper()
-	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: store.HeadsBeside(path)}))(t)
+	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: storetest.Heads(path)}))(t)
 	go s.Run(ctx, store.RunOptions{})
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -30,13 +29,15 @@ func kept(t testing.TB, path string) *store.Store {
 // checkpoint. older is a backup of when there were 30, and the passport was valid.
 func grown(t *testing.T) (path, older string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "attestd.db")
+	path = storetest.New(t)
 	s := kept(t, path)
 	acme, _ := company(t, s, "acme")
 	company(t, s, "zoo")
 	must(t, s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "lost", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
 	attest(t, s, acme, 30)
-	older = backUp(t, path)
+	must(t, s.Close())
+	older = storetest.Copy(t, path)
+	s = kept(t, path)
 	attest(t, s, acme, 10)
 	got(s.RevokePassport(ctx, by(acme, now), "lost", nil))(t)
 	publish(t, s, acme.Actions)
@@ -95,7 +96,7 @@ func fine(t testing.TB, path string) {
 
 func accept(t testing.TB, path string) []store.Behind {
 	t.Helper()
-	return got(store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: store.HeadsBeside(path), Reason: "the disk died"}))(t)
+	return got(store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "the disk died"}))(t)
 }
 
 func expect(t testing.TB, have []string, want ...string) {
@@ -113,7 +114,6 @@ func expect(t testing.TB, have []string, want ...string) {
 // An older backup in the place of the database is read and never written, until somebody has accepted that. The acceptance stands in the control log,
 // with what was lost: sizes, both roots and the last checkpoint.
 func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
-	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
 	fine(t, path)
@@ -121,13 +121,16 @@ func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	acme := got(s.Company(ctx, "acme"))(t)
 	lost, checkpoint := tip(t, s, acme), publish(t, s, acme.Actions)
 	must(t, s.Close())
-	heads := got(os.ReadFile(store.HeadsBeside(path)))(t)
-	_, err := store.Restore(ctx, older, path, schema(t), store.RestoreOptions{Force: true, AcceptRollback: true, At: now})
-	must(t, err)
+	heads := got(os.ReadFile(storetest.Heads(path)))(t)
+	if storetest.OnPostgres() {
+		storetest.Replace(t, path, older)
+	} else {
+		got(store.Restore(ctx, older, path, schema(t), store.RestoreOptions{Force: true, AcceptRollback: true, At: now}))(t)
+	}
 	for range 2 { // also at a second start
 		expect(t, behind(t, path), "acme actions was known at size 42 with root "+fmt.Sprintf("%x", lost.LogRoot[:])+", and is at size 30 with root", "acme control was known at size")
 	}
-	if !bytes.Equal(got(os.ReadFile(store.HeadsBeside(path)))(t), heads) {
+	if !bytes.Equal(got(os.ReadFile(storetest.Heads(path)))(t), heads) {
 		t.Error("the head file has changed")
 	}
 
@@ -145,7 +148,7 @@ func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
-	if _, err := store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: store.HeadsBeside(path), Reason: "again"}); !errors.Is(err, store.ErrRefused) {
+	if _, err := store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "again"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("nothing is behind: %v", err)
 	}
 }
@@ -217,7 +220,7 @@ func TestAnUndoneRevocationIsFound(t *testing.T) {
 		path, _ := grown(t)
 		must(t, rewrite.Unrevoke(ctx, path, "lost", counted))
 		if !counted {
-			must(t, os.Remove(store.HeadsBeside(path)))
+			must(t, os.Remove(storetest.Heads(path)))
 		}
 		expect(t, behind(t, path), "acme control was known with 1 revocations of passports, and 0 are there")
 		accept(t, path)
@@ -232,14 +235,13 @@ func TestAnUndoneRevocationIsFound(t *testing.T) {
 
 // A company that is gone wholly is found. What was lost of it stands in the log of the oldest company that is there.
 func TestACompanyThatIsGoneIsFound(t *testing.T) {
-	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
-	older := backUp(t, path)
+	older := storetest.Copy(t, path)
 	s := kept(t, path)
 	company(t, s, "newcomer")
 	must(t, s.Close())
-	must(t, os.Rename(older, path))
+	storetest.Replace(t, path, older)
 	expect(t, behind(t, path), "  was known at size 2 with root"[1:])
 	accept(t, path)
 	fine(t, path)

@@ -12,6 +12,7 @@ import (
 
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // moveUntilKilled is the part of a process that moves a database, and stops at a stage until somebody kills it. Its argument is the source, the target and the stage, with tabs between them.
@@ -33,6 +34,7 @@ func moveUntilKilled(argument string) error {
 // A process that is killed in the middle of a move, while it copies and while it verifies the copy, leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move finds an
 // empty place, and takes away the unfinished file.
 func TestAMoveIsKilled(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)

@@ -100,6 +100,7 @@ func relations(t testing.TB, url string) (n int) {
 // From a file into PostgreSQL and back into a file, sealed and in clear: every row of every table is the same, so all roots, keys, passports and the control logs are; each
 // move prints the same digest; the sources are as they were; and every credential is good in both copies, which go on.
 func TestMoveThereAndBack(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	key := seal.NewMaster()
@@ -156,6 +157,7 @@ func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 
 // Databases move between two of PostgreSQL as well.
 func TestMoveBetweenServers(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
@@ -170,6 +172,7 @@ func TestMoveBetweenServers(t *testing.T) {
 
 // A tampered source is refused in either direction, and nothing is left at the target: a changed record, a head with another root, and a guard that is gone.
 func TestATamperedSourceIsNotMoved(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	changes := map[string]struct {
@@ -215,6 +218,7 @@ func isInvalid(err error) bool {
 
 // A target that has anything in it is refused and left as it was: a database of ours, one of others, and files.
 func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
@@ -245,6 +249,7 @@ func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
 
 // A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from moving once a minute has gone by.
 func TestMoveOfWhatIsServed(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
@@ -268,6 +273,7 @@ func TestMoveOfWhatIsServed(t *testing.T) {
 
 // Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a stranger has written all the same is not moved.
 func TestNobodyWritesWhatIsMoved(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
@@ -299,6 +305,7 @@ func TestNobodyWritesWhatIsMoved(t *testing.T) {
 
 // Who interrupts a move, at any stage, leaves nothing.
 func TestAMoveIsInterrupted(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
@@ -325,6 +332,7 @@ func TestAMoveIsInterrupted(t *testing.T) {
 
 // A file that is behind its head file is not moved, for nobody would notice it afterwards. The head file of a database is also that of its copy.
 func TestMoveAndTheHeadFile(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	path, older := grown(t)
@@ -344,6 +352,7 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 
 // Text that PostgreSQL cannot hold is refused with its place.
 func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -361,6 +370,7 @@ func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 
 // A file of an older schema is refused until a server has upgraded it; then it moves.
 func TestMoveOfAnOlderFile(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
 	path, _ := written(t, "5")

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // What the service signs is checked by an implementation that shares nothing with it: testdata/agreement.mjs, in JavaScript with nothing
@@ -19,7 +21,7 @@ import (
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	const seed = 8785
 	random := payloads{rand.New(rand.NewPCG(seed, 0))}
 	sent := plainPayloads()

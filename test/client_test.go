@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/chain"
 	api "attestd/client"
 	bundle "attestd/evidence"
+
+	"attestd/chain"
+	"attestd/store/storetest"
 	"attestd/tlog"
 )
 
@@ -41,7 +43,7 @@ func check(t *testing.T, what string, ok bool, got any) {
 // The Go client manages a company: its keys, its OAuth clients, its agents.
 func TestGoClientManages(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	c, made := goClient(t, s, "acme")
 	ctx := t.Context()
 	must(t, c.Health(ctx))
@@ -115,7 +117,7 @@ func TestGoClientManages(t *testing.T) {
 // The Go client reads and proves: what it gets checks offline, over a rotation of the signing key too, and not with another company's key.
 func TestGoClientProves(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	c, _ := goClient(t, s, "acme")
 	ctx := t.Context()
 	_, err := c.RegisterAgent(ctx, api.NewAgent{AgentID: "bot"})
@@ -220,7 +222,7 @@ func TestGoClientProves(t *testing.T) {
 // The Go client issues passports and delegations, and checks both kinds of answers about a passport offline.
 func TestGoClientDelegates(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	c, _ := goClient(t, s, "acme")
 	ctx := t.Context()
 	for _, agent := range []string{"planner", "bot"} {
@@ -289,7 +291,7 @@ func jtiOfVerdict(t *testing.T, v api.PassportVerdict) string {
 // The Go client hands on events of a coding agent, and manages webhooks.
 func TestGoClientHooks(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	c, _ := goClient(t, s, "acme")
 	ctx := t.Context()
 	event := json.RawMessage(`{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cut \ud83d"},"tool_use_id":"t"}`)
@@ -332,7 +334,7 @@ func TestGoClientHooks(t *testing.T) {
 // The stream's messages say that the chain verifies, and its end says why.
 func TestGoClientStreams(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	c, made := goClient(t, s, "acme")
 	stream, err := c.Stream(t.Context())
 	must(t, err)

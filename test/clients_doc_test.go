@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // clientSections are those on the two clients, one after the other, up to the next chapter.
@@ -23,7 +25,7 @@ func TestDocumentedClientsWork(t *testing.T) {
 	if sections == nil {
 		t.Fatal("docs/agents.md has no section on the TypeScript client")
 	}
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	c := s.register(t, "acme")
 	var key struct{ Fingerprint string }
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &key)

@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // kills is how often a spool's process is killed.
@@ -15,7 +16,7 @@ const kills = 20
 // A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was told to be safe on disk is in the chain at the end, and nothing is there twice.
 func TestClientSpoolsSurviveKills(t *testing.T) {
 	othersRun(t)
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for i, script := range []string{"spool.mjs", "spool.py"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()

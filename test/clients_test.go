@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"attestd/store/storetest"
 )
 
 const typescript = "../clients/typescript"
@@ -182,7 +184,7 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 // What the conformance file does not reach works, too: asyncio and many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
 func TestClientsInUse(t *testing.T) {
 	othersRun(t)
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for _, script := range []string{"use.mjs", "use.py"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()

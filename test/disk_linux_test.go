@@ -10,11 +10,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // On a full disk every write says so with 503, every read works, and nothing that was acknowledged is lost, whatever is done to the
 // server meanwhile. With room on the disk it goes on.
 func TestFullDisk(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	disk := smallDisk(t)
 	db := filepath.Join(disk, "attestd.db")

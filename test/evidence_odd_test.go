@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	bundle "attestd/evidence"
+
 	"attestd/chain"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
-	bundle "attestd/evidence"
 	"attestd/tlog"
 )
 

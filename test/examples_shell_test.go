@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	yaml "github.com/oasdiff/yaml3"
+
+	"attestd/store/storetest"
 )
 
 // shellRecord is what the tests ask of the records of an example.
@@ -83,7 +85,7 @@ func closedPort(t *testing.T) string {
 // The git hook attests a commit when it is made, lets nothing leave that is not attested, and attests each commit once.
 func TestGitHookAttestsCommits(t *testing.T) {
 	othersRun(t)
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	c := s.register(t, "acme")
 	w := newWorkshop(t, s.URL, c.key)
 	hook, err := filepath.Abs("../examples/git-hook/attest-commits")
@@ -137,7 +139,7 @@ func TestGitHubActionsJobAttestsItsRun(t *testing.T) {
 	must(t, err)
 	var workflow struct{ Jobs map[string]job }
 	must(t, yaml.Unmarshal(text, &workflow))
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	for name, script := range map[string]string{
 		"success": "git commit -q --allow-empty -m 'made by the build'",
 		"failure": "exit 3",

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // toolRecord is what the examples' records of tool calls have in common.
@@ -24,7 +25,7 @@ type toolRecord struct {
 // of it, in order and once.
 func TestExamplesAttestToolCalls(t *testing.T) {
 	othersRun(t)
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for _, name := range []string{"langchain", "openai-agents"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

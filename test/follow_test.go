@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	api "attestd/client"
+
+	"attestd/store/storetest"
 )
 
 // The records that a client follows come in order, each once, whatever becomes of the server and of the connections meanwhile.
 func TestFollowMissesNothing(t *testing.T) {
 	t.Parallel()
-	db := filepath.Join(t.TempDir(), "attestd.db")
+	db := storetest.New(t)
 	s := serve(t, db, "--rate-limits", "off")
 	key := s.register(t, "acme").key
 	way := newSwitchboard(t)
@@ -74,7 +75,7 @@ func TestFollowMissesNothing(t *testing.T) {
 // What time does not mend ends the following with an error.
 func TestFollowEnds(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	s := serve(t, storetest.New(t))
 	own := s.register(t, "acme")
 	for _, wrong := range []struct {
 		key  string

@@ -14,10 +14,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"attestd/store/storetest"
 )
 
 // Ctrl-C in the midst of a backup or a restore leaves no part of a copy behind: it would hold private keys that nobody looks after.
 func TestInterruptedCopyLeavesNothing(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary()
 	must(t, err)
@@ -51,6 +54,7 @@ func TestInterruptedCopyLeavesNothing(t *testing.T) {
 
 // A backup that is killed cannot clean up; the next one into the same folder, under another name, does it. (row 28)
 func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere it takes a day")
@@ -92,7 +96,7 @@ func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
 // A stop waits for a request that is under way, up to a while; whoever does not want to wait signals again.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, filepath.Join(t.TempDir(), "acme.db"))
+	s := serve(t, storetest.New(t))
 	address := strings.TrimPrefix(s.URL, "http://")
 	conn, err := net.Dial("tcp", address)
 	must(t, err)

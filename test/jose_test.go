@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // The package jose, which is none of ours, verifies the tokens of old and new keys with its remote JWK set: over three rotations each until
@@ -16,7 +17,7 @@ func TestJoseFollowsRotations(t *testing.T) {
 	if _, err := os.Stat("testdata/node_modules/jose"); err != nil {
 		missing(t, "there is no jose: npm ci --prefix test/testdata")
 	}
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	acme := s.register(t, "acme")
 
 	cmd := exec.CommandContext(t.Context(), node, "testdata/jose.mjs", s.URL, acme.key)

@@ -7,10 +7,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/store/storetest"
 )
 
 // A server that is killed at any moment leaves each change of who may do what together with its control record, or neither: what the API shows is
@@ -25,7 +26,7 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 
-	db := filepath.Join(t.TempDir(), "attestd.db")
+	db := storetest.New(t)
 	streams := []string{"open", "authenticated", "off"}
 	s := serve(t, db, "--rate-limits", "off", "--stream", "open", "--max-webhooks", "1000")
 	c := s.register(t, "acme")
@@ -35,7 +36,7 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 		w := &writers{attack: &attack{t: t, c: c, now: make(chan struct{}), ledger: &ledger{
 			records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{}, signing: map[string]int64{},
 		}}, round: round, changed: map[string]bool{}}
-		w.moments.Store(1 + chance.Int64N(500))
+		w.moments.Store(1 + chance.Int64N(moments(500, 250)))
 		w.write(s)
 		verdicts(t, db) // as the killed server left it
 		startAndKill(t, db, streams[chance.IntN(3)], time.Duration(chance.Int64N(int64(100*time.Millisecond))))
@@ -104,8 +105,9 @@ func (w *writers) write(s *service) {
 			}
 		})
 	}
+	load := w.load()
 	for who := range 4 {
-		loop(func(n int) bool { return w.attest(who, w.round, n) })
+		loop(func(n int) bool { return load.attest(who, w.round, n) })
 	}
 	for _, call := range []func(int) bool{w.revoke, w.deleteKey, w.client, w.agent, w.rotatePassport, w.company, w.webhook} {
 		loop(call)

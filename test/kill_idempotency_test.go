@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"attestd/store/storetest"
 )
 
 // A server that is killed after the commit and before the answer leaves its callers in doubt. Each asks again under its key, 64 at once for one of
@@ -19,7 +20,7 @@ func TestRetriesAfterAKill(t *testing.T) {
 	if testing.Short() {
 		rounds = 3
 	}
-	db := filepath.Join(t.TempDir(), "attestd.db")
+	db := storetest.New(t)
 	s := serve(t, db, "--rate-limits", "off")
 	c := s.register(t, "acme")
 	inDoubt, replayed := 0, 0

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // A restore that is killed at any moment is there with its control record, after the next start, or neither is: also where that start is killed.
 func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	rounds := 50
 	if testing.Short() {

@@ -3,10 +3,11 @@ package test
 import (
 	"math/rand/v2"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"attestd/store/storetest"
 )
 
 // signingKey is a key of GET /v1/ca/public-keys.
@@ -31,7 +32,7 @@ func TestKilledRotationIsWholeOrAbsent(t *testing.T) {
 		rounds = 5
 	}
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	db := filepath.Join(t.TempDir(), "attestd.db")
+	db := storetest.New(t)
 	s := serve(t, db)
 	c := s.register(t, "acme")
 	attest := func() {

@@ -17,6 +17,7 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
+	"attestd/store/storetest"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -72,7 +73,7 @@ func TestKilledWitnessNeverGoesBack(t *testing.T) {
 	const most = 20_000
 	histories := []history{newHistory(t, "leaf", most), newHistory(t, "another", most)}
 	dir := t.TempDir()
-	db, policy := filepath.Join(dir, "attestd.db"), filepath.Join(dir, "logs.txt")
+	db, policy := storetest.New(t), filepath.Join(dir, "logs.txt")
 	key := tlog.VKey{Name: watched, Type: tlog.TypeEd25519, Public: watchedKey.Public().(ed25519.PublicKey)}
 	must(t, os.WriteFile(policy, []byte("log "+key.String()+"\n"), 0o600))
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // Standard error is a pipe that nobody reads, and soon full: every request is answered all the same, and a stop is prompt (row 23).
@@ -39,7 +41,7 @@ func serveToPipe(t *testing.T) (s *service, stderr *os.File) {
 	must(t, err)
 	stderr, in, err := os.Pipe()
 	must(t, err)
-	db := filepath.Join(t.TempDir(), "acme.db")
+	db := storetest.New(t)
 	s = &service{cmd: exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--db", db, "--rate-limits", "off"), end: make(chan error, 1)}
 	s.cmd.Stderr = in
 	must(t, s.cmd.Start())
@@ -71,6 +73,7 @@ func askOften(t *testing.T, s *service) {
 
 // A start that is refused ends with its exit status, though standard error is full and nobody reads why (row 23).
 func TestRefusalThatNobodyReads(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary()
 	must(t, err)

@@ -2,6 +2,7 @@
 package test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 
 	"attestd/cmd"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // scratch is a folder that lasts as long as all tests.
@@ -49,7 +51,13 @@ func TestCommandLine(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
-			env.Values[serverKey] = new(*service)
+			env.Values[serverKey], env.Values[testKey] = new(*service), t
+			env.Setenv("DB", "attestd.db")
+			if storetest.OnPostgres() {
+				db := storetest.New(t)
+				env.Setenv("DB", db)
+				env.Setenv("ATTESTD_DB", db)
+			}
 			fixtures, err := filepath.Abs("../store/testdata")
 			if err != nil {
 				return err
@@ -59,7 +67,13 @@ func TestCommandLine(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")                                   // with -race, every process would else take a second to end
 			return nil
 		},
-		Cmds:                scriptCommands,
+		Cmds: scriptCommands,
+		Condition: func(condition string) (bool, error) {
+			if condition != "postgres" {
+				return false, errors.New("the one condition of these scripts is postgres")
+			}
+			return storetest.OnPostgres(), nil
+		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})

@@ -11,12 +11,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"attestd/store/storetest"
 )
 
 // A disk that cannot be read is not a damaged database: 1, not 8. attestd takes the place of a child process in which the kernel answers
 // reads with EIO, from the second page of a file on (the first is what loads the program itself), and from pages that only verification
 // comes to. (row 27)
 func TestAReadThatFailsIsNotCorruption(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	const program, file, from = "ATTESTD_TEST_PROGRAM", "ATTESTD_TEST_FILE", "ATTESTD_TEST_UNREADABLE_FROM"
 	if path := os.Getenv(program); path != "" {

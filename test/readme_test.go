@@ -10,10 +10,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"attestd/store/storetest"
 )
 
 // The terminal session of the README, as it stands there, on the history of this very project, and then both of the checkers that it names.
 func TestReadme(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	history := gitDir(t)
 	w := walk(t, history)

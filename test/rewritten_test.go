@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/store"
+	"attestd/store/storetest"
 	"attestd/test/rewrite"
 	"attestd/tlog"
 	"attestd/witness"
@@ -18,6 +19,7 @@ import (
 // An operator who has the keys writes record 5 anew, and all that depends on it: hashes, signatures, both trees, heads. Inside the file nothing
 // shows that. Found it is by the head file, by an auditor who kept a checkpoint, by one who kept an evidence file, and by the witness.
 func TestARewrittenHistoryIsFound(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	folder := t.TempDir()
 	db, policy := filepath.Join(folder, "attestd.db"), filepath.Join(folder, "policy")

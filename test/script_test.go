@@ -1,17 +1,20 @@
 package test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"attestd/store/storetest"
 )
 
 // scriptCommands are what the scripts say beyond testscript's own commands.
@@ -87,13 +90,15 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		}
 		ts.Setenv(args[0], text)
 	},
-	// sql FILE STATEMENT: change a database behind attestd's back.
+	// sql DATABASE STATEMENT: change a database behind attestd's back.
 	"sql": func(ts *testscript.TestScript, neg bool, args []string) {
-		arguments(ts, neg, len(args) == 2, "sql FILE STATEMENT")
-		db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0]))
-		ts.Check(err)
-		_, err = db.Exec(args[1])
-		ts.Check(errors.Join(err, db.Close()))
+		arguments(ts, neg, len(args) == 2, "sql DATABASE STATEMENT")
+		ts.Check(storetest.Stranger(oneScript{ts.Value(testKey).(*testing.T), ts}, database(ts, args[0]), args[1]).Close())
+	},
+	// copydb NAME: copy the database $DB, which no server has open, and set $NAME to the copy.
+	"copydb": func(ts *testscript.TestScript, neg bool, args []string) {
+		arguments(ts, neg, len(args) == 1, "copydb NAME")
+		ts.Setenv(args[0], storetest.Copy(oneScript{ts.Value(testKey).(*testing.T), ts}, database(ts, ts.Getenv("DB"))))
 	},
 	// overwrite FILE OFFSET TEXT: damage a file.
 	"overwrite": func(ts *testscript.TestScript, neg bool, args []string) {
@@ -131,10 +136,30 @@ func arguments(ts *testscript.TestScript, neg, ok bool, usage string) {
 	}
 }
 
-// serverKey is where a script keeps its one server.
+// A script keeps its one server, and the test that all scripts are part of, under these.
 type key int
 
-const serverKey key = 0
+const (
+	serverKey key = iota
+	testKey
+)
+
+// oneScript is the test of all scripts as one of them may use it: a failure ends that one.
+type oneScript struct {
+	testing.TB
+	ts *testscript.TestScript
+}
+
+func (s oneScript) Fatal(args ...any)                 { s.ts.Fatalf("%s", fmt.Sprint(args...)) }
+func (s oneScript) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }
+
+// database is what a script calls a database: a URL, or a file in its folder.
+func database(ts *testscript.TestScript, name string) string {
+	if storetest.OnPostgres() {
+		return name
+	}
+	return ts.MkAbs(name)
+}
 
 func running(ts *testscript.TestScript) **service { return ts.Value(serverKey).(**service) }
 

@@ -2,7 +2,6 @@ package test
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -15,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"attestd/crypto/seal"
+	"attestd/store/storetest"
 )
 
 // newMasterKey makes a master key in a new file.
@@ -53,8 +51,7 @@ func (c canaries) add(t *testing.T, what, text string) string {
 // seeds takes the private keys that the file holds now.
 func (c canaries) seeds(t *testing.T, when, db string, key seal.Master) {
 	t.Helper()
-	file, err := sql.Open("sqlite", "file:"+db+"?mode=ro")
-	must(t, err)
+	file := storetest.Stranger(t, db)
 	defer file.Close()
 	var salt string
 	must(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))
@@ -92,16 +89,12 @@ func (c canaries) found(text []byte) (found []string) {
 	return found
 }
 
-// inFiles looks through every file of a folder.
-func (c canaries) inFiles(t *testing.T, folder string) (found []string) {
+// in looks through all that stands in a database, and beside one that is a file.
+func (c canaries) in(t *testing.T, db string) (found []string) {
 	t.Helper()
-	files, err := os.ReadDir(folder)
-	must(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(folder, file.Name()))
-		must(t, err)
-		for _, what := range c.found(text) {
-			found = append(found, what+" in "+file.Name())
+	for part, text := range storetest.Content(t, db) {
+		for _, what := range c.found([]byte(text)) {
+			found = append(found, what+" in "+part)
 		}
 	}
 	return found
@@ -143,8 +136,7 @@ func (c canaries) use(t *testing.T, s *service) {
 func TestNoSecretIsWritten(t *testing.T) {
 	t.Parallel()
 	path, master := newMasterKey(t)
-	folder := t.TempDir()
-	db := filepath.Join(folder, "attestd.db")
+	db := storetest.New(t)
 	s := serve(t, db, "--master-key-file", path)
 	secrets := canaries{"master key": master.Bytes()}
 	secrets.use(t, s)
@@ -156,17 +148,19 @@ func TestNoSecretIsWritten(t *testing.T) {
 		t.Fatalf("only %d secrets", len(secrets))
 	}
 
-	_, err := attestd(t, "backup", filepath.Join(folder, "backup.db"), "--db", db)
-	must(t, err)
-	if _, err := os.Stat(db + "-wal"); err != nil {
-		t.Error(err)
+	if !storetest.OnPostgres() {
+		_, err := attestd(t, "backup", filepath.Join(filepath.Dir(db), "backup.db"), "--db", db)
+		must(t, err)
+		if _, err := os.Stat(db + "-wal"); err != nil {
+			t.Error(err)
+		}
 	}
-	found := secrets.inFiles(t, folder)
+	found := secrets.in(t, db)
 	must(t, s.kill())
-	found = append(found, secrets.inFiles(t, folder)...)
+	found = append(found, secrets.in(t, db)...)
 	s = serve(t, db, "--master-key-file", path)
 	must(t, s.interrupt())
-	found = append(found, secrets.inFiles(t, folder)...)
+	found = append(found, secrets.in(t, db)...)
 	if found = append(found, secrets.found([]byte(s.log.String()))...); len(found) > 0 {
 		t.Error(found)
 	}
@@ -174,6 +168,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 
 // What stood in clear before is nowhere after a rekey; in clear it is found, so the search finds.
 func TestNoSecretIsLeftByARekey(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := newMasterKey(t)
 	folder := t.TempDir()
@@ -181,20 +176,20 @@ func TestNoSecretIsLeftByARekey(t *testing.T) {
 	s := serve(t, db, "--master-key-file", "", "--master-key-command", "")
 	secrets := canaries{}
 	secrets.use(t, s)
-	if found := secrets.inFiles(t, folder); len(found) == 0 {
+	if found := secrets.in(t, db); len(found) == 0 {
 		t.Error("nothing is found in a database that is not sealed")
 	}
 	must(t, s.interrupt())
 	_, err := attestd(t, "rekey", "--db", db, "--master-key-file", "", "--new-master-key-file", path)
 	must(t, err)
-	if found := secrets.inFiles(t, folder); len(found) > 0 {
+	if found := secrets.in(t, db); len(found) > 0 {
 		t.Error(found)
 	}
 	s = serve(t, db, "--master-key-file", path)
 	s.client(t, string(secrets["first key"])).call(t, 200, "GET", "/v1/keys", "", nil)
 	s.client(t, string(secrets["access token"])).call(t, 200, "GET", "/v1/company", "", nil)
 	must(t, s.interrupt())
-	if found := secrets.inFiles(t, folder); len(found) > 0 {
+	if found := secrets.in(t, db); len(found) > 0 {
 		t.Error(found)
 	}
 }
@@ -202,6 +197,7 @@ func TestNoSecretIsLeftByARekey(t *testing.T) {
 // A rekey that is killed at any moment is undone or goes on: the file is under the old master key or the new one, and the same command once
 // more comes to the end, with nothing left of the old.
 func TestAKilledRekeyIsUndoneOrGoesOn(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	rounds := 50
 	if testing.Short() {
@@ -262,7 +258,7 @@ func TestAKilledRekeyIsUndoneOrGoesOn(t *testing.T) {
 		if !recovers(next) {
 			t.Fatalf("round %d: the second run has not come to its end", round)
 		}
-		if found := secrets.inFiles(t, folder); next != "" && len(found) > 0 {
+		if found := secrets.in(t, db); next != "" && len(found) > 0 {
 			t.Fatalf("round %d: %v", round, found)
 		}
 		current = next

@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	api "attestd/client"
+
 	"attestd/client/spool"
+	"attestd/store/storetest"
 )
 
 // On a full disk to queue is an error, and nothing that was queued before is lost or half there. With room it goes on.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	c, err := api.New(api.Config{URL: s.URL, Credential: api.Key(s.register(t, "acme").key), Retry: &api.Retry{}})
 	must(t, err)
 	defer c.Close()

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	api "attestd/client"
+
 	"attestd/client/spool"
+	"attestd/store/storetest"
 )
 
 // A program that queues and flushes is killed at 100 random moments, while the server runs on. What it was told is queued is in the chain at the end,
@@ -28,7 +30,7 @@ func TestSpoolSurvivesKills(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off")
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	c := s.register(t, "acme")
 	dir := filepath.Join(t.TempDir(), "spool")
 	queued := map[string]bool{}

@@ -12,11 +12,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"attestd/store/storetest"
 )
 
 // On a terminal, long work shows how far it is, and leaves no trace of that: the last thing on the line is its clearing, and standard
 // output has the results alone.
 func TestProgressOnATerminal(t *testing.T) {
+	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary()
 	must(t, err)

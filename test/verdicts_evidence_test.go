@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	bundle "attestd/evidence"
+
 	"attestd/tlog"
 )
 

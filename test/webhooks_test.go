@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/store/storetest"
 )
 
 // inbox is an endpoint of webhooks, and all that it was sent.
@@ -116,7 +118,7 @@ func TestKilledServerMissesNoWebhook(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
-	db := filepath.Join(t.TempDir(), "attestd.db")
+	db := storetest.New(t)
 	s := serve(t, db, "--rate-limits", "off", "--webhooks-allow-private")
 	c := s.register(t, "acme")
 	steady, broken := newInbox(t), newInbox(t)
@@ -174,7 +176,7 @@ func TestStandardWebhooksLibrary(t *testing.T) {
 	if _, err := os.Stat("testdata/webhooks/node_modules/standardwebhooks"); err != nil {
 		missing(t, "there is no standardwebhooks: npm ci --prefix test/testdata/webhooks")
 	}
-	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--rate-limits", "off", "--webhooks-allow-private")
+	s := serve(t, storetest.New(t), "--rate-limits", "off", "--webhooks-allow-private")
 	c := s.register(t, "acme")
 	b, elsewhere := newInbox(t), newInbox(t)
 	first, other := c.webhook(t, b.URL), c.webhook(t, elsewhere.URL)
