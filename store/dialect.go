@@ -12,14 +12,13 @@ import (
 // functions those that the other schema defines too.
 type dialect struct {
 	bind  func(statement string) string
-	text  func(s string) string                     // an argument as a column of text can hold it
+	text  func(s string) string                     // an argument as a column of text can hold it; nil where that holds anything
 	judge func(err error) (named error, fatal bool) // puts the sentinel in front of an error, and says whether it cost more than its statement
 	rekey string                                    // returns the length of a chain that gets another key; what was built with the former one comes too late then
 }
 
 var sqliteDialect = dialect{
 	bind: func(statement string) string { return statement },
-	text: func(s string) string { return s },
 	judge: func(err error) (error, bool) {
 		err = sentinel(err)
 		return err, !isConstraint(err) && !errors.Is(err, ErrNotFound)
@@ -31,6 +30,9 @@ var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge:
 
 // arguments makes text of an engine's kind of the strings among the arguments of a statement.
 func (d *dialect) arguments(args []any) []any {
+	if d.text == nil {
+		return args
+	}
 	for i, a := range args {
 		switch a := a.(type) {
 		case string:

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"net"
 	"slices"
 	"strings"
 )
@@ -56,3 +57,6 @@ var (
 )
 
 func StepCount() int { return len(steps()) }
+
+// Below is the connection of the system below one that was dialled.
+func Below(c net.Conn) net.Conn { return c.(*wire).Conn }
