@@ -31,6 +31,17 @@ func (s *Store) Extend(batch ...chain.Extension) error {
 func (s *Store) extendServer(batch []chain.Extension) error {
 	w := newPGWriter(postgres.NewWriter(s.db, new(atomic.Int64)), s.secrets, new(uses))
 	defer w.close()
+	err := w.extend(batch)
+	if errors.Is(err, chain.ErrAgain) {
+		err = w.extend(batch) // what a row beyond a head has met is not said at once
+	}
+	if errors.Is(err, chain.ErrAgain) {
+		err = fmt.Errorf("%w: %w", chain.ErrStale, err)
+	}
+	return err
+}
+
+func (w *pgWriter) extend(batch []chain.Extension) error {
 	tx, _, err := w.Begin(time.Now())
 	if err != nil {
 		return err
@@ -47,9 +58,7 @@ func (s *Store) extendServer(batch []chain.Extension) error {
 		}
 	}
 	tx.Bases(chains) // as the log asks for them
-	if _, err = tx.Commit(); errors.Is(err, chain.ErrAgain) {
-		err = fmt.Errorf("%w: %w", chain.ErrStale, err)
-	}
+	_, err = tx.Commit()
 	return err
 }
 
