@@ -187,7 +187,7 @@ func (f *far) try(t testing.TB, w write, what string, fail func()) {
 func points(length int64) (list []int64) {
 	step := int64(1)
 	if !*long {
-		step = max(1, length/7)
+		step = max(1, length/5)
 	}
 	for n := int64(0); n < length; n += step {
 		list = append(list, n)

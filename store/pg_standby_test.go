@@ -3,6 +3,7 @@ package store_test
 import (
 	"database/sql"
 	"errors"
+	"sync"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -15,45 +16,45 @@ import (
 // success, with a warning. It ends as unknown, or waits on. When the standby is back, all is there once or not at all, and appending goes on.
 func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 	t.Parallel()
+	var cases sync.WaitGroup // both at once, for they only wait
+	defer cases.Wait()
 	for _, canceled := range []bool{false, true} {
-		name := map[bool]string{false: "the standby halts", true: "and the wait is canceled"}[canceled]
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cluster := pgtest.NewCluster(t)
-			servers := []*store.Store{openWith(t, cluster.URL(), store.RunOptions{}), openWith(t, cluster.URL(), store.RunOptions{})}
-			c, _ := company(t, servers[0], "acme")
-			attest(t, servers[0], c, 3)
-			cluster.HaltStandby()
-			d := draft(c)
-			answers := make(chan error)
-			go func() {
-				_, err := servers[0].Append(ctx, d)
-				answers <- err
-			}()
-			db := got(sql.Open("pgx", cluster.URL()))(t)
-			defer db.Close()
-			const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'WITH mine%'`
-			for n := 0; n == 0; {
-				must(t, db.QueryRow("SELECT count(*) "+waiting).Scan(&n))
-			}
-			if canceled {
-				_, err := db.Exec("SELECT pg_cancel_backend(pid) " + waiting)
-				must(t, err)
-			}
-			err := <-answers
-			if !errors.Is(err, store.ErrUnknown) {
-				t.Errorf("the answer was %v", err)
-			}
-			if n := length(t, servers[1], c); !canceled && n != 3 {
-				t.Errorf("%d records are seen, and the standby has 3", n)
-			}
-			cluster.ResumeStandby()
-			attest(t, servers[0], c, 1)
-			attest(t, servers[1], c, 1)
-			if n := length(t, servers[1], c); n != 6 && n != 5 {
-				t.Errorf("%d records", n)
-			}
-			must(t, servers[1].VerifyAll(ctx, "", 2, nil, nil))
-		})
+		cases.Go(func() { appendWithoutStandby(t, canceled) })
 	}
+}
+
+func appendWithoutStandby(t *testing.T, canceled bool) {
+	cluster := pgtest.NewCluster(t)
+	servers := []*store.Store{openWith(t, cluster.URL(), store.RunOptions{}), openWith(t, cluster.URL(), store.RunOptions{})}
+	c, _ := company(t, servers[0], "acme")
+	attest(t, servers[0], c, 3)
+	db := got(sql.Open("pgx", cluster.URL()))(t)
+	defer db.Close()
+	cluster.HaltStandby()
+	answers := make(chan error)
+	go func() {
+		_, err := servers[0].Append(ctx, draft(c))
+		answers <- err
+	}()
+	const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'WITH mine%'`
+	for n := 0; n == 0; {
+		must(t, db.QueryRow("SELECT count(*) "+waiting).Scan(&n))
+	}
+	if canceled {
+		_, err := db.Exec("SELECT pg_cancel_backend(pid) " + waiting)
+		must(t, err)
+	}
+	if err := <-answers; !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("canceled %v: the answer was %v", canceled, err)
+	}
+	if n := length(t, servers[1], c); !canceled && n != 3 {
+		t.Errorf("%d records are seen, and the standby has 3", n)
+	}
+	cluster.ResumeStandby()
+	attest(t, servers[0], c, 1)
+	attest(t, servers[1], c, 1)
+	if n := length(t, servers[1], c); n != 5 && n != 6 {
+		t.Errorf("canceled %v: %d records", canceled, n)
+	}
+	must(t, servers[1].VerifyAll(ctx, "", 2, nil, nil))
 }

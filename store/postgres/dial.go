@@ -28,6 +28,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return &wire{Conn: c}, nil
 }
 
+// NetConn is the connection below, as that of a tls.Conn.
+func (w *wire) NetConn() net.Conn { return w.Conn }
+
 // Read implements net.Conn. It closes a connection that is silent for too long.
 func (w *wire) Read(b []byte) (int, error) {
 	if limit := time.Duration(w.silence.Load()); limit > 0 {

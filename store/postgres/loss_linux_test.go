@@ -25,7 +25,7 @@ func TestALostConnectionIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	raw, err := postgres.Below(conn).(*net.TCPConn).SyscallConn()
+	raw, err := conn.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func newServer(i installation, name string, settings ...string) (*server, error)
 	s := &server{installation: i, folder: folder, port: port, password: rand.Text()}
 	s.settings = append([]string{
 		"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=", "cluster_name=" + name,
-		"max_connections=300", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=128MB", "logging_collector=off", "timezone=UTC",
+		"max_connections=500", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=128MB", "logging_collector=off", "timezone=UTC",
 	}, settings...)
 	if err := s.give(folder.path); err != nil {
 		folder.remove()
