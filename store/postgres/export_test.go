@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"net"
 	"slices"
 	"strings"
 )
@@ -57,6 +56,3 @@ var (
 )
 
 func StepCount() int { return len(steps()) }
-
-// Below is the connection of the system below one that was dialled.
-func Below(c net.Conn) net.Conn { return c.(*wire).Conn }
