@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"attestd/chain"
+)
+
+// Begin opens a transaction in which rows are changed. All servers take turns at that, so that what one reads before it writes still holds.
+func (w *Writer) Begin() error {
+	b := &pgx.Batch{}
+	w.begin(b, true)
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
+		return w.failed(err)
+	}
+	return nil
+}
+
+// begin queues the beginning of a transaction.
+func (w *Writer) begin(b *pgx.Batch, changes bool) {
+	b.Queue("BEGIN")
+	b.Queue(`SELECT FROM writer WHERE id = $1 FOR UPDATE`, w.row).Query(func(mine pgx.Rows) error {
+		if !mine.Next() && mine.Err() == nil {
+			return errFenced
+		}
+		return mine.Err()
+	})
+	if changes {
+		b.Queue(`SELECT pg_advisory_xact_lock($1)`, int64(changesLock))
+	}
+	w.open = true
+}
+
+// Open says whether a transaction was begun.
+func (w *Writer) Open() bool { return w.open }
+
+// Rollback ends a transaction that was begun.
+func (w *Writer) Rollback() {
+	if !w.open || w.conn == nil {
+		return
+	}
+	b := &pgx.Batch{}
+	b.Queue("ROLLBACK")
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
+		w.HangUp()
+	}
+	w.open = false
+}
+
+// free ends the transactions of servers that were halted, or whose machine is gone, in the middle of a message: PostgreSQL waits for the rest without a timeout. Those
+// that are so between two messages end by idle_in_transaction_session_timeout.
+func (w *Writer) free() {
+	if w.conn == nil || w.native.IsClosed() {
+		return
+	}
+	b := &pgx.Batch{}
+	b.Queue(`SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE datname = current_database() AND usename = current_user
+		AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - interval '3 seconds'
+		AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.relation IN ('head'::regclass, 'writer'::regclass))`)
+	if err := w.send(b, w.deadline(answerTimeout)); err != nil {
+		w.HangUp()
+	}
+}
+
+// failed ends what an error has left open, after which nothing was written, and says whether all is to be done again.
+func (w *Writer) failed(err error) error {
+	class := ClassOf(err)
+	gone := class == Lost || class == ReadOnly || errors.Is(err, errFenced) || w.native.IsClosed()
+	again := gone || class == Again || errors.Is(err, chain.ErrAgain) || errors.Is(err, errNotOne)
+	if class == Duplicate && !w.suspicious { // a row stands beyond a head: to read the heads again is to find whose, and to spare the other chains
+		w.suspicious, again = true, true
+	}
+	if w.failing++; gone {
+		w.HangUp()
+	} else {
+		w.Rollback()
+		if isLockTimeout(err) {
+			w.free()
+		}
+	}
+	if again && !errors.Is(err, chain.ErrAgain) {
+		err = fmt.Errorf("%w: %w", chain.ErrAgain, err)
+	}
+	return err
+}
+
+// Commit writes extensions and makes everything durable. Stale are the chains whose heads have moved, of which nothing was written; whole says that there may be none:
+// then all is to be done again. Errors wrap chain.ErrAgain or chain.ErrUnknown, or say that nothing was written.
+func (w *Writer) Commit(extensions []chain.Extension, keysExpire time.Time, whole bool) (stale []int64, err error) {
+	r := &rows{}
+	for i := range extensions {
+		r.add(&extensions[i], w.known[extensions[i].Chain].epoch)
+	}
+	w.seq++
+	b := &pgx.Batch{}
+	var done receipt
+	switch {
+	case len(extensions) > 0:
+		r.queue(b, w.row, w.seq, keysExpire, w.open && !whole).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&done.known, &done.moved)
+			if err == nil && !done.known {
+				err = errFenced
+			}
+			return err
+		})
+	case w.open:
+		b.Queue(`UPDATE writer SET seq = $2, moved = '{}', touched = now() WHERE id = $1`, w.row, w.seq)
+	default:
+		return nil, nil
+	}
+	if whole && len(extensions) > 0 { // to be looked at before it is committed
+		if err := w.send(b, w.deadline(answerTimeout)); err != nil {
+			return nil, w.failed(err)
+		}
+		if stale := r.stale(done.moved); len(stale) > 0 {
+			return nil, w.failed(fmt.Errorf("%w: others have extended chains %d", chain.ErrAgain, stale))
+		}
+		b = &pgx.Batch{}
+	}
+	if err := w.commit(b, w.open, w.deadline(answerTimeout)); err != nil {
+		return w.settle(r, err)
+	}
+	w.failing, w.open, w.suspicious = 0, false, false
+	return w.committed(r, done.moved), nil
+}
+
+// commit sends what is left of a transaction, with its COMMIT where it was begun. A warning says that the wait for a standby was cancelled: then nothing is certain.
+func (w *Writer) commit(b *pgx.Batch, begun bool, deadline time.Time) error {
+	if begun {
+		b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+			if tag.String() != "COMMIT" {
+				return errNotOne
+			}
+			return nil
+		})
+	}
+	before := w.notes.Load()
+	err := w.send(b, deadline)
+	if err == nil && w.notes.Load() != before {
+		err = errWaitCancelled
+	}
+	return err
+}
+
+var errWaitCancelled = fmt.Errorf("postgres: the wait for a standby may have been cancelled: %w", net.ErrClosed)
+
+// settle finds out what became of a commit that has failed.
+func (w *Writer) settle(r *rows, err error) (stale []int64, _ error) {
+	if rolledBack(err) {
+		return nil, w.failed(err)
+	}
+	tried := w.seq
+	if unreached := w.connect(w.deadline(reachTimeout)); unreached != nil || !w.ended.known {
+		return nil, fmt.Errorf("%w: %w", chain.ErrUnknown, errors.Join(err, unreached))
+	}
+	if w.ended.seq == tried {
+		return w.committed(r, w.ended.moved), nil
+	}
+	return nil, fmt.Errorf("%w: %w", chain.ErrAgain, err)
+}
