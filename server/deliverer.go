@@ -103,12 +103,14 @@ func (d *deliverer) run(ctx context.Context) error {
 		leave()
 		keeping.Wait()
 	}()
-	every := lookEvery
-	if d.store.Shared() {
-		every = lookOften
-	}
-	look := time.NewTicker(every)
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
+	var fresh <-chan time.Time
+	if d.store.Shared() {
+		often := time.NewTicker(lookOften)
+		defer often.Stop()
+		fresh = often.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -126,6 +128,9 @@ func (d *deliverer) run(ctx context.Context) error {
 			}
 			d.lookForMore(work)
 		case <-look.C:
+			d.forgetEnded()
+			d.lookForMore(work)
+		case <-fresh:
 			d.lookForMore(work)
 		}
 	}
@@ -156,7 +161,7 @@ func (d *deliverer) lookAt(ctx context.Context, company int64) {
 			continue
 		}
 		found, err := d.store.Delivery(ctx, company, id)
-		if err != nil || found.DisabledAt != "" || found.Fingerprint != running.to.Fingerprint {
+		if err != nil || found.DisabledAt != "" || found.Fingerprint != running.to.Fingerprint || running.hasEnded() {
 			d.restart(ctx, store.EnabledWebhook{Company: company, ID: id})
 		}
 	}
@@ -178,15 +183,19 @@ func (d *deliverer) apply(by store.Caller, id string) {
 	}
 }
 
-// lookForMore forgets what was switched off, and starts what should be running. What cannot be read is left for the next look.
-func (d *deliverer) lookForMore(ctx context.Context) {
-	if !d.onDuty {
-		return
-	}
+// forgetEnded forgets what was switched off, or should have been and could not: the next look asks such an endpoint once more.
+func (d *deliverer) forgetEnded() {
 	for id, running := range d.running {
 		if running.hasEnded() {
 			d.stop(id)
 		}
+	}
+}
+
+// lookForMore starts what should be running. What cannot be read is left for the next look.
+func (d *deliverer) lookForMore(ctx context.Context) {
+	if !d.onDuty {
+		return
 	}
 	for e, err := range d.store.EnabledWebhooks(ctx) {
 		if err != nil {

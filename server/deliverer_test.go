@@ -369,7 +369,6 @@ func TestFormerSecret(t *testing.T) {
 
 // Where it cannot be recorded that a webhook is switched off it is not: the next look tries again.
 func TestSwitchedOffOnlyWithARecord(t *testing.T) {
-	storetest.NotOnPostgres(t, "servers there look every second at what others have changed, so an endpoint that is gone is asked as often")
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
 		d.halt()
