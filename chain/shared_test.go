@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"attestd/chain"
 )
@@ -100,4 +102,28 @@ func TestALostTransactionIsDoneAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each attempt at a batch whose transactions are lost may take long. No other one is begun after MaxLostTime, so that callers are answered.
+func TestALostTransactionIsNotDoneAgainForever(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		l := chain.NewLog(d)
+		defer run(t, l)()
+		d.setFault(func(name string, _ int64) error {
+			if name != "commit" {
+				return nil
+			}
+			time.Sleep(chain.MaxLostTime / 2)
+			return chain.ErrAgain
+		})
+		begun := time.Now()
+		if _, err := l.Append(t.Context(), draft(1, 0)); !errors.Is(err, chain.ErrAgain) {
+			t.Error(err)
+		}
+		if waited := time.Since(begun); waited != chain.MaxLostTime {
+			t.Errorf("the caller has waited for %v", waited)
+		}
+	})
 }
