@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -68,4 +70,20 @@ func TestARetryOnAnotherServer(t *testing.T) {
 		t.Errorf("length %d", n)
 	}
 	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// A head file knows a database, so no new one is made beside it: a URL may have been mistyped, or the database lost.
+func TestNoNewDatabaseOnAServerBesideAHeadFile(t *testing.T) {
+	t.Parallel()
+	heads := filepath.Join(t.TempDir(), "attestd.heads")
+	s, err := store.Open(ctx, pgtest.Database(t), "", store.Options{Heads: heads})
+	must(t, err)
+	must(t, s.Close())
+	empty := pgtest.Database(t)
+	if _, err := store.Open(ctx, empty, "", store.Options{Heads: heads}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("an empty database: %v", err)
+	}
+	if _, err := store.OpenReadOnly(ctx, empty); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is not as it was: %v", err)
+	}
 }

@@ -39,9 +39,17 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 			s.Close()
 		}
 	}()
+	if o.Heads != "" {
+		if o.Heads, err = absolute(o.Heads); err != nil {
+			return nil, err
+		}
+	}
 	err = s.identifyServer(ctx)
 	if s.isNew = errors.Is(err, ErrNotFound); s.isNew {
-		if err = s.makeServer(ctx, o); err == nil {
+		if err = refuseWithoutDatabase(s.path, o.Heads); err == nil {
+			err = s.makeServer(ctx, o)
+		}
+		if err == nil {
 			err = s.identifyServer(ctx)
 		}
 	}
