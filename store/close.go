@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"attestd/store/sqlite"
 )
 
 // Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No other method may be running.
@@ -58,7 +60,7 @@ func (s *Store) closeChanged(w *fileWriter) error {
 	}
 	ownsLog := w.files.ownsLog()
 	if !ownsLog {
-		if err := w.conn.keepLog(); err != nil {
+		if err := sqlite.KeepLog(w.conn.sql); err != nil {
 			return errors.Join(w.files.changed, err)
 		}
 	}

@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
+	"attestd/store/sqlite"
 )
 
 // MaxCompanyKeys is how many keys a company may have had: a new one each day for 27 years.
@@ -177,7 +176,7 @@ func (s *Store) insertFirstKey(w *conn, company int64, private ed25519.PrivateKe
 
 // registerFunctions teaches SQLite what an upgrade and a comparison with an older file ask for: the public key of a seed.
 func registerFunctions() {
-	sqlite.MustRegisterDeterministicScalarFunction("ed25519_public", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+	sqlite.DefineFunction("ed25519_public", 1, func(args []driver.Value) (driver.Value, error) {
 		seed, ok := args[0].([]byte)
 		if !ok || len(seed) != ed25519.SeedSize {
 			return nil, errors.New("not the seed of an Ed25519 key")

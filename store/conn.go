@@ -3,52 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
-	"net/url"
-	"path/filepath"
-	"strings"
 
-	"modernc.org/sqlite"
+	"attestd/store/sqlite"
 )
-
-// busyTimeout is how long, in milliseconds, a connection waits for a lock that another process holds.
-const busyTimeout = "5000"
-
-// checkpointPages is how long the write-ahead log becomes, in pages of 4 KiB, before a commit moves it into the file: 16 MiB. Appends to thousands of
-// chains write the same pages of heads over and over, which are moved once each. One table of SQLite's index of the log holds 4,062 pages.
-const checkpointPages = "4000"
-
-// logLimit is the size in bytes to which the write-ahead log is cut back when it starts over after a burst. It is above checkpointPages and a large
-// commit: a log that were cut back each time would have to take its place on the disk again.
-const logLimit = "25165824"
-
-// The ways to open a file. Each waits for locks, syncs every commit, takes no misspelt column for a string, and keeps in memory what SQLite would
-// put into a temporary folder, the journals of statements and savepoints above all: nothing is written but the database's own folder.
-const (
-	modeWriter = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")&_pragma=wal_autocheckpoint(" + checkpointPages + ")" // the one connection that writes; sets WAL again on a copied or restored file
-	modeCreate = "mode=rw&_journal_mode=DELETE"
-	modeReader = "mode=rw&_query_only=1" // beside the writer of this process
-	modeRead   = "mode=ro"               // beside a writer elsewhere, or none
-)
-
-// address is the name of the file at path, which must be absolute, for SQLite. The file: scheme is what makes it heed mode.
-func address(path, mode string) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive letter
-	}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: mode}).String()
-}
-
-// connect prepares to open the file at path.
-func connect(path, mode string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", address(path, mode+
-		"&_pragma=temp_store(memory)&_txlock=immediate&_busy_timeout="+busyTimeout+"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxIdleConns(0) // to close a conn is to close its connection, and whatever that had open
-	return db, nil
-}
 
 // conn is one connection to the file and the statements that it has prepared. One goroutine at a time uses it.
 //
@@ -77,8 +34,8 @@ func newConn(c *sql.Conn, d dialect) *conn {
 }
 
 // onFile calls fn with a connection of its own to the file at path.
-func onFile(ctx context.Context, path, mode string, fn func(*conn) error) error {
-	db, err := connect(path, mode)
+func onFile(ctx context.Context, path string, mode sqlite.Mode, fn func(*conn) error) error {
+	db, err := sqlite.Open(path, mode)
 	if err != nil {
 		return err
 	}
@@ -96,14 +53,6 @@ func (c *conn) close() error {
 		s.Close()
 	}
 	return c.sql.Close()
-}
-
-// keepLog makes SQLite leave the write-ahead log where it is when the last connection closes.
-func (c *conn) keepLog() error {
-	return c.sql.Raw(func(driver any) error {
-		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", 1)
-		return err
-	})
 }
 
 func (c *conn) prepare(query string) (*sql.Stmt, error) {

@@ -12,6 +12,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
+	"attestd/store/sqlite"
 )
 
 // create makes a new database at path, where there is no file or an empty one. It is built whole beside path and then put in place, so
@@ -40,7 +41,7 @@ func create(ctx context.Context, path, schema string, d cred.Domain, master *sea
 }
 
 func build(ctx context.Context, path, schema string, d cred.Domain, master *seal.Master) error {
-	db, err := connect(path, modeCreate)
+	db, err := sqlite.Open(path, sqlite.ModeCreate)
 	if err != nil {
 		return err
 	}

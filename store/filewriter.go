@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/sqlite"
 )
 
 // fileWriter is the storage of a file: the one connection that writes it.
@@ -58,7 +59,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	w.rekeyed = nil
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		c.fatal = nil
-		if !isBusy(err) {
+		if sqlite.ClassOf(err) != sqlite.Busy {
 			w.hangUp()
 		}
 		return nil, false, err

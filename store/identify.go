@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"attestd/crypto/cred"
+	"attestd/store/sqlite"
 )
 
 // applicationID is what schema.sql sets at its end, beside schemaVersion.
@@ -51,18 +52,18 @@ func identify(ctx context.Context, path string) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	db, err := connect(path, mode)
+	db, err := sqlite.Open(path, mode)
 	if err != nil {
 		return settings{}, err
 	}
 	defer db.Close()
 	c, err := dial(ctx, db)
 	if err != nil {
-		return settings{}, fmt.Errorf("%s: %w", path, readError(path, err))
+		return settings{}, fmt.Errorf("%s: %w", path, sqlite.ReadError(path, err))
 	}
 	defer c.close()
 	found, err := readSettings(c, path)
-	return found, readError(path, err)
+	return found, sqlite.ReadError(path, err)
 }
 
 func readHeader(path string) ([]byte, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"attestd/store/sqlite"
 )
 
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
@@ -317,7 +319,7 @@ func migrate(ctx context.Context, c *conn, o Options) (from int64, err error) {
 
 // misshapen makes a sentinel of an error of a step. What SQLite has against a step itself says that the file is not what its version says.
 func misshapen(err error) error {
-	if err = sentinel(err); resultCode(err) != 0 && !errors.Is(err, ErrUnavailable) {
+	if err = sentinel(err); sqlite.ClassOf(err) != sqlite.None && !errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

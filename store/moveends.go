@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"attestd/store/postgres"
+	"attestd/store/sqlite"
 )
 
 // fromRest calls fn with a database that nothing writes meanwhile, and one connection to it. unchanged says at the end whether that was so.
@@ -109,7 +110,7 @@ func intoEmpty(ctx context.Context, to, schema string, fn func(target *Store, in
 		return err
 	}
 	defer tmp.discard()
-	err = onFile(ctx, tmp.path, modeCreate, func(c *conn) error {
+	err = onFile(ctx, tmp.path, sqlite.ModeCreate, func(c *conn) error {
 		if _, err := c.sql.ExecContext(ctx, "BEGIN IMMEDIATE; "+schema); err != nil {
 			return sentinel(err)
 		}

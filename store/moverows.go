@@ -11,6 +11,8 @@ import (
 	"hash"
 	"iter"
 	"strings"
+
+	"attestd/store/sqlite"
 )
 
 // movedTable is a table that both engines have.
@@ -22,7 +24,7 @@ type movedTable struct {
 // movedTables reads the tables, columns and keys from schema, in its order, in which a table comes after those that it refers to. So nothing that is added
 // there is left out. What PostgreSQL has beyond that is about servers that run, and begins anew.
 func movedTables(ctx context.Context, schema string) (tables []movedTable, err error) {
-	db, err := sql.Open("sqlite", "file::memory:")
+	db, err := sqlite.OpenMemory()
 	if err != nil {
 		return nil, err
 	}

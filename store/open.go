@@ -16,12 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
 	"attestd/store/postgres"
+	"attestd/store/sqlite"
 )
 
 // maxCached bounds each cache, in entries.
@@ -77,10 +76,9 @@ type owned struct {
 	name    string
 }
 
-// prepareDriver comes before the first database is opened. Without OFD locks, any code of the process that opens and closes the database
-// file would drop SQLite's locks on it. Only Linux has them, and no harm is done elsewhere.
+// prepareDriver comes before the first database is opened.
 var prepareDriver = sync.OnceFunc(func() {
-	_, _ = sqlite.OFDLocking(true)
+	sqlite.Prepare()
 	registerFunctions()
 })
 
@@ -164,7 +162,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err := s.lock.lockFile(path); err != nil {
 		return nil, err
 	}
-	db, err := connect(path, modeWriter)
+	db, err := sqlite.Open(path, sqlite.ModeWriter)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +180,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if from != schemaVersion {
 		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, schemaVersion))
 	}
-	if err := s.openReaders(ctx, path, modeReader); err != nil || o.Heads == "" {
+	if err := s.openReaders(ctx, path, sqlite.ModeReader); err != nil || o.Heads == "" {
 		return s, err
 	}
 	return s, s.openHeads(ctx, o.Heads, s.isNew)
@@ -257,8 +255,8 @@ func newStore(path string) *Store {
 	return s
 }
 
-func (s *Store) openReaders(ctx context.Context, path, mode string) (err error) {
-	if s.db, err = connect(path, mode); err != nil {
+func (s *Store) openReaders(ctx context.Context, path string, mode sqlite.Mode) (err error) {
+	if s.db, err = sqlite.Open(path, mode); err != nil {
 		return err
 	}
 	for range readers {
@@ -268,7 +266,7 @@ func (s *Store) openReaders(ctx context.Context, path, mode string) (err error) 
 		}
 		s.idle <- c
 		// SQLite opens the log at the first read: now, while it is the one that belongs to the file.
-		if err := c.one([]any{new(int64)}, "PRAGMA data_version"); err != nil && mode == modeReader {
+		if err := c.one([]any{new(int64)}, "PRAGMA data_version"); err != nil && mode == sqlite.ModeReader {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -291,7 +289,7 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 			err = fn(c)
 		}
 		if s.writer == nil { // a server has no time to read the whole file for an answer
-			err = readError(s.path, err)
+			err = sqlite.ReadError(s.path, err)
 		}
 		return err
 	case <-ctx.Done():

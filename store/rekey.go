@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"attestd/crypto/seal"
+	"attestd/store/sqlite"
 )
 
 // RekeyOptions say under which master key the secrets of a file are, and under which they are to be; nil is none, in clear.
@@ -137,7 +138,7 @@ func scrub(ctx context.Context, path string, progress func(stage string, done, t
 
 // endScrub checks the copy at path, and takes out of it that free pages may hold old secrets.
 func endScrub(ctx context.Context, path string) error {
-	return onFile(ctx, path, modeCreate, func(c *conn) error {
+	return onFile(ctx, path, sqlite.ModeCreate, func(c *conn) error {
 		if err := c.checkPages(ctx); err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"attestd/store/sqlite"
 )
 
 // RestoreOptions are what a restore may do to a database that is there already.
@@ -94,14 +96,14 @@ func checkTarget(ctx context.Context, path string, force bool) (*serverLock, err
 // is in place leaves the old database, whole.
 func retire(ctx context.Context, path string) error {
 	if _, err := identify(ctx, path); err == nil || errors.Is(err, ErrNewer) {
-		db, err := connect(path, "mode=rw")
+		db, err := sqlite.Open(path, sqlite.ModeExclusive)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
 		var mode string
 		err = sentinel(db.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode))
-		if isBusy(err) || err == nil && mode != "delete" {
+		if sqlite.ClassOf(err) == sqlite.Busy || err == nil && mode != "delete" {
 			return fmt.Errorf("%w: another program has %s open", ErrInUse, path)
 		}
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"attestd/store/sqlite"
 )
 
 // Rollback is what a restore takes back: a line for each loss, deletion that comes undone, and history that is another. There are at most
@@ -45,7 +47,7 @@ func (r *Rollback) note(company string, name LogName, length int64) {
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
 	target, err := identify(ctx, path)
 	if err == nil {
-		err = readError(path, r.compare(ctx, path, backup, target))
+		err = sqlite.ReadError(path, r.compare(ctx, path, backup, target))
 	}
 	switch {
 	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):
@@ -81,7 +83,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 	if err != nil {
 		return err
 	}
-	return onFile(ctx, backup, modeRest, func(c *conn) error { return r.compareTables(ctx, c, address(path, mode)) })
+	return onFile(ctx, backup, sqlite.ModeRest, func(c *conn) error { return r.compareTables(ctx, c, sqlite.Address(path, mode)) })
 }
 
 // compareTables compares what the two databases hold, over a connection to the backup.

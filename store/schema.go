@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"attestd/store/postgres"
+	"attestd/store/sqlite"
 )
 
 // Check looks at what stands beside the chains: that the tables, indices and triggers of the file are those of schema, and that each row
@@ -120,7 +121,7 @@ func (c *conn) upgradedSchema(ctx context.Context) (objects, error) {
 
 // buildSchema carries out statements in an empty database in memory, and returns what they make.
 func buildSchema(ctx context.Context, statements ...string) (objects, error) {
-	db, err := sql.Open("sqlite", "file::memory:")
+	db, err := sqlite.OpenMemory()
 	if err != nil {
 		return nil, err
 	}

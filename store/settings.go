@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/sqlite"
 )
 
 // The rows of table setting that wait for a control record, or say what was recorded last.
@@ -136,7 +137,7 @@ func markRestored(ctx context.Context, path string, at time.Time, replaced map[s
 	if err != nil {
 		return err
 	}
-	return onFile(ctx, path, modeCreate, func(c *conn) error {
+	return onFile(ctx, path, sqlite.ModeCreate, func(c *conn) error {
 		_, err := c.exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
 		return err
 	})

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"attestd/chain"
+	"attestd/store/sqlite"
 )
 
 // transaction implements chain.Transaction.
@@ -82,7 +81,7 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	}
 	if _, err := tx.exec("COMMIT"); err != nil {
 		tx.Rollback()
-		if certain(err) || tx.overwrite() == nil {
+		if sqlite.RolledBack(err) || tx.overwrite() == nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: commit: %w", ErrUnknown, err)
@@ -93,14 +92,6 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	}
 	tx.w.clock.advance(tx.now)
 	return nil, nil
-}
-
-// certain says of an error of COMMIT that nothing can be left of the transaction. SQLITE_BUSY comes before anything is written. SQLITE_FULL
-// comes from a write: the frame that makes a transaction one comes last and holds a checksum of itself and all before it, so one
-// that was cut short never counts. A sync that found no room is no SQLITE_FULL but an I/O error, after which all frames may be there.
-func certain(err error) bool {
-	code := resultCode(err) & 0xff
-	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_FULL
 }
 
 // overwrite makes the outcome of a commit that failed certain again, where the disk lets it. SQLite forgets such a transaction, but

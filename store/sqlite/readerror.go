@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"os"
 
-	sqlite3 "modernc.org/sqlite/lib"
+	codes "modernc.org/sqlite/lib"
 )
 
-// readError tells a disk that cannot be read from a database that is damaged. SQLite calls both corrupt, and keeps no trace of which it
-// was; so the file is read through, up to the first byte that cannot be had.
-func readError(path string, err error) error {
-	if resultCode(err)&0xff != sqlite3.SQLITE_CORRUPT {
+// ReadError tells a disk that cannot be read from a database that is damaged. SQLite calls both corrupt, and keeps no trace of which it
+// was; so the file is read through, up to the first byte that cannot be had: ErrUnavailable. Any other err is returned as it is.
+func ReadError(path string, err error) error {
+	if resultCode(err)&0xff != codes.SQLITE_CORRUPT {
 		return err
 	}
 	for _, name := range []string{path, path + "-wal"} {
