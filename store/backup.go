@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+
+	"attestd/store/sqlite"
 )
 
 // Backup writes a checked copy of the database at path into a new file, 0600; ErrRefused when it exists. progress may be nil.
@@ -29,8 +31,8 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	defer tmp.discard()
-	if err := place(tmp.path, out); errors.Is(err, fs.ErrExist) {
+	defer tmp.Discard()
+	if err := sqlite.Place(tmp.Path, out); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %s exists", ErrRefused, out)
 	} else if err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -40,7 +42,7 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 
 // checkedCopy copies the database at from, as one moment saw it, into a temporary file beside the place that it is meant for, and
 // checks the copy wholly. The caller discards it, whether or not it has given it another name.
-func checkedCopy(ctx context.Context, from, to, schema string, progress func(stage string, done, total int64)) (tmp *temp, err error) {
+func checkedCopy(ctx context.Context, from, to, schema string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
@@ -49,10 +51,10 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	}
 	defer func() {
 		if err != nil {
-			tmp.discard()
+			tmp.Discard()
 		}
 	}()
-	copied, err := OpenReadOnly(ctx, tmp.path)
+	copied, err := OpenReadOnly(ctx, tmp.Path)
 	if err != nil {
 		return tmp, err
 	}
@@ -61,7 +63,7 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	if err := copied.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, func(done, total int64) { progress("verify", done, total) }); err != nil {
 		return tmp, err
 	}
-	info, err := os.Stat(tmp.path)
+	info, err := os.Stat(tmp.Path)
 	if err != nil {
 		return tmp, err
 	}
@@ -74,7 +76,7 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 }
 
 // compactCopy copies the database at from, without its free pages, into a temporary file beside the place that it is meant for.
-func compactCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *temp, err error) {
+func compactCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
@@ -83,7 +85,7 @@ func compactCopy(ctx context.Context, from, to string, progress func(stage strin
 		return nil, err
 	}
 	defer source.Close()
-	if tmp, err = newTemp(to); err != nil {
+	if tmp, err = sqlite.NewTemp(to); err != nil {
 		return nil, err
 	}
 	var size int64
@@ -92,11 +94,11 @@ func compactCopy(ctx context.Context, from, to string, progress func(stage strin
 			return err
 		}
 		progress("copy", 0, size)
-		_, err := r.sql.ExecContext(ctx, "VACUUM INTO ?", tmp.path)
+		_, err := r.sql.ExecContext(ctx, "VACUUM INTO ?", tmp.Path)
 		return sentinel(err)
 	})
 	if err != nil {
-		tmp.discard()
+		tmp.Discard()
 		return nil, fmt.Errorf("copy %s: %w", from, err)
 	}
 	progress("copy", size, size)

@@ -46,7 +46,7 @@ func (s *Store) closeAll() error {
 		errs = append(errs, s.storage.close())
 	}
 	if s.lock != nil {
-		errs = append(errs, s.lock.unlock())
+		errs = append(errs, s.lock.Unlock())
 	}
 	return errors.Join(errs...)
 }
@@ -56,17 +56,17 @@ func (s *Store) closeAll() error {
 func (s *Store) closeChanged(w *fileWriter) error {
 	w.rescue()
 	if !w.rescued {
-		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.changed)
+		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.Changed())
 	}
-	ownsLog := w.files.ownsLog()
+	ownsLog := w.files.OwnsLog()
 	if !ownsLog {
 		if err := sqlite.KeepLog(w.conn.sql); err != nil {
-			return errors.Join(w.files.changed, err)
+			return errors.Join(w.files.Changed(), err)
 		}
 	}
-	err := errors.Join(w.files.changed, s.closeAll())
+	err := errors.Join(w.files.Changed(), s.closeAll())
 	if ownsLog { // and empty; SQLite keeps it where the database is not
-		if gone := os.Remove(w.files.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
+		if gone := os.Remove(s.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}

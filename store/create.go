@@ -3,12 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
@@ -23,16 +18,16 @@ func create(ctx context.Context, path, schema string, d cred.Domain, master *sea
 	if err := d.Check(); err != nil {
 		return err
 	}
-	if left := leftovers(path); len(left) > 0 {
+	if left := sqlite.Leftovers(path); len(left) > 0 {
 		return fmt.Errorf("%w: %s belongs to a database that is gone; put that back, or move this away", ErrRefused, left[0])
 	}
-	tmp, err := newTemp(path)
+	tmp, err := sqlite.NewTemp(path)
 	if err != nil {
 		return err
 	}
-	defer tmp.discard()
-	if err = build(ctx, tmp.path, schema, d, master); err == nil {
-		err = placeNew(tmp.path, path)
+	defer tmp.Discard()
+	if err = build(ctx, tmp.Path, schema, d, master); err == nil {
+		err = sqlite.PlaceNew(tmp.Path, path)
 	}
 	if err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
@@ -72,74 +67,4 @@ func build(ctx context.Context, path, schema string, d cred.Domain, master *seal
 		return sentinel(err)
 	}
 	return db.Close()
-}
-
-// leftovers lists the journals beside path. SQLite would play one that an earlier database left into whatever file is put at path.
-func leftovers(path string) (found []string) {
-	for _, suffix := range []string{"-wal", "-journal"} {
-		if _, err := os.Lstat(path + suffix); err == nil {
-			found = append(found, path+suffix)
-		}
-	}
-	return found
-}
-
-// placeNew is place, but over an empty file, which counts as none.
-func placeNew(tmp, path string) error {
-	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-		return replace(tmp, path)
-	}
-	return place(tmp, path)
-}
-
-// replace gives the finished file tmp the name path, durably, in the place of the file that has it.
-func replace(tmp, path string) error {
-	if err := syncFile(tmp); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncDir(path)
-}
-
-// place gives the finished file tmp the name path, durably, and never over a file that is there: fs.ErrExist.
-func place(tmp, path string) error {
-	if err := syncFile(tmp); err != nil {
-		return err
-	}
-	err := os.Link(tmp, path)
-	if errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err != nil { // a file system without links: take the name with an empty file, which counts as none, and fill it
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Close(), os.Rename(tmp, path)); err != nil {
-			return err
-		}
-	}
-	return syncDir(path)
-}
-
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// syncDir makes the names in the folder of path durable. Windows has no such call and needs none.
-func syncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -22,15 +22,15 @@ var (
 	ErrUnknown     = chain.ErrUnknown      // a write of which nobody can say whether it is on disk
 
 	// Nothing is written until a restart.
-	ErrFileChanged = errors.New("the database file is no longer the one that was opened")
+	ErrFileChanged = sqlite.ErrFileChanged
 	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
 	ErrRolledBack  = errors.New("the database is older than what was published from it")
 
-	ErrInUse   = errors.New("database in use")            // another process serves it
+	ErrInUse   = sqlite.ErrInUse                          // another process serves it
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
 	ErrNewer   = errors.New("written by a newer attestd") // likewise
 	ErrCorrupt = errors.New("database is corrupt")        // likewise
-	ErrRefused = errors.New("refused")                    // what it says is to be mended or accepted first
+	ErrRefused = sqlite.ErrRefused                        // what it says is to be mended or accepted first
 
 	ErrMasterKey = errors.New("master key") // missing, not the one of the file, or given for a file whose keys are in clear
 )

@@ -18,7 +18,7 @@ type fileWriter struct {
 	looked func(now time.Time, external bool) // called for each transaction before it writes; external says that someone else has written the file
 
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
-	files   *files
+	files   *sqlite.Files
 	rescued bool // see rescue
 }
 
@@ -30,7 +30,7 @@ func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *u
 	}
 	// This reads the file, so that SQLite has opened the write-ahead log too.
 	if err = w.conn.one([]any{&w.version}, "PRAGMA data_version"); err == nil {
-		w.files, err = openFiles(path)
+		w.files, err = sqlite.OpenFiles(path)
 	}
 	if err != nil {
 		w.hangUp()
@@ -98,5 +98,5 @@ func (w *fileWriter) close() (err error) {
 		err = w.conn.one([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
 		w.hangUp()
 	}
-	return errors.Join(err, w.db.Close(), w.files.close())
+	return errors.Join(err, w.db.Close(), w.files.Close())
 }

@@ -1,54 +1,39 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"attestd/crypto/cred"
 	"attestd/store/sqlite"
 )
 
-// applicationID is what schema.sql sets at its end, beside schemaVersion.
-const applicationID = 0x61747374 // "atst"
-
-// The header of a database file (https://www.sqlite.org/fileformat2.html#the_database_header).
-const (
-	headerSize     = 100
-	magic          = "SQLite format 3\x00"
-	userVersionAt  = 60
-	applicationsAt = 68
-)
-
 // identify says what the file at path is, without changing it: ErrNotFound when there is none or it is empty, ErrRefused when
 // it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign file is read, not opened: to open a database in WAL mode is to lay files beside it.
 func identify(ctx context.Context, path string) (settings, error) {
-	header, err := readHeader(path)
+	header, err := sqlite.ReadHeader(path)
 	if err != nil {
 		return settings{}, err
 	}
 	switch {
 	case len(header) == 0:
 		return settings{}, fmt.Errorf("%s: %w", path, ErrNotFound)
-	case !bytes.HasPrefix(header, []byte(magic)):
+	case !header.IsSQLite():
 		return settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
-	case len(header) < headerSize:
+	case !header.Whole():
 		return settings{}, fmt.Errorf("%s: %w", path, ErrCorrupt)
-	case binary.BigEndian.Uint32(header[applicationsAt:]) != applicationID:
+	case header.Application() != sqlite.ApplicationID:
 		return settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
 	}
-	if err := checkVersion(path, int64(binary.BigEndian.Uint32(header[userVersionAt:]))); err != nil {
+	if err := checkVersion(path, header.UserVersion()); err != nil {
 		return settings{}, err
 	}
-	mode, err := lookMode(path)
+	mode, err := sqlite.LookMode(path)
 	if err != nil {
 		return settings{}, err
 	}
@@ -64,30 +49,6 @@ func identify(ctx context.Context, path string) (settings, error) {
 	defer c.close()
 	found, err := readSettings(c, path)
 	return found, sqlite.ReadError(path, err)
-}
-
-func readHeader(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened: a named pipe would wait for its other end
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, notPlain(path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	header := make([]byte, headerSize)
-	n, err := io.ReadFull(f, header)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, err
-	}
-	return header[:n], nil
 }
 
 func checkVersion(path string, v int64) error {

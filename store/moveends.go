@@ -29,12 +29,12 @@ func fromRest(ctx context.Context, from string, tables []movedTable, fn func(sou
 	if _, err := identify(ctx, path); err != nil {
 		return err
 	}
-	l, err := lock(path)
+	l, err := sqlite.LockName(path)
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
-	if err := l.lockFile(path); err != nil {
+	defer l.Unlock()
+	if err := l.LockFile(path); err != nil {
 		return err
 	}
 	s, err := OpenReadOnly(ctx, path)
@@ -45,7 +45,7 @@ func fromRest(ctx context.Context, from string, tables []movedTable, fn func(sou
 	if !s.UpToDate() {
 		return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", ErrRefused, path)
 	}
-	mode, err := readMode(path)
+	mode, err := sqlite.ReadMode(path)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,13 @@ func intoEmpty(ctx context.Context, to, schema string, fn func(target *Store, in
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
-	tmp, err := newTemp(path)
+	defer l.Unlock()
+	tmp, err := sqlite.NewTemp(path)
 	if err != nil {
 		return err
 	}
-	defer tmp.discard()
-	err = onFile(ctx, tmp.path, sqlite.ModeCreate, func(c *conn) error {
+	defer tmp.Discard()
+	err = onFile(ctx, tmp.Path, sqlite.ModeCreate, func(c *conn) error {
 		if _, err := c.sql.ExecContext(ctx, "BEGIN IMMEDIATE; "+schema); err != nil {
 			return sentinel(err)
 		}
@@ -121,7 +121,7 @@ func intoEmpty(ctx context.Context, to, schema string, fn func(target *Store, in
 		return sentinel(err)
 	})
 	if err == nil {
-		err = placeNew(tmp.path, path)
+		err = sqlite.PlaceNew(tmp.Path, path)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %s exists", ErrRefused, path)

@@ -36,7 +36,7 @@ type Store struct {
 	secrets  secrets
 	schema   atomic.Int64 // of the file; an older one is only read
 	logHost  string       // of the origins of new logs
-	lock     *serverLock  // nil in a read-only store, as are writer, storage and log
+	lock     *sqlite.Lock // nil in a read-only store, as are writer, storage and log
 	heads    *heads       // nil where no head file is kept, and while the database is behind it
 	behind   []Behind     // in what it is
 	writer   *writer
@@ -108,8 +108,8 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 			return nil, err
 		}
 	}
-	sweep(filepath.Dir(path))
-	warning, err := checkAccess(path)
+	sqlite.Sweep(filepath.Dir(path))
+	warning, err := sqlite.CheckAccess(path)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	} else if err := refuseWithoutDatabase(path, o.Heads); err != nil {
 		return nil, err
 	}
-	l, err := lock(path)
+	l, err := sqlite.LockName(path)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	}
 	o.LogHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
 	s.logHost = o.LogHost
-	if err := s.lock.lockFile(path); err != nil {
+	if err := s.lock.LockFile(path); err != nil {
 		return nil, err
 	}
 	db, err := sqlite.Open(path, sqlite.ModeWriter)
@@ -233,7 +233,7 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 		return nil, err
 	}
 	s.secrets.sealed = s.settings.sealing.keyID != ""
-	mode, err := readMode(path)
+	mode, err := sqlite.ReadMode(path)
 	if err == nil {
 		err = s.openReaders(ctx, path, mode)
 	}

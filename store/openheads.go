@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"attestd/store/headfile"
+	"attestd/store/sqlite"
 )
 
 // HeadsBeside is the usual place of the head file of the database at path: beside it.
@@ -129,7 +130,7 @@ func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*
 	}
 	file, err := headfile.Create(path, id, list)
 	if err == nil {
-		err = syncDir(path)
+		err = sqlite.SyncDir(path)
 	}
 	return file, err
 }
@@ -141,7 +142,7 @@ func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if othersMay(info, 0o022) {
+		if sqlite.OthersMay(info, 0o022) {
 			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name, name)
 		}
 	}

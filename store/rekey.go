@@ -121,19 +121,19 @@ func scrub(ctx context.Context, path string, progress func(stage string, done, t
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	tmp, err := compactCopy(ctx, path, path, progress)
 	if err != nil {
 		return err
 	}
-	defer tmp.discard()
-	if err := endScrub(ctx, tmp.path); err != nil {
+	defer tmp.Discard()
+	if err := endScrub(ctx, tmp.Path); err != nil {
 		return err
 	}
 	if err := retire(ctx, path); err != nil {
 		return err
 	}
-	return replace(tmp.path, path)
+	return sqlite.Replace(tmp.Path, path)
 }
 
 // endScrub checks the copy at path, and takes out of it that free pages may hold old secrets.

@@ -34,29 +34,29 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 	if err != nil {
 		return undone, err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 
 	tmp, err := checkedCopy(ctx, in, path, schema, o.Progress)
 	if err != nil {
 		return undone, fmt.Errorf("restore: %w", err)
 	}
-	defer tmp.discard()
+	defer tmp.Discard()
 	if !o.Force {
-		if err = markRestored(ctx, tmp.path, o.At, nil); err == nil {
-			err = placeNew(tmp.path, path)
+		if err = markRestored(ctx, tmp.Path, o.At, nil); err == nil {
+			err = sqlite.PlaceNew(tmp.Path, path)
 		}
 	} else {
-		if undone, err = findRollback(ctx, path, tmp.path); err != nil {
+		if undone, err = findRollback(ctx, path, tmp.Path); err != nil {
 			return undone, fmt.Errorf("restore: compare %s with the backup: %w", path, err)
 		}
 		if len(undone.Lines) > 0 && !o.AcceptRollback {
 			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same", ErrRefused, path)
 		}
-		if err = markRestored(ctx, tmp.path, o.At, undone.replaced); err == nil {
+		if err = markRestored(ctx, tmp.Path, o.At, undone.replaced); err == nil {
 			err = retire(ctx, path)
 		}
 		if err == nil {
-			err = replace(tmp.path, path)
+			err = sqlite.Replace(tmp.Path, path)
 		}
 	}
 	if err != nil {
@@ -66,11 +66,11 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 }
 
 // checkTarget says whether a database may be put at path, and takes the lock there.
-func checkTarget(ctx context.Context, path string, force bool) (*serverLock, error) {
+func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, error) {
 	_, identified := identify(ctx, path)
 	switch err := identified; {
 	case errors.Is(err, ErrNotFound):
-		if left := leftovers(path); len(left) > 0 && !force {
+		if left := sqlite.Leftovers(path); len(left) > 0 && !force {
 			return nil, fmt.Errorf("%w: %s exists", ErrRefused, left[0])
 		}
 	case err == nil, errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):
@@ -80,10 +80,10 @@ func checkTarget(ctx context.Context, path string, force bool) (*serverLock, err
 	default: // a foreign file is not ours to replace
 		return nil, err
 	}
-	l, err := lock(path)
+	l, err := sqlite.LockName(path)
 	if err == nil && !errors.Is(identified, ErrNotFound) {
-		if err = l.lockFile(path); err != nil {
-			l.unlock()
+		if err = l.LockFile(path); err != nil {
+			l.Unlock()
 		}
 	}
 	return l, err
@@ -96,7 +96,7 @@ func checkTarget(ctx context.Context, path string, force bool) (*serverLock, err
 // is in place leaves the old database, whole.
 func retire(ctx context.Context, path string) error {
 	if _, err := identify(ctx, path); err == nil || errors.Is(err, ErrNewer) {
-		db, err := sqlite.Open(path, sqlite.ModeExclusive)
+		db, err := sqlite.Open(path, sqlite.ModeEdit)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func retire(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	for _, left := range leftovers(path) { // of a database that is gone, or too damaged for SQLite to open
+	for _, left := range sqlite.Leftovers(path) { // of a database that is gone, or too damaged for SQLite to open
 		if err := os.Remove(left); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func findRollback(ctx context.Context, path, backup string) (r Rollback, err err
 		r.add("what it holds cannot be compared: %v", err)
 		return r, nil
 	case errors.Is(err, ErrNotFound):
-		for _, left := range leftovers(path) {
+		for _, left := range sqlite.Leftovers(path) {
 			r.add("what it holds cannot be compared: %s belongs to a database that is gone", left)
 		}
 		return r, nil
@@ -79,7 +79,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 	default:
 		r.add("keys sealed with another master key: %s", then)
 	}
-	mode, err := lookMode(path)
+	mode, err := sqlite.LookMode(path)
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,9 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"testing"
-
-	"golang.org/x/mod/modfile"
 
 	"attestd/store"
 	"attestd/store/storetest"
@@ -55,34 +50,4 @@ func TestACanceledWriteIsNotBegun(t *testing.T) {
 	if keys := all(t, s.Keys(ctx, by(c, now))); len(keys) != 1 {
 		t.Errorf("%d keys", len(keys))
 	}
-}
-
-// modernc.org/sqlite is only right with the very modernc.org/libc that it was generated for.
-func TestLibcIsTheDriversOwn(t *testing.T) {
-	storetest.AboutFile(t)
-	t.Parallel()
-	ours := requirements(t, "../go.mod")
-	driver := requirements(t, driverMod(t, ours["modernc.org/sqlite"]))
-	if have, want := ours["modernc.org/libc"], driver["modernc.org/libc"]; have != want || want == "" {
-		t.Errorf("modernc.org/libc %s, the driver's go.mod pins %s", have, want)
-	}
-}
-
-// driverMod is where the go command keeps the go.mod of the driver.
-func driverMod(t *testing.T, version string) string {
-	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "modernc.org/sqlite@"+version).Output()
-	must(t, err)
-	return string(bytes.TrimSpace(out))
-}
-
-func requirements(t *testing.T, path string) map[string]string {
-	t.Helper()
-	f, err := modfile.ParseLax(path, got(os.ReadFile(path))(t), nil)
-	must(t, err)
-	versions := map[string]string{}
-	for _, r := range f.Require {
-		versions[r.Mod.Path] = r.Mod.Version
-	}
-	return versions
 }

@@ -10,7 +10,10 @@ import (
 
 // Sentinels, which are those of package store too. All are wrapped with context; test with errors.Is.
 var (
-	ErrUnavailable = errors.New("storage unavailable") // the disk cannot be read
+	ErrUnavailable = errors.New("storage unavailable")                                    // the disk cannot be read
+	ErrFileChanged = errors.New("the database file is no longer the one that was opened") // for good
+	ErrInUse       = errors.New("database in use")                                        // another process serves it
+	ErrRefused     = errors.New("refused")                                                // what it says is to be mended first
 )
 
 // Class is what an error says of the statement, and of the transaction, that met it.

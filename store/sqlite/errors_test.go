@@ -36,7 +36,7 @@ func TestClasses(t *testing.T) {
 	read := func(path string, mode Mode) error {
 		return open(t, path, mode).QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(new(int))
 	}
-	full := open(t, path, ModeExclusive+"&_pragma=max_page_count(1)")
+	full := open(t, path, ModeEdit+"&_pragma=max_page_count(1)")
 	_, noRoom := full.ExecContext(ctx, "INSERT INTO t VALUES (9, 'z', hex(randomblob(100000)))")
 
 	for name, test := range map[string]struct {

@@ -29,12 +29,12 @@ const logLimit = "25165824"
 type Mode string
 
 const (
-	ModeWriter    Mode = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")&_pragma=wal_autocheckpoint(" + checkpointPages + ")" // the one connection that writes; sets WAL again on a copied or restored file
-	ModeCreate    Mode = "mode=rw&_journal_mode=DELETE"
-	ModeReader    Mode = "mode=rw&_query_only=1"   // beside the writer of this process
-	ModeRead      Mode = "mode=ro"                 // beside a writer elsewhere, or none
-	ModeRest      Mode = ModeRead + "&immutable=1" // reads a file as if nothing could change it, and lays nothing beside it
-	ModeExclusive Mode = "mode=rw"                 // to take the file for oneself alone; leaves its journal mode as it is
+	ModeWriter Mode = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")&_pragma=wal_autocheckpoint(" + checkpointPages + ")" // the one connection that writes; sets WAL again on a copied or restored file
+	ModeCreate Mode = "mode=rw&_journal_mode=DELETE"
+	ModeReader Mode = "mode=rw&_query_only=1"   // beside the writer of this process
+	ModeRead   Mode = "mode=ro"                 // beside a writer elsewhere, or none
+	ModeRest   Mode = ModeRead + "&immutable=1" // reads a file as if nothing could change it, and lays nothing beside it
+	ModeEdit   Mode = "mode=rw"                 // leaves the journal mode of the file as it is
 )
 
 // Prepare comes before the first database is opened. Without OFD locks, any code of the process that opens and closes the database file would drop

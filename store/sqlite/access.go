@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// checkAccess says whether the database at path, which need not be there yet, can be served without others getting past its lock or
+// CheckAccess says whether the database at path, which need not be there yet, can be served without others getting past its lock or
 // into its content: ErrRefused. A warning, if any, is about who can read it.
 //
 // A folder that others may write is refused even with the sticky bit, as /tmp has it: SQLite takes a log or a journal that lies beside
 // the database for its own, whoever put it there.
-func checkAccess(path string) (warning string, err error) {
+func CheckAccess(path string) (warning string, err error) {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)
 	if err != nil {
 		return "", err
 	}
-	if othersMay(info, 0o022) {
+	if OthersMay(info, 0o022) {
 		return "", fmt.Errorf("%w: others may write the folder %s: run chmod go-w %s, or give the database a folder of its own", ErrRefused, dir, dir)
 	}
 	var readable []string
@@ -37,9 +37,9 @@ func checkAccess(path string) (warning string, err error) {
 		case links(info) > 1:
 			return "", fmt.Errorf("%w: %s has %d names (hard links), and a server of each would write over the other: remove the others; find . -samefile %s finds them",
 				ErrRefused, name, links(info), name)
-		case othersMay(info, 0o022):
+		case OthersMay(info, 0o022):
 			return "", fmt.Errorf("%w: others may write %s: run chmod 600 %s", ErrRefused, name, name)
-		case othersMay(info, 0o044):
+		case OthersMay(info, 0o044):
 			readable = append(readable, name)
 		}
 	}

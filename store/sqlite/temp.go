@@ -1,42 +1,41 @@
-package store
+package sqlite
 
 import (
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"regexp"
 	"time"
 )
 
-// temp is an unfinished database beside the place that it is meant for. It is locked while its maker lives, so that what a killed one
+// Temp is an unfinished database beside the place that it is meant for. It is locked while its maker lives, so that what a killed one
 // left can be told from what another is at work on.
-type temp struct {
-	path string
+type Temp struct {
+	Path string
 	lock *os.File // nil where there is no such lock
 }
 
-// newTemp makes an empty file that only its owner may read, in the folder of path and named after it. First it removes what killed
+// NewTemp makes an empty file that only its owner may read, in the folder of path and named after it. First it removes what killed
 // commands have left in that folder.
-func newTemp(path string) (*temp, error) {
-	sweep(filepath.Dir(path))
+func NewTemp(path string) (*Temp, error) {
+	Sweep(filepath.Dir(path))
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
 	if err != nil {
 		return nil, err
 	}
-	t := &temp{path: f.Name()}
+	t := &Temp{Path: f.Name()}
 	if err = f.Close(); err == nil {
-		t.lock, err = openLocked(t.path) // before anything is in it: sweep leaves an empty file alone
+		t.lock, err = openLocked(t.Path) // before anything is in it: sweep leaves an empty file alone
 	}
 	if err != nil {
-		t.discard()
+		t.Discard()
 		return nil, err
 	}
 	return t, nil
 }
 
-// discard removes the file where it was not given another name.
-func (t *temp) discard() {
-	removeDatabase(t.path)
+// Discard removes the file where it was not given another name, and ends its lock.
+func (t *Temp) Discard() {
+	removeDatabase(t.Path)
 	if t.lock != nil {
 		t.lock.Close()
 	}
@@ -55,9 +54,9 @@ var tempName = regexp.MustCompile(`\.tmp-[0-9]+$`)
 // the file is empty, for its maker may be about to lock it.
 const abandoned = 24 * time.Hour
 
-// sweep removes the temporary files that killed commands have left in a folder: each is a copy of every key. It removes only what has
+// Sweep removes the temporary files that killed commands have left in a folder: each is a copy of every key. It removes only what has
 // the name and the form of ours and that nobody works on. An error leaves a file for the next time.
-func sweep(dir string) {
+func Sweep(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
@@ -70,7 +69,7 @@ func sweep(dir string) {
 		}
 		info, err := e.Info()
 		if err == nil {
-			begun := info.Size() > 0 || len(leftovers(path)) > 0
+			begun := info.Size() > 0 || len(Leftovers(path)) > 0
 			if f != nil && begun || time.Since(info.ModTime()) > abandoned {
 				removeDatabase(path)
 			}
@@ -83,14 +82,24 @@ func sweep(dir string) {
 
 // unfinished says whether the file at path is a database of ours, or the beginning of one: SQLite writes its first page last.
 func unfinished(path string) bool {
-	header, err := readHeader(path)
+	header, err := ReadHeader(path)
 	if err != nil {
 		return false
 	}
 	for _, b := range header {
 		if b != 0 {
-			return len(header) == headerSize && binary.BigEndian.Uint32(header[applicationsAt:]) == applicationID
+			return header.Whole() && header.Application() == ApplicationID
 		}
 	}
 	return true
+}
+
+// Leftovers lists the journals beside path. SQLite would play one that an earlier database left into whatever file is put at path.
+func Leftovers(path string) (found []string) {
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if _, err := os.Lstat(path + suffix); err == nil {
+			found = append(found, path+suffix)
+		}
+	}
+	return found
 }

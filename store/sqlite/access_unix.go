@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package sqlite
 
 import (
 	"io/fs"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// othersMay says whether anyone but the owner has one of the permissions of mask. A group with the owner's number is the owner's own:
+// OthersMay says whether anyone but the owner has one of the permissions of mask. A group with the owner's number is the owner's own:
 // systems that give each user such a group let it write by default.
-func othersMay(info fs.FileInfo, mask fs.FileMode) bool {
+func OthersMay(info fs.FileInfo, mask fs.FileMode) bool {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == s.Gid {
 		mask &^= 0o070
 	}

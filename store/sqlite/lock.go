@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -8,19 +8,19 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// serverLock makes this process the only server of a database. Two servers would each trust their own heads.
+// Lock makes this process the only server of a database. Two servers would each trust their own heads.
 //
 // It is two locks. The one on the file beside the database goes by name, and is there before the database is. The one on the database
 // itself goes by inode: a second name, a moved file or a removed lock file does not get past it. Where the system has no such lock, the
 // name alone is locked.
-type serverLock struct {
+type Lock struct {
 	name *flock.Flock
-	file *os.File // holds the lock on the database; nil before lockFile, and where there is no such lock
+	file *os.File // holds the lock on the database; nil before LockFile, and where there is no such lock
 }
 
-// lock locks the name path. The lock file stays when the lock goes: to remove it would let a third process lock a file that a second
-// still waits for.
-func lock(path string) (*serverLock, error) {
+// LockName locks the name path, with a file beside it: ErrInUse. The lock file stays when the lock goes: to remove it would let a third process
+// lock a file that a second still waits for.
+func LockName(path string) (*Lock, error) {
 	l := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()
 	if err != nil {
@@ -29,19 +29,19 @@ func lock(path string) (*serverLock, error) {
 	if !ok {
 		return nil, inUse(path)
 	}
-	return &serverLock{name: l}, nil
+	return &Lock{name: l}, nil
 }
 
-// lockFile locks the database at path itself. ErrInUse.
-func (l *serverLock) lockFile(path string) (err error) {
+// LockFile locks the database at path itself, when it is there: ErrInUse.
+func (l *Lock) LockFile(path string) (err error) {
 	if l.file, err = openLocked(path); errors.Is(err, errLocked) {
 		return inUse(path)
 	}
 	return err
 }
 
-// unlock is called when SQLite has closed the database.
-func (l *serverLock) unlock() error {
+// Unlock releases both locks. It is called when SQLite has closed the database.
+func (l *Lock) Unlock() error {
 	var err error
 	if l.file != nil { // said aloud, for a process that is just being started has a copy of the file, and with it of the lock
 		err = errors.Join(unlockInode(l.file), l.file.Close())

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// PlaceNew is Place, but over an empty file, which counts as none.
+func PlaceNew(tmp, path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return Replace(tmp, path)
+	}
+	return Place(tmp, path)
+}
+
+// Replace gives the finished file tmp the name path, durably, in the place of the file that has it.
+func Replace(tmp, path string) error {
+	if err := syncFile(tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return SyncDir(path)
+}
+
+// Place gives the finished file tmp the name path, durably, and never over a file that is there: fs.ErrExist.
+func Place(tmp, path string) error {
+	if err := syncFile(tmp); err != nil {
+		return err
+	}
+	err := os.Link(tmp, path)
+	if errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err != nil { // a file system without links: take the name with an empty file, which counts as none, and fill it
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Close(), os.Rename(tmp, path)); err != nil {
+			return err
+		}
+	}
+	return SyncDir(path)
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// SyncDir makes the names in the folder of path durable. Windows has no such call and needs none.
+func SyncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
