@@ -224,7 +224,11 @@ func TestWebhookRoutes(t *testing.T) {
 		t.Error("the secret is the same")
 	}
 	acme.attestAs(t, "bot", "git.push")
-	if d := e.record(t, "acme", 2); strings.Count(d.header.Get("Webhook-Signature"), "v1,") != 2 || strings.Count(d.header.Get("Webhook-Signature"), "v1a,") != 2 {
+	d := e.next(t)
+	if d.Data.Index == 1 { // its answer was still under way when the secret was changed
+		d = e.next(t)
+	}
+	if d.Data.Index != 2 || strings.Count(d.header.Get("Webhook-Signature"), "v1,") != 2 || strings.Count(d.header.Get("Webhook-Signature"), "v1a,") != 2 {
 		t.Errorf("after a change of secrets: %v", d.header)
 	}
 	var kinds []string

@@ -105,10 +105,12 @@ func Replace(t testing.TB, name, by string) {
 	}
 }
 
-// Heads is the place of the head file of a database that New or Copy has named: beside a file, else in the folder of its test.
+// Heads is the place of the head file of a database that New or Copy has named: beside a file, else in the folder of its test. Another one of a server has none.
 func Heads(name string) string {
 	if folder, ok := folders.Load(name); ok {
 		name = filepath.Join(folder.(string), "attestd")
+	} else if strings.HasPrefix(name, "postgres://") {
+		return ""
 	}
 	return name + ".heads"
 }
