@@ -1,7 +1,8 @@
-// Package store keeps everything in one SQLite file.
+// Package store keeps everything in one SQLite file, or in a database of PostgreSQL that other servers write too.
 //
-// A Store has one connection that writes and a few that read. All writes go through the queue of a chain.Log, which commits those of
-// many callers together; each method has its SQL beside it. What the tables mean is said in schema.sql.
+// The rows and their SQL stand here, once for both; packages sqlite and postgres have what differs. A Store has one connection that writes and a few
+// that read. All writes go through the queue of a chain.Log, which commits those of many callers together; each method has its SQL beside it. What
+// the tables mean is said in schema.sql.
 package store
 
 import (
