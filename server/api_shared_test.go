@@ -14,7 +14,11 @@ import (
 func startTwo(t *testing.T, change ...func(*server.Config)) (a, b *service) {
 	t.Helper()
 	url := pgtest.Database(t)
-	return startOn(t, url, cred.Domain{}, change...), startOn(t, url, cred.Domain{}, change...)
+	a, b = startOn(t, url, cred.Domain{}, change...), startOn(t, url, cred.Domain{}, change...)
+	for _, s := range []*service{a, b} {
+		s.anyone().do(t, "GET /readyz", "").status(200) // from then on it hears of what the other one appends
+	}
+	return a, b
 }
 
 // on is the same caller at another service.

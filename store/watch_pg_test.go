@@ -35,6 +35,7 @@ func listen(t *testing.T, url string) *listener {
 		all.Wait()
 		s.Close()
 	})
+	must(t, s.Ready(ctx)) // what was appended before it watches is sent to nobody
 	return l
 }
 
