@@ -15,13 +15,9 @@ import (
 // busyTimeout is how long, in milliseconds, a connection waits for a lock that another process holds.
 const busyTimeout = "5000"
 
-// checkpointPages is how long the write-ahead log becomes, in pages of 4 KiB, before a commit moves it into the file: 16 MiB. Appends to thousands of
-// chains write the same pages of heads over and over, which are moved once each. One table of SQLite's index of the log holds 4,062 pages.
-const checkpointPages = "4000"
-
-// logLimit is the size in bytes to which the write-ahead log is cut back when it starts over after a burst. It is above checkpointPages and a large
-// commit: a log that were cut back each time would have to take its place on the disk again.
-const logLimit = "25165824"
+// logLimit is the size in bytes to which the write-ahead log is cut back when it starts over after a burst. Its usual size is 4 MiB, at
+// which SQLite makes a checkpoint.
+const logLimit = "16777216"
 
 // Mode is a way to open a file, as the query of its address. Each waits for locks, syncs every commit, takes no misspelt column for a string, and keeps in
 // memory what SQLite would put into a temporary folder, the journals of statements and savepoints above all: nothing is written but the database's
@@ -29,7 +25,7 @@ const logLimit = "25165824"
 type Mode string
 
 const (
-	ModeWriter Mode = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")&_pragma=wal_autocheckpoint(" + checkpointPages + ")" // the one connection that writes; sets WAL again on a copied or restored file
+	ModeWriter Mode = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")" // the one connection that writes; sets WAL again on a copied or restored file
 	ModeCreate Mode = "mode=rw&_journal_mode=DELETE"
 	ModeReader Mode = "mode=rw&_query_only=1"   // beside the writer of this process
 	ModeRead   Mode = "mode=ro"                 // beside a writer elsewhere, or none
