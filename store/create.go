@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 
 	"attestd/crypto/cred"
@@ -13,9 +15,8 @@ import (
 // create makes a new database at path, where there is no file or an empty one. It is built whole beside path and then put in place, so
 // that a crash at any moment leaves either no database or a whole one.
 func create(ctx context.Context, path, schema string, d cred.Domain, master *seal.Master) error {
-	d.TrustDomain = cmp.Or(d.TrustDomain, "attestd.local")
-	d.Service = cmp.Or(d.Service, "service")
-	if err := d.Check(); err != nil {
+	settings, err := newSettings(d, master)
+	if err != nil {
 		return err
 	}
 	if left := sqlite.Leftovers(path); len(left) > 0 {
@@ -26,7 +27,7 @@ func create(ctx context.Context, path, schema string, d cred.Domain, master *sea
 		return err
 	}
 	defer tmp.Discard()
-	if err = build(ctx, tmp.Path, schema, d, master); err == nil {
+	if err = build(ctx, tmp.Path, schema, settings); err == nil {
 		err = sqlite.PlaceNew(tmp.Path, path)
 	}
 	if err != nil {
@@ -35,7 +36,24 @@ func create(ctx context.Context, path, schema string, d cred.Domain, master *sea
 	return nil
 }
 
-func build(ctx context.Context, path, schema string, d cred.Domain, master *seal.Master) error {
+// newSettings are those of a new database, of either engine.
+func newSettings(d cred.Domain, master *seal.Master) (map[string]string, error) {
+	d.TrustDomain = cmp.Or(d.TrustDomain, "attestd.local")
+	d.Service = cmp.Or(d.Service, "service")
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	if master != nil {
+		settings = newSealing(*master, newLookupKey())
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never returns an error
+	settings["service_name"], settings["trust_domain"], settings["database_id"] = d.Service, d.TrustDomain, hex.EncodeToString(id[:])
+	return settings, nil
+}
+
+func build(ctx context.Context, path, schema string, settings map[string]string) error {
 	db, err := sqlite.Open(path, sqlite.ModeCreate)
 	if err != nil {
 		return err
@@ -49,15 +67,9 @@ func build(ctx context.Context, path, schema string, d cred.Domain, master *seal
 	if _, err := tx.ExecContext(ctx, schema); err != nil {
 		return sentinel(err)
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES ('service_name', ?), ('trust_domain', ?), ('database_id', lower(hex(randomblob(16))))",
-		d.Service, d.TrustDomain); err != nil {
-		return sentinel(err)
-	}
-	if master != nil {
-		for name, value := range newSealing(*master, newLookupKey()) {
-			if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES (?, ?)", name, value); err != nil {
-				return sentinel(err)
-			}
+	for name, value := range settings {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO setting (name, value) VALUES (?, ?)", name, value); err != nil {
+			return sentinel(err)
 		}
 	}
 	if err := tx.Commit(); err != nil {

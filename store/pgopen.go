@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -108,19 +107,9 @@ func dialServer(address string) (*Store, *atomic.Int64, error) {
 
 // makeServer makes the tables of a new database, with its settings.
 func (s *Store) makeServer(ctx context.Context, o Options) error {
-	d := o.Domain
-	d.TrustDomain = cmp.Or(d.TrustDomain, "attestd.local")
-	d.Service = cmp.Or(d.Service, "service")
-	if err := d.Check(); err != nil {
+	settings, err := newSettings(o.Domain, o.Master)
+	if err != nil {
 		return err
-	}
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never returns an error
-	settings := map[string]string{"service_name": d.Service, "trust_domain": d.TrustDomain, "database_id": hex.EncodeToString(id[:])}
-	if o.Master != nil {
-		for name, value := range newSealing(*o.Master, newLookupKey()) {
-			settings[name] = value
-		}
 	}
 	return s.namedServer(postgres.Create(ctx, s.db, settings))
 }

@@ -156,7 +156,7 @@ func (w *Writer) settle(r *rows, err error) (stale []int64, _ error) {
 		return nil, w.failed(err)
 	}
 	tried := w.seq
-	if unreached := w.connect(w.deadline(reachTimeout)); unreached != nil || !w.ended.known {
+	if unreached := w.reach(w.deadline(reachTimeout)); unreached != nil || !w.ended.known {
 		return nil, fmt.Errorf("%w: %w", chain.ErrUnknown, errors.Join(err, unreached))
 	}
 	if w.ended.seq == tried {

@@ -48,10 +48,45 @@ type undialable struct{ net.Addr }
 // Network implements net.Addr.
 func (undialable) Network() string { return "none" }
 
+// connect makes a connection, and returns what is below it too.
+func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var native *pgx.Conn
+	err = onNative(c, func(below *pgx.Conn) error {
+		native = below
+		return nil
+	})
+	if err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	return c, native, nil
+}
+
+// connectBeside is connect for what stands beside the writer. What it writes waits for no disk and no standby, for to lose it does no harm.
+func connectBeside(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
+	c, native, err := connect(ctx, db)
+	if err == nil {
+		if _, err = native.Exec(ctx, `SET synchronous_commit = off`); err != nil {
+			_ = c.Close()
+			return nil, nil, err
+		}
+	}
+	return c, native, err
+}
+
+// onNative calls fn with what is below a connection.
+func onNative(c *sql.Conn, fn func(*pgx.Conn) error) error {
+	return c.Raw(func(driver any) error { return fn(driver.(*stdlib.Conn).Conn()) })
+}
+
 // LimitSilence closes a connection whose server, asked something, sends nothing for so long.
 func LimitSilence(c *sql.Conn, limit time.Duration) error {
-	return c.Raw(func(driver any) error {
-		limitSilence(driver.(*stdlib.Conn).Conn(), limit)
+	return onNative(c, func(native *pgx.Conn) error {
+		limitSilence(native, limit)
 		return nil
 	})
 }

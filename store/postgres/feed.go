@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 const feedTimeout = 5 * time.Second // for a statement, a new connection included
@@ -43,21 +42,10 @@ func (f *Feed) Open(ctx context.Context) (err error) {
 	f.Close()
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
-	if f.conn, err = f.db.Conn(ctx); err != nil {
-		f.conn = nil
+	if f.conn, f.native, err = connectBeside(ctx, f.db); err != nil { // what it deletes may come back
 		return err
 	}
-	err = f.conn.Raw(func(driver any) error {
-		f.native = driver.(*stdlib.Conn).Conn()
-		return nil
-	})
-	if err == nil {
-		_, err = f.native.Exec(ctx, `SET synchronous_commit = off`) // what it deletes may come back
-	}
-	if err == nil {
-		err = f.native.QueryRow(ctx, feedBegin).Scan(&f.snapshot)
-	}
-	return err
+	return f.native.QueryRow(ctx, feedBegin).Scan(&f.snapshot)
 }
 
 // Close gives the connection back.

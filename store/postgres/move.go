@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // patient lets a transaction last as long as its work takes, whatever the connection, the role or the database says. Only a lock is not waited for long.
@@ -113,8 +112,8 @@ func inTransaction(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) er
 }
 
 func commit(ctx context.Context, c *sql.Conn) error {
-	return c.Raw(func(driver any) error {
-		tag, err := driver.(*stdlib.Conn).Conn().Exec(ctx, "COMMIT")
+	return onNative(c, func(native *pgx.Conn) error {
+		tag, err := native.Exec(ctx, "COMMIT")
 		switch {
 		case err != nil:
 			return fmt.Errorf("whether it was committed is not known, so look before you do it again: %w", refusal(err))
@@ -127,9 +126,9 @@ func commit(ctx context.Context, c *sql.Conn) error {
 
 // Copy writes rows into a table by COPY, until next returns nil.
 func Copy(ctx context.Context, c *sql.Conn, table string, columns []string, next func() ([]any, error)) error {
-	return c.Raw(func(driver any) error {
+	return onNative(c, func(native *pgx.Conn) error {
 		var unread error
-		_, err := driver.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
+		_, err := native.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromFunc(func() (row []any, err error) {
 			row, unread = next()
 			return row, unread
 		}))

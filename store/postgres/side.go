@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // sideTimeout is for one statement, a new connection and the turn included.
@@ -53,20 +52,7 @@ func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...an
 
 func (s *Side) dial(ctx context.Context) (err error) {
 	s.hangUp()
-	if s.conn, err = s.db.Conn(ctx); err != nil {
-		s.conn = nil
-		return err
-	}
-	err = s.conn.Raw(func(driver any) error {
-		s.native = driver.(*stdlib.Conn).Conn()
-		return nil
-	})
-	if err == nil {
-		_, err = s.native.Exec(ctx, `SET synchronous_commit = off`)
-	}
-	if err != nil {
-		s.hangUp()
-	}
+	s.conn, s.native, err = connectBeside(ctx, s.db)
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"attestd/chain"
 )
@@ -83,7 +82,7 @@ func (w *Writer) Conn() (*sql.Conn, error) {
 	if w.down {
 		patience = downTimeout
 	}
-	if err := w.connect(w.deadline(patience)); err != nil {
+	if err := w.reach(w.deadline(patience)); err != nil {
 		return nil, err
 	}
 	return w.conn, nil
@@ -98,8 +97,8 @@ func (w *Writer) deadline(patience time.Duration) time.Time {
 	return at
 }
 
-// connect makes a connection and a row for it, and takes away the row of the connection before it. It tries again until the deadline.
-func (w *Writer) connect(deadline time.Time) (err error) {
+// reach makes a connection and a row for it, and takes away the row of the connection before it. It tries again until the deadline.
+func (w *Writer) reach(deadline time.Time) (err error) {
 	for {
 		w.HangUp()
 		if w.failing > 0 { // others that lost their connection at the same time come back at other times
@@ -128,15 +127,10 @@ func (w *Writer) connect(deadline time.Time) (err error) {
 func (w *Writer) dial(deadline time.Time) (err error) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	if w.conn, err = w.db.Conn(ctx); err != nil {
-		w.conn = nil
-		return err
-	}
-	return w.conn.Raw(func(driver any) error {
-		w.native = driver.(*stdlib.Conn).Conn()
+	if w.conn, w.native, err = connect(ctx, w.db); err == nil {
 		limitSilence(w.native, answerTimeout)
-		return nil
-	})
+	}
+	return err
 }
 
 // renew takes the old row away and makes a new one, in one transaction.
