@@ -1,7 +1,6 @@
 package chain_test
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -10,23 +9,8 @@ import (
 	"attestd/chain"
 )
 
-// watchShared is watch where other servers write the chains too: that they have is known from Grown alone.
-func watchShared(t *testing.T, d *disk) *watching {
-	w := &watching{disk: d, Monitor: chain.NewMonitor(d, chain.NewVerifier(d, 2), true), Log: chain.NewLog(d)}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Monitor.Run(ctx, w.emit) }()
-	stop := runWith(t, w.Log, func(batch []chain.Extension, _ bool) { w.Publish(batch, false) })
-	w.Listen(true)
-	t.Cleanup(func() {
-		stop()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Monitor.Run: %v", err)
-		}
-	})
-	return w
-}
+// watchShared is watch where other servers write the chains too.
+func watchShared(t *testing.T, d *disk) *watching { return watchAs(t, d, true) }
 
 // verifications is how often whole chains of 256 records and more were verified.
 func (d *disk) verifications() int { return d.count("hashes") }

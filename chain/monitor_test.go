@@ -21,14 +21,17 @@ type watching struct {
 }
 
 // watch starts both, inside a bubble, with somebody listening.
-func watch(t *testing.T, d *disk) *watching {
+func watch(t *testing.T, d *disk) *watching { return watchAs(t, d, false) }
+
+// watchAs is watch where other servers may write the chains too: that they have is known from Grown alone, and is no external write.
+func watchAs(t *testing.T, d *disk, shared bool) *watching {
 	w := &watching{disk: d}
-	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), false)
+	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), shared)
 	w.Log = chain.NewLog(d)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Monitor.Run(ctx, w.emit) }()
-	stop := runWith(t, w.Log, w.Publish)
+	stop := runWith(t, w.Log, func(batch []chain.Extension, external bool) { w.Publish(batch, external && !shared) })
 	w.Listen(true)
 	t.Cleanup(func() {
 		stop()
