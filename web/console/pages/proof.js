@@ -11,16 +11,12 @@ import { Badge, Failure, Field, Notice, Page, useResult, useTask } from '../part
 import { Drop } from '../parts/drop.js';
 import { ConfirmKey, useStanding } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
+import { save } from '../parts/save.js';
 import { ProofWalk } from './proof_walk.js';
 
-function save(subject) {
+function saveEvidence(subject) {
   const text = evidence.build({ ...subject, savedAt: new Date().toISOString() });
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `evidence-${subject.key.companyId}-${subject.record.index}.json`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  save(`evidence-${subject.key.companyId}-${subject.record.index}.json`, 'application/json', text);
 }
 
 // Whose key the evidence names: {tone, text}. A key that was confirmed needs no server. One that was not is at best amber, and red where
@@ -71,7 +67,7 @@ function Subject({ subject: given }) {
   return html`
     <section class="stack">
       <div class="card-head"><h2>Record ${subject.record.index}${subject.file ? html` <span class="muted">from ${subject.file}</span>` : ''}</h2>
-        <button type="button" class="button" onClick=${() => save(subject)}>Download evidence</button></div>
+        <button type="button" class="button" onClick=${() => saveEvidence(subject)}>Download evidence</button></div>
       ${!result ? html`<p class="muted">Computing …</p>` : html`
         <${Checked} ...${{ subject, result, origin, tone }} />
         <${ProofWalk} subject=${subject} leaf=${result.record.computed || subject.record.hash} tone=${tone} />`}
