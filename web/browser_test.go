@@ -205,6 +205,13 @@ func (b *browser) goTo(hash string) {
 	eval[bool](b, fmt.Sprintf(`(location.hash = %q, true)`, hash))
 }
 
+// reload loads the page anew: what it held in memory is gone.
+func (b *browser) reload() {
+	b.t.Helper()
+	must(b.t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.wait(`document.querySelector('h1')`)
+}
+
 // press clicks the visible button, link or summary with this text, once there is one that is enabled.
 func (b *browser) press(text string) {
 	b.t.Helper()

@@ -1,5 +1,7 @@
 // Navigation, who is signed in, and the page that the URL names.
 import { html, render, useEffect, useRef, useState } from './vendor/preact-htm.js';
+import { count, localTime, plural } from './core/format.js';
+import { forgetHeads, heads } from './core/heads.js';
 import { live, start as startStream, stop as stopStream, toneOfLive } from './core/live.js';
 import { href, route } from './core/router.js';
 import { restore, session, signOut } from './core/session.js';
@@ -7,6 +9,7 @@ import { useStore } from './core/store.js';
 import { choose, restoreTheme, theme } from './core/theme.js';
 import { engine } from './lib/ed25519.js';
 import { Icon, Notice } from './parts/basic.js';
+import { Confirm } from './parts/dialogs.js';
 import { useStanding } from './parts/key_trust.js';
 import { Agents } from './pages/agents.js';
 import { Chain } from './pages/chain.js';
@@ -37,10 +40,10 @@ function ThemeButton() {
     aria-label="Colours: ${choice}. Change"><${Icon} name="theme" />${choice}</button>`;
 }
 
-const DOTS = { ok: 'what was checked here holds', warn: 'what was checked here holds, with a key not confirmed', bad: 'fails', '': 'nothing checked now' };
+const DOTS = { ok: 'the whole chain was checked here', warn: 'the whole chain was checked here, with a key not confirmed', bad: 'fails', '': 'not checked as a whole' };
 
 function LiveDot({ companyKey }) {
-  const tone = toneOfLive(useStore(live), useStanding(companyKey));
+  const tone = toneOfLive(useStore(live), useStanding(companyKey), useStore(heads).rewritten);
   return html`<span class="dot ${tone}" title=${DOTS[tone]}></span><span class="visually-hidden">${DOTS[tone]}</span>`;
 }
 
@@ -66,6 +69,28 @@ function Side({ page }) {
         </div>
       </div>
     </header>`;
+}
+
+const SOURCES = { seen: 'this browser saw', checked: 'this browser checked', checkpoint: 'a checkpoint that you keep names' };
+
+// Stands on every page: a chain that lost or changed what was there is the worst that an auditor can find.
+function Rewritten() {
+  const { rewritten } = useStore(heads);
+  const [asks, setAsks] = useState(false);
+  if (!rewritten) return null;
+  const { log, size, at, source, now, from } = rewritten;
+  const what = log === 'control' ? 'The control log' : 'The history';
+  return html`
+    <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>I know why</button>`}>
+      <div data-rewritten=${log}><strong>${what} was rewritten.</strong> At ${localTime(at)} ${SOURCES[source]} ${plural(size, 'record')};
+        ${size > now ? ` the server now has ${count(now)}` : ' what the server shows now does not begin with them'}.
+        ${from > 0 && ` Records before ${count(from)} are still what they were; between record ${count(from)} and ${count(size - 1)} something else stands there now, or nothing.`}
+        No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep.</div>
+    <//>
+    ${asks && html`
+      <${Confirm} title="Forget what was here before?" action="Forget it" act=${async () => { forgetHeads(rewritten); startStream(); }} onClose=${() => setAsks(false)}>
+        <p>Do so only where you know the reason, a backup that was restored, say. What the server shows from now on is then what this browser remembers.</p>
+      <//>`}`;
 }
 
 function SignInFirst() {
@@ -107,7 +132,7 @@ function App() {
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="shell">
       <${Side} page=${shown.id} />
-      <main class="page" id="main" ref=${main} key=${shown.id}>${body}</main>
+      <main class="page" id="main" ref=${main} key=${shown.id}><${Rewritten} />${body}</main>
     </div>`;
 }
 

@@ -99,24 +99,3 @@ export async function* recordLines(from, options) {
   }
   if (rest) yield rest;
 }
-
-/**
- * How many records the chain has. The API has no count, so this asks for single records: doubling from what is
- * known, then halving; one request when nothing has changed since.
- */
-export async function chainLength(known = 0, options) {
-  const exists = async (index) => (await records(index, 1, options)).length > 0;
-  let low = known;
-  let step = 1;
-  while (await exists(low + step - 1)) {
-    low += step;
-    step *= 2;
-  }
-  let high = low + step - 1; // record high does not exist, record low - 1 does
-  while (low < high) {
-    const middle = low + Math.floor((high - low) / 2);
-    if (await exists(middle)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}

@@ -29,9 +29,19 @@ export const proofForm = list(proofStep, 64);
 
 /** A growing tree that remembers only the roots of its perfect subtrees: O(log n) memory at any length. */
 export class Frontier {
-  #peaks = []; // {size, hash}, the largest first
+  #peaks; // {size, hash}, the largest first
 
-  length = 0;
+  length;
+
+  /** peaks: those of a frontier that was kept. */
+  constructor(peaks = []) {
+    this.#peaks = peaks.slice();
+    this.length = peaks.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  get peaks() {
+    return this.#peaks.slice();
+  }
 
   async push(leaf) {
     let node = { size: 1, hash: leaf };
@@ -43,10 +53,18 @@ export class Frontier {
     this.length++;
   }
 
-  async root() {
-    if (this.length === 0) return sha256hex('');
-    let root = this.#peaks.at(-1).hash;
-    for (let i = this.#peaks.length - 2; i >= 0; i--) root = await nodeHash(this.#peaks[i].hash, root);
+  async root(peaks = this.#peaks) {
+    if (peaks.length === 0) return sha256hex('');
+    let root = peaks.at(-1).hash;
+    for (let i = peaks.length - 2; i >= 0; i--) root = await nodeHash(peaks[i].hash, root);
     return root;
+  }
+
+  /** The beginnings of the tree that end where a perfect subtree ends, the whole of it at last: {size, root} of each. */
+  beginnings() {
+    return Promise.all(this.#peaks.map(async (_, i) => {
+      const peaks = this.#peaks.slice(0, i + 1);
+      return { size: peaks.reduce((sum, { size }) => sum + size, 0), root: await this.root(peaks) };
+    }));
   }
 }

@@ -48,6 +48,9 @@ function of(form, node, source, name) {
 
 export const parseRecord = (text) => read(recordForm, text, 'record');
 
+/** A record of the log that is named, actions or control; a record of the other one is none. */
+export const parseRecordOf = (log, text) => read(log === 'control' ? controlRecordForm : recordForm, text, 'record');
+
 /** The text whose UTF-8 bytes are hashed. */
 export function preimage(record) {
   const parts = [record.index, record.timestamp, canonical(record.payloadNode)];

@@ -1,55 +1,86 @@
 // Live: the stream as it happens, and a pulse that says what was checked here. What the server says stands beside it.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, localTime, plural, short } from '../core/format.js';
-import { dismissMissed, live, toneOfLive } from '../core/live.js';
+import { heads } from '../core/heads.js';
+import { dismissMissed, live, reconnect, toneOfLive } from '../core/live.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
+import { verification } from '../core/verification.js';
 import { Badge, Field, Notice, Page } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
+import { verifyAll } from './verify.js';
 
 const CONNECTION = { off: 'not connected', connecting: 'connecting …', open: 'connected', retrying: 'connection lost; trying again …' };
 
-function pulseWords({ connection, checked, length, failure, server }, tone) {
+// What the range is called: its first and last record.
+const rangeWords = ({ from, to }) => (to === from ? 'nothing yet' : to - from === 1 ? `record ${count(from)}` : `${count(from)}–${count(to - 1)}`);
+
+const clock = (timestamp) => timestamp && localTime(timestamp).split(' ')[1];
+
+function pulseWords({ connection, since, range, whole, agreed, failure, server }, tone, rewritten) {
+  if (rewritten) return ['rewritten', 'not what was here before'];
   if (failure) return [`fails at ${failure.failedAt}`, 'found here'];
-  if (connection !== 'open') return ['offline', `${count(checked)} checked here`];
+  if (connection === 'connecting' || !range) return ['…', 'connecting'];
+  if (connection !== 'open') return ['offline', `as of ${clock(since)}`];
   if (server && !server.valid) return [`fails at ${server.failedAt}`, 'says the server'];
   if (tone === 'bad') return ['another key', 'than you confirmed'];
-  return checked ? [count(checked), `of ${plural(length, 'record')} checked here`] : ['listening', 'nothing checked yet'];
+  if (whole && range.to === 0) return ['empty', 'no record yet'];
+  if (whole && agreed) return [tone === 'ok' ? 'valid' : 'whole', `${plural(range.to, 'record')} checked here`];
+  return [rangeWords(range), range.to > range.from ? 'checked here' : 'listening'];
+}
+
+const short12 = (hash) => html`<code title=${hash}>${short(hash, 12, 12)}</code>`;
+
+function CheckedHere({ state, companyKey }) {
+  const { range, whole, agreed, failure, root, unchecked } = state;
+  const { phase, done, total } = useStore(verification);
+  return html`
+    <section class="stack tight" aria-label="Checked here" data-checked=${range ? `${range.from}-${range.to}` : ''}><h2>Checked here</h2>
+      <dl class="facts">
+        <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, place, and the root over all` : html`${rangeWords(range)}: hash, signature and place`}</dd>
+        ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
+        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('chain', failure.failedAt)}>record ${failure.failedAt}</a>`}: ${failure.reason}</dd>`}
+        ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
+        <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
+      </dl>
+      <${KeyHint} keyOf=${companyKey} />
+      ${!whole && range && html`<div class="buttons">
+        <button type="button" class="button small" disabled=${phase === 'running'} onClick=${verifyAll}>Check all</button>
+        ${phase === 'running' && html`<span class="small muted">${count(done)}${total ? ` of ${count(Math.max(total, done))}` : ''} …</span>`}</div>`}
+    </section>`;
+}
+
+function ServerSays({ state }) {
+  const { connection, since, server } = state;
+  return html`
+    <section class="stack tight" aria-label="The server says" data-server=${server ? (server.valid ? 'valid' : 'failed') : 'unknown'}><h2>The server says</h2>
+      <dl class="facts">
+        <dt>stream</dt><dd data-connection=${connection}>${CONNECTION[connection]}${connection === 'retrying' && html` since ${clock(since)}
+          <button type="button" class="button small" onClick=${reconnect}>Reconnect now</button>`}</dd>
+        <dt>chain</dt><dd>${server ? html`<${Badge} tone=${server.valid ? '' : 'bad'}>${server.valid ? 'valid' : `fails at ${server.failedAt}`}<//> ${plural(server.length, 'record')}, at ${clock(server.at)}` : 'nothing yet'}</dd>
+        ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('chain', server.failedAt)}>record ${server.failedAt}</a>${server.reason && `: ${server.reason}`}</dd>`}
+        ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
+      </dl>
+      <p class="small muted">Its word, not checked here. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
+    </section>`;
 }
 
 function Pulse({ state, companyKey }) {
-  const tone = toneOfLive(state, useStanding(companyKey));
-  const [word, sub] = pulseWords(state, tone);
-  const { connection, failure, server, beats } = state;
+  const { rewritten } = useStore(heads);
+  const tone = toneOfLive(state, useStanding(companyKey), rewritten);
+  const [word, sub] = pulseWords(state, tone, rewritten);
   return html`
     <section class="pulse-card" aria-label="State of the chain">
-      <div class="pulse ${tone} ${connection === 'open' ? '' : 'off'}" data-tone=${tone}>
-        <span class="pulse-ring" key=${beats}></span>
-        <div role="status"><strong class="pulse-word ${/^[0-9,]{1,6}$/.test(word) ? 'number' : ''}">${word}</strong><span class="pulse-sub">${sub}</span></div>
+      <div class="pulse ${tone} ${state.connection === 'open' ? '' : 'off'}" data-tone=${tone}>
+        <span class="pulse-ring" key=${state.beats}></span>
+        <div><strong class="pulse-word ${/^[0-9,–]{1,6}$/.test(word) ? 'number' : ''}">${word}</strong><span class="pulse-sub">${sub}</span></div>
+        <span class="visually-hidden" role="status">${tone === 'bad' || state.connection !== 'open' ? `${word}, ${sub}` : ''}</span>
       </div>
-      <div class="pulse-facts">
-        <section class="stack tight" aria-label="Checked here"><h2>Checked here</h2>
-          <dl class="facts">
-            <dt>records</dt><dd>${plural(state.checked, 'record')} since you opened the console: hash, signature and index</dd>
-            ${failure && html`<dt>first failure</dt><dd><a href=${href('chain', failure.failedAt)}>record ${failure.failedAt}</a>: ${failure.reason}</dd>`}
-            <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
-          </dl>
-          <${KeyHint} keyOf=${companyKey} />
-        </section>
-        <section class="stack tight" aria-label="The server says" data-server=${server ? (server.valid ? 'valid' : 'failed') : 'unknown'}><h2>The server says</h2>
-          <dl class="facts">
-            <dt>stream</dt><dd data-connection=${connection}>${CONNECTION[connection]}</dd>
-            <dt>chain</dt><dd>${server ? html`<${Badge} tone=${server.valid ? '' : 'bad'}>${server.valid ? 'valid' : `fails at ${server.failedAt}`}<//> ${plural(state.length, 'record')}` : 'nothing yet'}</dd>
-            ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('chain', server.failedAt)}>record ${server.failedAt}</a>${server.reason && `: ${server.reason}`}</dd>`}
-            ${server?.root && html`<dt>root</dt><dd><code title=${server.root}>${short(server.root, 12, 12)}</code></dd>`}
-          </dl>
-          <p class="small muted">Its word, not checked here. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
-        </section>
-      </div>
+      <div class="pulse-facts"><${CheckedHere} state=${state} companyKey=${companyKey} /><${ServerSays} state=${state} /></div>
     </section>`;
 }
 
@@ -91,7 +122,6 @@ export function Live() {
           Missed while the connection was away, fetched and checked since: ${state.missed.from === state.missed.to ? `record ${state.missed.from}` : `records ${state.missed.from} to ${state.missed.to}`}.
           ${state.missed.more && html` There may be more; <a href=${href('chain')}>the chain</a> has them all.`}
         <//>`}
-      ${state.unchecked > 0 && html`<${Notice}>${count(state.unchecked)} records came faster than they could be checked here. <a href=${href('verify')}>Verify</a> checks them all.<//>`}
       <section class="stack" aria-label="Records">
         <div class="filters">
           <${Field} label="Agent contains">${(p) => html`<input ...${p} class="input" value=${agent} onInput=${(e) => setAgent(e.target.value)} />`}<//>

@@ -1,40 +1,51 @@
-// Verify: the whole chain, recomputed in a worker of this browser and compared with what the server says.
-import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { chainLength, getCredential } from '../core/api.js';
-import { count, plural } from '../core/format.js';
-import { live } from '../core/live.js';
+// Verify: the whole chain, recomputed in workers of this browser and compared with what the server says, and with what was seen before.
+import { html } from '../vendor/preact-htm.js';
+import { count, localTime, plural } from '../core/format.js';
+import { heads } from '../core/heads.js';
+import { adopt } from '../core/live.js';
 import { href } from '../core/router.js';
-import { refreshKey, session } from '../core/session.js';
+import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
-import { startWorker } from '../core/worker.js';
+import { standing, toneOf } from '../core/trust.js';
+import { compare, start, stop, verification } from '../core/verification.js';
 import { Badge, Notice, Page } from '../parts/basic.js';
 import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
+import { save } from '../parts/save.js';
 
-// Both verdicts in words: ours, the server's, and whether they are one.
-function compare({ failures, root, server }) {
-  const ours = failures.first;
-  if (!ours && server.valid) {
-    return server.merkleRoot === root
-      ? { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' }
-      : { ok: false, text: 'Every record verifies, but the server names another root.' };
-  }
-  if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };
-  if (!ours) return { ok: false, text: `Every record that the server sent verifies, but the server says that the chain fails at ${server.failedAtIndex}: ${server.error}` };
-  return { ok: false, text: `Your browser finds that the chain fails at record ${ours.index}; the server ${server.valid ? 'says that it is valid' : `says that it fails at ${server.failedAtIndex}`}.` };
+/** Checks the whole chain; what holds is then extended record by record as they come. */
+export const verifyAll = async () => {
+  const result = await start();
+  if (result && !heads.get().rewritten) adopt(result);
+};
+
+// All that the page shows, for whoever asks later what was checked, with which key, and when.
+function saveReport(result, verdict, companyKey) {
+  const { companyId, fingerprint, startedAt, endedAt, count: records, root, engine, workers, failures, server } = result;
+  const report = {
+    type: 'attestd-verification', v: 1, companyId, log: 'actions', origin: location.origin, startedAt, endedAt,
+    key: { fingerprint, standing: standing(companyKey) },
+    verdict: { holds: verdict.ok, text: verdict.text }, records, root, failures, server, engine, workers, secureContext: isSecureContext,
+  };
+  save(`verification-${companyId}-${records}.json`, 'application/json', `${JSON.stringify(report, null, 1)}\n`);
 }
 
 function Outcome({ result, companyKey }) {
-  const verdict = compare(result);
+  const { rewritten } = useStore(heads);
+  const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null);
   const tone = toneOf(verdict.ok, useStanding(companyKey));
   const failedAt = result.failures.first?.index ?? result.server.failedAtIndex;
+  const word = result.count === 0 && verdict.ok ? 'empty'
+    : verdict.ok ? (tone === 'bad' ? 'signed by another key' : 'valid')
+      : rewritten ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
-    <section class="card" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
-      <h2 class="verdict-word ${tone}">${!verdict.ok ? `fails at ${failedAt ?? 'the root'}` : tone === 'bad' ? 'signed by another key' : 'valid'}</h2>
+    <section class="card" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
+      <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
+        <button type="button" class="button" onClick=${() => saveReport(result, verdict, companyKey)}>Save report</button></div>
       <${Notice} kind=${tone}>${verdict.text}<//>
       <${KeyHint} keyOf=${companyKey} />
       <dl class="facts">
-        <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine}</dd>
+        <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
+        <dt>as of</dt><dd title=${result.endedAt}>${localTime(result.endedAt)}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
         <dt>server</dt><dd><${Badge} tone=${result.server.valid ? '' : 'bad'}>${result.server.valid ? 'says valid' : `says it fails at ${result.server.failedAtIndex}`}<//></dd>
         ${result.server.merkleRoot && html`<dt>server’s root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
@@ -45,52 +56,34 @@ function Outcome({ result, companyKey }) {
     </section>`;
 }
 
+const Insecure = () => !isSecureContext && html`
+  <${Notice} kind="warn"><strong>This page is not a secure context.</strong> It came over plain HTTP from another machine, so whoever is on the way can change
+    the page itself, and what it says proves nothing against them. The browser’s own cryptography is off here; the checks run in JavaScript, which is slower.
+    Use https, or a tunnel to localhost.<//>`;
+
 export function Verify() {
   const { key } = useStore(session);
-  const [state, setState] = useState({ phase: 'ready' });
-  const worker = useRef(null);
-  useEffect(() => () => worker.current?.terminate(), []);
-
-  const stop = () => {
-    worker.current?.terminate();
-    worker.current = null;
-  };
-  const start = async () => {
-    stop();
-    setState({ phase: 'running', done: 0, total: 0, failures: 0 });
-    const mine = startWorker();
-    worker.current = mine;
-    const patch = (more) => worker.current === mine && setState((s) => ({ ...s, ...more }));
-    mine.onmessage = ({ data }) => {
-      if (data.type === 'progress') patch({ done: data.done, failures: data.failures, first: data.first });
-      else if (data.type === 'done') patch({ phase: 'done', result: data, done: data.count });
-      else patch({ phase: 'error', message: data.message });
-    };
-    mine.onerror = () => patch({ phase: 'error', message: 'The verification worker did not start.' });
-    const { companyId, raw, ring = [{ raw, fromIndex: 0 }] } = await refreshKey(key.companyId);
-    mine.postMessage({ credential: getCredential(), keys: ring.map((one) => ({ raw: one.raw, fromIndex: one.fromIndex })), companyId });
-    // Only for the bar: without it the count goes up just the same.
-    chainLength(live.get().length).then((total) => patch({ total }), () => {});
-  };
-  const { phase, done = 0, total = 0 } = state;
+  const { phase, done, total, failures, first, result, message } = useStore(verification);
   const share = phase === 'done' ? 1 : total ? Math.min(1, done / total) : 0;
+  const shown = phase === 'done' ? result.count : done;
   return html`
-    <${Page} title="Verify" lead="Streams the whole chain into this browser and recomputes all of it: every hash, every signature, the tree and its root. Then asks the server for its verdict, and compares.">
+    <${Page} title="Verify" lead="Streams the whole chain into this browser and recomputes all of it: every hash, every signature, the tree and its root. Proves that what this browser saw before is still there. Then asks the server for its verdict, and compares.">
+      <${Insecure} />
       <section class="card">
         <div class="buttons">
           ${phase === 'running'
-            ? html`<button type="button" class="button" onClick=${() => { stop(); setState({ phase: 'ready' }); }}>Stop</button>`
-            : html`<button type="button" class="button primary" onClick=${start}>${phase === 'ready' ? 'Verify the whole chain' : 'Verify again'}</button>`}
+            ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
+            : html`<button type="button" class="button primary" onClick=${verifyAll}>${phase === 'ready' ? 'Verify the whole chain' : 'Verify again'}</button>`}
         </div>
         ${phase !== 'ready' && html`
           <div class="stack tight">
-            <div class="progress ${state.failures ? 'bad' : ''}" role="progressbar" aria-label="Records checked" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
+            <div class="progress ${failures ? 'bad' : ''}" role="progressbar" aria-label="Records checked" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
               <div style=${{ width: `${share * 100}%` }}></div></div>
-            <p class="small muted">${count(done)}${total ? ` of ${count(Math.max(total, done))}` : ''} checked${state.failures ? `, ${plural(state.failures, 'failure')}, the first at ${state.first?.index ?? state.result?.failures.first.index}` : ''}</p>
+            <p class="small muted">${count(shown)}${total ? ` of ${count(Math.max(total, shown))}` : ''} checked${failures ? `, ${plural(failures, 'failure')}, the first at ${first.index}` : ''}</p>
           </div>`}
         <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
       </section>
-      ${phase === 'error' && html`<${Notice} kind="bad">${state.message}<//>`}
-      ${phase === 'done' && html`<${Outcome} result=${state.result} companyKey=${key} />`}
+      ${phase === 'error' && html`<${Notice} kind="bad">${message}<//>`}
+      ${result && phase !== 'running' && html`<${Outcome} result=${result} companyKey=${key} />`}
     <//>`;
 }

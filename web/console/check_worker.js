@@ -1,0 +1,41 @@
+// Checks records for whoever sends their texts: the page, or the worker that reads a whole chain.
+import { engine, publicKey } from './lib/ed25519.js';
+import { checkRecord, parseRecordOf } from './lib/record.js';
+
+let ring = { name: '' }; // of the key that came last
+
+async function ringOf({ companyId, keys }) {
+  const name = JSON.stringify([companyId, keys.map(({ raw, fromIndex }) => [[...raw], fromIndex])]);
+  if (ring.name !== name) {
+    const prepared = await Promise.all(keys.map(async ({ raw, fromIndex }) => ({ fromIndex, prepared: await publicKey(raw) })));
+    ring = { name, key: { companyId, ...prepared.at(-1), ring: prepared } };
+  }
+  return ring.key;
+}
+
+async function check(text, log, key) {
+  let record;
+  try {
+    record = parseRecordOf(log, text);
+  } catch (err) {
+    return { error: err.message, ok: false, reason: `unreadable: ${err.message}` };
+  }
+  const { preimage, ...result } = await checkRecord(record, key);
+  return { index: record.index, hash: record.hash, ...result };
+}
+
+async function answer({ id, texts, log, key: given }) {
+  try {
+    const key = await ringOf(given);
+    return { id, engine: (await engine()).name, results: await Promise.all(texts.map((text) => check(text, log, key))) };
+  } catch (err) {
+    return { id, error: err.message };
+  }
+}
+
+const serve = (to) => async ({ data }) => {
+  if (data.port) data.port.onmessage = serve(data.port);
+  else to.postMessage(await answer(data));
+};
+
+onmessage = serve(self);

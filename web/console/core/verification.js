@@ -1,0 +1,89 @@
+// The whole chain, recomputed away from the page. The run goes on while other pages are shown, and its result stays.
+import { Frontier } from '../lib/merkle.js';
+import { getCredential } from './api.js';
+import { checkerPorts } from './checker.js';
+import { keepChecked, proveSince } from './heads.js';
+import { plain } from './pool.js';
+import { refreshKey, session } from './session.js';
+import { store } from './store.js';
+import { notStarted, startWorker } from './worker.js';
+
+const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, result: null, message: '' };
+
+/**
+ * phase: ready, running, done or error. result: what the worker found, {count, peaks, root, server, failures, engine, workers, seconds}, with
+ * {companyId, fingerprint, startedAt, endedAt}; message: why there is none. While it runs, the result of the run before stays.
+ */
+export const verification = store(ready);
+
+let worker = null;
+
+/** Ends a run; what an earlier one found stays. */
+export function stop() {
+  worker?.terminate();
+  worker = null;
+  const { result } = verification.get();
+  verification.set({ ...ready, result, phase: result ? 'done' : 'ready' });
+}
+
+/** Forgets everything: another company is signed in. */
+export function forget() {
+  stop();
+  verification.set(ready);
+}
+
+/** Reads and checks the whole chain; resolves to the result, and to null where there is none. */
+export function start() {
+  worker?.terminate();
+  return new Promise((resolve) => {
+    const mine = startWorker('/verify_worker.js');
+    worker = mine;
+    const startedAt = new Date().toISOString();
+    verification.set({ ...ready, result: verification.get().result, phase: 'running' });
+    const end = (patch) => {
+      if (worker !== mine) return resolve(null);
+      worker.terminate();
+      worker = null;
+      verification.set(patch);
+      resolve(patch.result ?? null);
+    };
+    const fail = (err) => end({ phase: 'error', message: err.message });
+    mine.onerror = (event) => fail(notStarted(event));
+    run(mine, startedAt, end).catch(fail);
+  });
+}
+
+async function run(mine, startedAt, end) {
+  const key = await refreshKey(session.get().key.companyId);
+  // What was seen before must still be there: a chain that was rewritten as a whole verifies as well as any.
+  const shown = await proveSince(key);
+  if (worker !== mine) return;
+  verification.set({ total: shown.find(({ log }) => log === 'actions').size });
+  mine.onmessage = ({ data }) => {
+    if (worker !== mine) return;
+    if (data.type === 'progress') verification.set({ done: data.done, failures: data.failures, first: data.first });
+    else if (data.type === 'error') end({ phase: 'error', message: data.message });
+    else {
+      const result = { ...data, companyId: key.companyId, fingerprint: key.fingerprint, startedAt, endedAt: new Date().toISOString() };
+      if (holds(result)) keepChecked(key, 'actions', new Frontier(result.peaks));
+      end({ phase: 'done', result, done: data.count, failures: data.failures.count, first: data.failures.first });
+    }
+  };
+  const ports = checkerPorts((err) => end({ phase: 'error', message: err.message }));
+  mine.postMessage({ credential: getCredential(), key: plain(key), ports }, ports);
+}
+
+/** Whether everything that a run has read verifies, and the server names the root that was computed here. */
+export const holds = ({ failures, root, server }) => !failures.first && server.valid && server.merkleRoot === root;
+
+/** Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads. */
+export function compare(result, rewritten) {
+  const { failures, root, server } = result;
+  const ours = failures.first;
+  if (rewritten) return { ok: false, text: 'What the server shows now verifies or not by itself, but it is not what this browser has seen before.' };
+  if (holds(result)) return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
+  if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server names another root.' };
+  if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };
+  if (!ours) return { ok: false, text: `Every record that the server sent verifies, but the server says that the chain fails at ${server.failedAtIndex}: ${server.error}` };
+  return { ok: false, text: `Your browser finds that the chain fails at record ${ours.index}; the server ${server.valid ? 'says that it is valid' : `says that it fails at ${server.failedAtIndex}`}.` };
+}
