@@ -4,8 +4,8 @@ import { Field, Notice, useResult } from '../console/parts/basic.js';
 import { Drop } from '../console/parts/drop.js';
 import { hex } from '../console/lib/bytes.js';
 import { sha256 } from '../console/lib/sha256.js';
-import { check } from './check.js';
-import { readPolicy } from './policy.js';
+import { check } from '../console/lib/evidence/check.js';
+import { readPolicy } from '../console/lib/policy.js';
 import { Result } from './result.js';
 
 const LARGEST = 64 << 20;

@@ -7,8 +7,8 @@ import { checkRecord, controlRecordForm, recordForm } from "./console/lib/record
 import { checkStatus, type Status } from "./console/lib/status.js";
 import { check as checkToken, decode, type Decoded } from "./console/lib/token.js";
 import { VerificationError } from "./errors.js";
-import { check as checkEvidence } from "./verifier/check.js";
-import { readPolicy } from "./verifier/policy.js";
+import { check as checkEvidence } from "./console/lib/evidence/check.js";
+import { readPolicy } from "./console/lib/policy.js";
 
 /** An answer of the service: the text as it came, which is checked most strictly, or what JSON.parse made of it. */
 export type Given = string | object;

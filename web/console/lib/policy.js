@@ -1,5 +1,5 @@
 // Policies (c2sp.org/tlog-policy): whose checkpoints are trusted, and who must have cosigned them.
-import { equalBytes, utf8 } from '../console/lib/bytes.js';
+import { equalBytes, utf8 } from './bytes.js';
 import { COSIGNER, LOG, cosignature, must, readVKey } from './note.js';
 
 /** A policy while it is read. */

@@ -1,4 +1,4 @@
-// The checks of the verifier page; the build puts web/verifier/check.js beside this.
+// The checks of evidence; the build puts web/console/lib/evidence/check.js beside this.
 export function check(bytes: Uint8Array, trust: { fingerprint?: string; policy?: unknown }): Promise<{
   verdict: "holds" | "fails" | "self-consistent";
   code: string;

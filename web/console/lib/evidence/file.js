@@ -1,9 +1,9 @@
 // The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence is its specification.
-import { text as utf8Text } from '../console/lib/bytes.js';
-import { FormError, exactly, hash, integer, json, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../console/lib/form.js';
-import { canonical } from '../console/lib/jcs.js';
-import { parse } from '../console/lib/json.js';
-import { proofStep } from '../console/lib/merkle.js';
+import { text as utf8Text } from '../bytes.js';
+import { FormError, exactly, hash, integer, json, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../form.js';
+import { canonical } from '../jcs.js';
+import { parse } from '../json.js';
+import { proofStep } from '../merkle.js';
 
 const LARGEST = 64 << 20; // bytes
 const MOST = 10_000; // keys, entries

@@ -1,15 +1,15 @@
 // Checks an evidence file, step by step in the order of package evidence. The first step that fails gives the code.
-import { hex, unbase64url } from '../console/lib/bytes.js';
-import { canonical } from '../console/lib/jcs.js';
-import { keyAt } from '../console/lib/keyring.js';
-import { climb } from '../console/lib/merkle.js';
-import { checkRecord, controlRecordForm, recordForm } from '../console/lib/record.js';
+import { hex, unbase64url } from '../bytes.js';
+import { canonical } from '../jcs.js';
+import { keyAt } from '../keyring.js';
+import { climb } from '../merkle.js';
+import { COSIGNER, LOG, cosignature, leads, leafHash, must, noteKey, readCheckpoint, readProof, readVKey, signedBy } from '../note.js';
+import { quorum } from '../policy.js';
+import { checkRecord, controlRecordForm, recordForm } from '../record.js';
 import { bearsOn, checkStatus, eventOf, ofPassport } from './control.js';
 import { readFile } from './file.js';
 import { checkKeys } from './keys.js';
-import { COSIGNER, LOG, cosignature, leads, leafHash, must, noteKey, readCheckpoint, readProof, readVKey, signedBy } from './note.js';
 import { notProven } from './not_proven.js';
-import { quorum } from './policy.js';
 
 const STEPS = [
   ['MALFORMED', 'form'], ['KEYS', 'keys'], ['RECORD', 'record'], ['HEX_PROOF', 'hexProof'], ['WITNESSES', 'witnesses'], ['LOG_PROOF', 'logProof'],

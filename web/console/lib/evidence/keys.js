@@ -1,8 +1,8 @@
 // The keys of a file: what each is, and that each follows from the one before it in every log.
-import { base64url, unbase64url } from '../console/lib/bytes.js';
-import { publicKey } from '../console/lib/ed25519.js';
-import { follows, identify } from '../console/lib/keyring.js';
-import { must } from './note.js';
+import { base64url, unbase64url } from '../bytes.js';
+import { publicKey } from '../ed25519.js';
+import { follows, identify } from '../keyring.js';
+import { must } from '../note.js';
 
 async function checkKey({ kid, fingerprint, jwk }) {
   const raw = unbase64url(jwk.x);

@@ -1,10 +1,10 @@
 // Control records in a file: what was changed in the service, by whom, and what that says of the record's agent and of a passport.
-import { pemOf, unbase64url, utf8 } from '../console/lib/bytes.js';
-import { verify } from '../console/lib/ed25519.js';
-import { canonical } from '../console/lib/jcs.js';
-import { member } from '../console/lib/json.js';
-import { sha256 } from '../console/lib/sha256.js';
-import { must } from './note.js';
+import { pemOf, unbase64url, utf8 } from '../bytes.js';
+import { verify } from '../ed25519.js';
+import { canonical } from '../jcs.js';
+import { member } from '../json.js';
+import { must } from '../note.js';
+import { sha256 } from '../sha256.js';
 
 const textOf = (node) => (node?.type === 'string' ? node.value : '');
 

@@ -1,8 +1,8 @@
 // Keys, signatures and policies in the forms of C2SP: signed notes, cosignatures, tlog-proofs, tlog-policy. Package tlog is their specification.
-import { concat, hex, equalBytes, unbase64, unhex, utf8 } from '../console/lib/bytes.js';
-import { publicKey, verify } from '../console/lib/ed25519.js';
-import { FormError } from '../console/lib/form.js';
-import { sha256 } from '../console/lib/sha256.js';
+import { concat, hex, equalBytes, unbase64, unhex, utf8 } from './bytes.js';
+import { publicKey, verify } from './ed25519.js';
+import { FormError } from './form.js';
+import { sha256 } from './sha256.js';
 
 export const LOG = 0x01;
 export const COSIGNER = 0x04;
