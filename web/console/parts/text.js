@@ -1,0 +1,9 @@
+// Text from outside as content of the page: what would not be seen stands out, and no text turns the order of what stands beside it.
+import { html } from '../vendor/preact-htm.js';
+import { pieces } from '../lib/visible.js';
+
+const PLAIN = /^[\n\t\x20-\x7e]*$/;
+
+/** of: a text. Where an attribute is to hold it, visible of lib/visible.js gives the same as a string. */
+export const Text = ({ of }) => (PLAIN.test(of) ? of
+  : html`<bdi>${pieces(of).map(({ shown, unseen }) => (unseen ? html`<span class="unseen">${shown}</span>` : shown))}</bdi>`);
