@@ -2,6 +2,7 @@
 import { html, render, useState } from '../console/vendor/preact-htm.js';
 import { Field, Notice, useResult } from '../console/parts/basic.js';
 import { Drop } from '../console/parts/drop.js';
+import { Text } from '../console/parts/text.js';
 import { hex } from '../console/lib/bytes.js';
 import { sha256 } from '../console/lib/sha256.js';
 import { check } from '../console/lib/evidence/check.js';
@@ -44,7 +45,7 @@ function Page() {
       <div class="columns ask">
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${(bytes, name) => setFile({ bytes, name })}>
           <h2>The file</h2>
-          <p class="muted">${file ? file.name : 'Drop it here, or choose it.'}</p>
+          <p class="muted"><${Text} of=${file ? file.name : 'Drop it here, or choose it.'} /></p>
         <//>
         <section class="card">
           <h2>What you trust</h2>

@@ -1,22 +1,24 @@
 // The verdict on a file and what it rests on. All that is shown was read in its form, and is shown as text.
 import { html } from '../console/vendor/preact-htm.js';
+import { visible } from '../console/lib/visible.js';
 import { Notice } from '../console/parts/basic.js';
 import { JSONView } from '../console/parts/json_view.js';
+import { Text } from '../console/parts/text.js';
 
 // Green is what holds with what the person entered, as in the console; amber what anyone could have made.
 const TONES = { holds: 'ok', 'self-consistent': 'warn', fails: 'bad' };
 
 function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
   return html`
-    <section class="verdict stack tight" data-verdict=${verdict} data-code=${code} data-file=${file.name}>
+    <section class="verdict stack tight" data-verdict=${verdict} data-code=${code} data-file=${visible(file.name)}>
       <${Notice} kind=${TONES[verdict]}>
-        ${verdict === 'holds' ? html`<strong>It holds.</strong> ${file.name}: what was checked follows from what you trust.`
-          : verdict === 'fails' ? html`<strong>It fails: ${code}.</strong> ${file.name}: ${reason}.`
-            : html`<strong>Self-consistent only.</strong> ${file.name}: nothing from outside says whose keys these are. Anyone can make such a file: enter a fingerprint or a policy.`}
+        ${verdict === 'holds' ? html`<strong>It holds.</strong> <${Text} of=${file.name} />: what was checked follows from what you trust.`
+          : verdict === 'fails' ? html`<strong>It fails: ${code}.</strong> <${Text} of=${`${file.name}: ${reason}`} />.`
+            : html`<strong>Self-consistent only.</strong> <${Text} of=${file.name} />: nothing from outside says whose keys these are. Anyone can make such a file: enter a fingerprint or a policy.`}
       <//>
       <dl class="facts">
         <dt>SHA-256 of the file</dt><dd><code>${digest}</code></dd>
-        <dt>you trust</dt><dd>${trusted ? html`<pre class="trusted">${trusted}</pre>` : 'nothing from outside'}</dd>
+        <dt>you trust</dt><dd>${trusted ? html`<pre class="trusted"><${Text} of=${trusted} /></pre>` : 'nothing from outside'}</dd>
       </dl>
     </section>`;
 }
@@ -29,9 +31,9 @@ function Record({ file, subject, signer }) {
         <dt>company</dt><dd>${file.companyId}</dd>
         <dt>log and index</dt><dd>${file.log}, ${subject.index}</dd>
         <dt>time</dt><dd>${subject.timestamp}, by the service’s clock</dd>
-        <dt>agent</dt><dd>${subject.agentId}</dd>
-        <dt>action</dt><dd>${subject.actionType}</dd>
-        ${subject.delegation && html`<dt>on behalf of</dt><dd>${subject.delegation.chain.map((id) => html`<div><code>${id}</code></div>`)}</dd>`}
+        <dt>agent</dt><dd><${Text} of=${subject.agentId} /></dd>
+        <dt>action</dt><dd><${Text} of=${subject.actionType} /></dd>
+        ${subject.delegation && html`<dt>on behalf of</dt><dd>${subject.delegation.chain.map((id) => html`<div><code><${Text} of=${id} /></code></div>`)}</dd>`}
         <dt>hash</dt><dd><code>${subject.hash}</code></dd>
         <dt>signed by</dt><dd><code>${signer.fingerprint}</code></dd>
       </dl>
@@ -46,7 +48,7 @@ function Events({ title, lead, events }) {
       <p class="muted small">${lead}</p>
       ${events.length ? html`
         <ol class="words">${events.map((e) => html`
-          <li value=${e.index}><strong>${e.action}</strong>, <code>${e.subject}</code>, at ${e.timestamp}, by <code>${e.by || 'the service itself'}</code></li>`)}</ol>`
+          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>, at ${e.timestamp}, by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`)}</ol>`
         : html`<p>None.</p>`}
     </section>`;
 }
@@ -55,7 +57,7 @@ const Words = ({ title, lead, list }) => html`
   <section class="card long">
     <h2>${title}</h2>
     ${lead && html`<p class="muted small">${lead}</p>`}
-    <ul class="words">${list.map((words) => html`<li>${words}</li>`)}</ul>
+    <ul class="words">${list.map((words) => html`<li><${Text} of=${words} /></li>`)}</ul>
   </section>`;
 
 /**

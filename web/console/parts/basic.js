@@ -1,5 +1,7 @@
 // Small parts that every page uses.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { visible } from '../lib/visible.js';
+import { Text, withText } from './text.js';
 
 const ICONS = {
   start: 'M4 11l8-7 8 7v9H4zM10 20v-6h4v6',
@@ -24,7 +26,7 @@ export const Icon = ({ name }) =>
 export function Page({ title, lead, children }) {
   return html`
     <div class="page-head">
-      <h1 tabindex="-1">${title}</h1>
+      <h1 tabindex="-1">${withText(title)}</h1>
       ${lead && html`<p class="lead">${lead}</p>`}
     </div>
     ${children}`;
@@ -35,7 +37,7 @@ export function Notice({ kind = '', children, actions }) {
   return html`
     <div class="notice ${kind}" role=${kind === 'bad' ? 'alert' : 'status'}>
       <${Icon} name=${kind || 'info'} />
-      <div>${children}</div>
+      <div>${withText(children)}</div>
       ${actions}
     </div>`;
 }
@@ -44,7 +46,7 @@ export function Notice({ kind = '', children, actions }) {
  * tone: ok is for what was checked in this page with a key that the person confirmed, and for nothing else; warn for what was checked
  * with a key that nobody confirmed; bad for what failed; none for all that is only said.
  */
-export const Badge = ({ tone = '', children }) => html`<span class="badge ${tone}">${tone && html`<${Icon} name=${tone} />`}${children}</span>`;
+export const Badge = ({ tone = '', children }) => html`<span class="badge ${tone}">${tone && html`<${Icon} name=${tone} />`}${withText(children)}</span>`;
 
 let fields = 0;
 /** A labelled input: children is a function that gets the id (and that of the hint) to use. */
@@ -85,13 +87,13 @@ export function CopyButton({ text, what = 'value', label = 'Copy' }) {
     timer.current = setTimeout(() => say(''), 1600);
   };
   return html`
-    <button type="button" class="button quiet small" onClick=${copy} aria-label="${label} ${what}">${said || label}</button>
-    <span class="visually-hidden" role="status">${said && `${said}: ${what}`}</span>`;
+    <button type="button" class="button quiet small" onClick=${copy} aria-label=${visible(`${label} ${what}`)}>${said || label}</button>
+    <span class="visually-hidden" role="status">${said && visible(`${said}: ${what}`)}</span>`;
 }
 
 /** A long value in full, with a button that copies it. */
 export const Value = ({ value, what }) =>
-  html`<div class="value"><code>${value}</code><span><${CopyButton} text=${value} what=${what} /></span></div>`;
+  html`<div class="value"><code><${Text} of=${value} /></code><span><${CopyButton} text=${value} what=${what} /></span></div>`;
 
 /** Runs async work for a button or form: [run, busy, error]. A newer run makes the answer of an older one void. */
 export function useTask() {

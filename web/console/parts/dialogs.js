@@ -1,6 +1,8 @@
 // Modal dialogs: the browser's own <dialog> keeps the focus inside and closes on Escape.
 import { html, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { visible } from '../lib/visible.js';
 import { Failure, useTask } from './basic.js';
+import { Text } from './text.js';
 
 function useModal() {
   const ref = useRef(null);
@@ -18,9 +20,9 @@ export function Drawer({ title, onClose, children }) {
   const ref = useModal();
   const outside = (event) => event.target === ref.current && onClose();
   return html`
-    <dialog class="drawer" ref=${ref} aria-label=${title} onClose=${onClose} onClick=${outside}>
+    <dialog class="drawer" ref=${ref} aria-label=${visible(title)} onClose=${onClose} onClick=${outside}>
       <div class="drawer-head">
-        <h2 tabindex="-1" autofocus>${title}</h2>
+        <h2 tabindex="-1" autofocus><${Text} of=${title} /></h2>
         <button type="button" class="button small" onClick=${onClose}>Close</button>
       </div>
       <div class="drawer-body">${children}</div>
@@ -40,9 +42,9 @@ export function Confirm({ title, action, act, onClose, reasonLabel, children }) 
     });
   };
   return html`
-    <dialog class="confirm" ref=${ref} aria-label=${title} onClose=${onClose}>
+    <dialog class="confirm" ref=${ref} aria-label=${visible(title)} onClose=${onClose}>
       <form onSubmit=${submit}>
-        <h2 tabindex="-1" autofocus>${title}</h2>
+        <h2 tabindex="-1" autofocus><${Text} of=${title} /></h2>
         <div>${children}</div>
         ${reasonLabel && html`
           <label class="field"><span class="label">${reasonLabel}</span>

@@ -4,6 +4,7 @@ import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { confirm, forget, standing, trust } from '../core/trust.js';
+import { visible } from '../lib/visible.js';
 import { Badge, Field } from './basic.js';
 
 const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed is no check of anything it signed
@@ -22,7 +23,7 @@ export function KeyHint({ keyOf }) {
   const is = useStanding(keyOf);
   if (is === 'confirmed') return null;
   return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
-    ${keyOf.flaw ? `The server’s list of keys does not hold: ${keyOf.flaw}.` : is === 'other' ? 'This is not the key that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
+    ${keyOf.flaw ? visible(`The server’s list of keys does not hold: ${keyOf.flaw}.`) : is === 'other' ? 'This is not the key that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
     ${session.get().key?.fingerprint === keyOf.fingerprint && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 
@@ -40,7 +41,7 @@ export function ConfirmKey({ keyOf }) {
   };
   return html`
     <form class="stack tight confirm-key" onSubmit=${submit}>
-      <${Field} label="Fingerprint that ${keyOf.companyId} gave you" hint="From a contract, their site, their own attestd: not from this page or file. Only then is what this key signed shown in green.">
+      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you" hint="From a contract, their site, their own attestd: not from this page or file. Only then is what this key signed shown in green.">
         ${(p) => html`<span class="confirm-line"><input ...${p} class="input mono" name="fingerprint" required autocomplete="off" spellcheck="false" placeholder="SHA256:…"
           value=${typed} onInput=${(e) => { setTyped(e.target.value); setWrong(false); }} /><button class="button">Compare</button></span>`}
       <//>

@@ -1,5 +1,6 @@
 // A delegation as a chain: from the one acted for, down to the one that acts.
 import { html } from '../vendor/preact-htm.js';
+import { Text } from './text.js';
 
 export function Principals({ chain }) {
   const role = (i) => {
@@ -9,6 +10,6 @@ export function Principals({ chain }) {
   };
   return html`
     <ol class="principals" aria-label="Delegation chain, from the subject to the acting principal">
-      ${chain.map((name, i) => html`<li><span class="role">${role(i)}</span><code>${name}</code></li>`)}
+      ${chain.map((name, i) => html`<li><span class="role">${role(i)}</span><code><${Text} of=${name} /></code></li>`)}
     </ol>`;
 }

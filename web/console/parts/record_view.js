@@ -11,6 +11,7 @@ import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
 import { KeyHint, useStanding } from './key_trust.js';
 import { Principals } from './principals.js';
+import { Text } from './text.js';
 
 function Step({ number, title, tone, children }) {
   return html`
@@ -32,8 +33,8 @@ function canonicalOf(node) {
 function CheckSteps({ record, result, companyKey, standing }) {
   return html`
     <ol class="stack">
-      <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload">${canonicalOf(record.payloadNode)}</pre><//>
-      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage">${result.preimage}</pre><//>
+      <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload"><${Text} of=${canonicalOf(record.payloadNode)} /></pre><//>
+      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage"><${Text} of=${result.preimage} /></pre><//>
       <${Step} number="3" title="SHA-256 of the preimage" tone=${toneOf(result.hashOK, standing)}>
         <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
       <//>
@@ -64,17 +65,17 @@ export function RecordView({ record, companyKey }) {
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>
     <dl class="facts">
-      <dt>agent</dt><dd>${record.agentId}</dd>
-      <dt>action</dt><dd>${record.actionType}</dd>
+      <dt>agent</dt><dd><${Text} of=${record.agentId} /></dd>
+      <dt>action</dt><dd><${Text} of=${record.actionType} /></dd>
       <dt>time</dt><dd>${localTime(record.timestamp)} <span class="muted">(${record.timestamp})</span></dd>
-      <dt>company</dt><dd>${record.companyId}</dd>
+      <dt>company</dt><dd><${Text} of=${record.companyId} /></dd>
     </dl>
     <section class="stack tight"><h3>Payload</h3>
       <${JSONView} node=${record.inner} source=${record.source} what="payload" />
     </section>
     ${delegation && html`
       <section class="stack"><h3>Delegation</h3><${Principals} chain=${delegation.chain} />
-        <p class="small muted">Token <code>${delegation.tokenId}</code>. A delegation proves that these principals were asserted, not that anyone approved the action.</p>
+        <p class="small muted">Token <code><${Text} of=${delegation.tokenId} /></code>. A delegation proves that these principals were asserted, not that anyone approved the action.</p>
       </section>`}
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>

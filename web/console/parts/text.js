@@ -4,6 +4,12 @@ import { pieces } from '../lib/visible.js';
 
 const PLAIN = /^[\n\t\x20-\x7e]*$/;
 
+/** The children of an element or component, in which each text is shown so. */
+export function withText(children) {
+  if (Array.isArray(children)) return children.map(withText);
+  if (typeof children !== 'string' || PLAIN.test(children)) return children;
+  return html`<bdi>${pieces(children).map(({ shown, unseen }) => (unseen ? html`<span class="unseen">${shown}</span>` : shown))}</bdi>`;
+}
+
 /** of: a text. Where an attribute is to hold it, visible of lib/visible.js gives the same as a string. */
-export const Text = ({ of }) => (PLAIN.test(of) ? of
-  : html`<bdi>${pieces(of).map(({ shown, unseen }) => (unseen ? html`<span class="unseen">${shown}</span>` : shown))}</bdi>`);
+export const Text = ({ of }) => withText(of);
