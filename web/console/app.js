@@ -11,6 +11,7 @@ import { engine } from './lib/ed25519.js';
 import { Icon, Notice } from './parts/basic.js';
 import { Confirm } from './parts/dialogs.js';
 import { useStanding } from './parts/key_trust.js';
+import { Text } from './parts/text.js';
 import { Agents } from './pages/agents.js';
 import { Chain } from './pages/chain.js';
 import { Keys } from './pages/keys.js';
@@ -62,7 +63,7 @@ function Side({ page }) {
       </nav>
       <div class="who">
         ${status === 'in' && html`
-          <div><strong>${company.companyId}</strong><br /><code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">key ${key.kid}</code></div>`}
+          <div><strong><${Text} of=${company.companyId} /></strong><br /><code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">key ${key.kid}</code></div>`}
         <div class="who-actions">
           ${status === 'in' && html`<button type="button" class="button small" onClick=${() => signOut()}>Sign out</button>`}
           <${ThemeButton} />

@@ -9,6 +9,7 @@ import { Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js'
 import { Drawer } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
 import { usePaged } from '../parts/pages_of.js';
+import { Text } from '../parts/text.js';
 import { IssuePassport } from './issue_passport.js';
 
 function Register({ onDone }) {
@@ -41,7 +42,7 @@ function Register({ onDone }) {
         ${(p) => html`<textarea ...${p} class="input" name="metadata" spellcheck="false" placeholder='{"team":"payments"}' value=${metadata} onInput=${(e) => setMetadata(e.target.value)}></textarea>`}
       <//>
       <${Failure} error=${error} />
-      ${made && html`<${Notice}>Agent <strong>${made}</strong> is registered.<//>`}
+      ${made && html`<${Notice}>Agent <strong><${Text} of=${made} /></strong> is registered.<//>`}
       <div><button class="button primary" disabled=${busy}>Register agent</button></div>
     </form>`;
 }
@@ -58,7 +59,7 @@ function AgentPanel({ agentId, onClose }) {
       <${Failure} error=${error} />
       ${agent && html`
         <dl class="facts">
-          <dt>SPIFFE ID</dt><dd><code>${agent.spiffeId}</code></dd>
+          <dt>SPIFFE ID</dt><dd><code><${Text} of=${agent.spiffeId} /></code></dd>
           <dt>registered</dt><dd>${localTime(agent.registeredAt)} <span class="muted">(${agent.registeredAt})</span></dd>
         </dl>
         ${agent.metadata?.node.type === 'object' && html`<section class="stack tight"><h3>Metadata</h3><${JSONView} ...${agent.metadata} what="metadata" /></section>`}
@@ -83,7 +84,7 @@ export function Agents({ argument }) {
           ${items?.length > 0 && html`
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId}><button type="button" class="row-button" onClick=${() => go('agents', a.agentId)}>
-                <span class="stack tight"><strong>${a.agentId}</strong><code class="muted">${a.spiffeId}</code></span>
+                <span class="stack tight"><strong><${Text} of=${a.agentId} /></strong><code class="muted"><${Text} of=${a.spiffeId} /></code></span>
                 <span class="muted small nowrap">${localTime(a.registeredAt)}</span>
               </button></li>`)}
             </ul>`}

@@ -9,6 +9,7 @@ import { parseRecord } from '../lib/record.js';
 import { Badge, Failure, Field, Page, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { RecordView } from '../parts/record_view.js';
+import { Text } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
 
 const MOST = 200000; // rows held in memory; the field "from" leads past them
@@ -60,8 +61,8 @@ function useRows(from) {
 function Row({ row }) {
   return html`
     <span class="row-index">${row.index}</span>
-    <span class="row-action ${row.broken ? 'bad-text' : ''}">${row.actionType}</span>
-    <span class="row-agent">${row.agentId}</span>
+    <span class="row-action ${row.broken ? 'bad-text' : ''}"><${Text} of=${row.actionType} /></span>
+    <span class="row-agent"><${Text} of=${row.agentId} /></span>
     <span class="row-time">${row.timestamp && localTime(row.timestamp)}</span>
     <code class="row-hash">${short(row.hash)}</code>
     <span class="row-mark">${row.broken && html`<${Badge} tone="bad">no record<//>`}${row.delegated && html`<span class="badge">delegated</span>`}</span>`;

@@ -5,9 +5,11 @@ import { call, getCredential } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { signOut } from '../core/session.js';
 import { sha256hex } from '../lib/sha256.js';
+import { visible } from '../lib/visible.js';
 import { Badge, CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Grant, grants, useGrant } from '../parts/grant.js';
+import { Text, withText } from '../parts/text.js';
 import { RotateKey } from './rotate_key.js';
 
 /** The keys and the clients of the company, each with what it was made for. */
@@ -31,11 +33,11 @@ const masked = (key) => `${key.slice(0, key.indexOf('_') + 1)}${'•'.repeat(12)
 function KeyRow({ entry, last, onDelete }) {
   const [shown, setShown] = useState(false);
   const own = entry.key === getCredential();
-  const name = entry.label ?? 'without a label';
+  const name = visible(entry.label ?? 'without a label');
   return html`
-    <tr data-key-label=${entry.label ?? ''}>
-      <td data-label="Label">${entry.label ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge}>in use here<//>`}</td>
-      <td data-label="Key"><code>${shown ? entry.key : masked(entry.key)}</code></td>
+    <tr data-key-label=${visible(entry.label ?? '')}>
+      <td data-label="Label">${withText(entry.label) ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge}>in use here<//>`}</td>
+      <td data-label="Key"><code><${Text} of=${shown ? entry.key : masked(entry.key)} /></code></td>
       <td data-label="Role"><${Grant} of=${entry.grant} /></td>
       <td data-label="Created" class="nowrap">${localTime(entry.createdAt)}</td>
       <td><div class="buttons">
@@ -85,7 +87,7 @@ function APIKeys({ keys, load }) {
       ${made && html`<${Notice}>The new key:<//><${Value} value=${made} what="new key" />`}
       ${deleting && html`
         <${Confirm} title="Delete this key?" action="Delete key" act=${remove} onClose=${() => setDeleting(null)}>
-          <p>Key <strong>${deleting.label ?? masked(deleting.key)}</strong> stops working at once, wherever it is used. This cannot be taken back.
+          <p>Key <strong><${Text} of=${deleting.label ?? masked(deleting.key)} /></strong> stops working at once, wherever it is used. This cannot be taken back.
             ${deleting.key === getCredential() && html` <strong>You are signed in with it, and will be signed out.</strong>`}</p>
         <//>`}
     </section>`;
@@ -118,7 +120,7 @@ function OAuthClients({ clients, load }) {
       ${clients?.length === 0 && html`<p class="empty">No client yet.</p>`}
       ${clients?.length > 0 && html`
         <table class="table"><thead><tr><th>Client ID</th><th>Role</th><th>Created</th></tr></thead>
-          <tbody>${clients.map((c) => html`<tr key=${c.clientId}><td data-label="Client ID"><code>${c.clientId}</code></td><td data-label="Role"><${Grant} of=${c.grant} /></td><td data-label="Created" class="nowrap">${localTime(c.createdAt)}</td></tr>`)}</tbody></table>`}
+          <tbody>${clients.map((c) => html`<tr key=${c.clientId}><td data-label="Client ID"><code><${Text} of=${c.clientId} /></code></td><td data-label="Role"><${Grant} of=${c.grant} /></td><td data-label="Created" class="nowrap">${localTime(c.createdAt)}</td></tr>`)}</tbody></table>`}
     </section>`;
 }
 

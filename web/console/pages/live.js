@@ -13,6 +13,7 @@ import { Drawer } from '../parts/dialogs.js';
 import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
 import { verifyAll } from './verify.js';
+import { Text } from '../parts/text.js';
 
 const CONNECTION = { off: 'not connected', connecting: 'connecting …', open: 'connected', retrying: 'connection lost; trying again …' };
 
@@ -43,7 +44,7 @@ function CheckedHere({ state, companyKey }) {
       <dl class="facts">
         <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, place, and the root over all` : html`${rangeWords(range)}: hash, signature and place`}</dd>
         ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
-        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('chain', failure.failedAt)}>record ${failure.failedAt}</a>`}: ${failure.reason}</dd>`}
+        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('chain', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} /></dd>`}
         ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
         <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
       </dl>
@@ -62,7 +63,7 @@ function ServerSays({ state }) {
         <dt>stream</dt><dd data-connection=${connection}>${CONNECTION[connection]}${connection === 'retrying' && html` since ${clock(since)}
           <button type="button" class="button small" onClick=${reconnect}>Reconnect now</button>`}</dd>
         <dt>chain</dt><dd>${server ? html`<${Badge} tone=${server.valid ? '' : 'bad'}>${server.valid ? 'valid' : `fails at ${server.failedAt}`}<//> ${plural(server.length, 'record')}, at ${clock(server.at)}` : 'nothing yet'}</dd>
-        ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('chain', server.failedAt)}>record ${server.failedAt}</a>${server.reason && `: ${server.reason}`}</dd>`}
+        ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('chain', server.failedAt)}>record ${server.failedAt}</a>${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
         ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
       </dl>
       <p class="small muted">Its word, not checked here. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
@@ -91,7 +92,7 @@ function Entry({ entry, keyStanding, onOpen }) {
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
       <button type="button" class="entry-button" onClick=${() => onOpen(record)}>
         <span class="entry-index">${record.index}</span>
-        <span class="entry-what"><strong>${record.actionType}</strong><span class="muted">${record.agentId}</span></span>
+        <span class="entry-what"><strong><${Text} of=${record.actionType} /></strong><span class="muted"><${Text} of=${record.agentId} /></span></span>
         <span class="entry-time muted"><span title=${record.timestamp}>${localTime(record.timestamp, false)}</span>${late && ' · caught up'}</span>
         <code class="entry-hash muted">${short(record.hash)}</code>
         <${Badge} tone=${tone}>${!check ? 'not checked' : !check.ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>

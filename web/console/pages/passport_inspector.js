@@ -12,6 +12,7 @@ import { Badge, Notice, useNow, useResult } from '../parts/basic.js';
 import { JSONView } from '../parts/json_view.js';
 import { ConfirmKey, useStanding } from '../parts/key_trust.js';
 import { Principals } from '../parts/principals.js';
+import { Text } from '../parts/text.js';
 
 /** The token on the bench. It never enters the URL. */
 export const bench = store({ token: '' });
@@ -78,7 +79,7 @@ function Status({ status, problem, keyStanding }) {
 
 /** The key that a token was checked with; without one there is nothing to confirm. */
 const KeyOfToken = ({ keyOf }) => html`
-  <div class="stack tight"><h3>Key</h3><p class="small">This server publishes <code>${keyOf.fingerprint}</code> for ${keyOf.companyId}.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
+  <div class="stack tight"><h3>Key</h3><p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text} of=${keyOf.companyId} />.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
 
 const WORDS = { ok: 'genuine', warn: 'key not confirmed', bad: 'not acceptable' };
 
@@ -100,17 +101,17 @@ export function Inspector({ token, version, actions }) {
   return html`
     <section class="card" data-token=${tone || 'unknown'}>
       <div class="card-head"><h2>${decoded.kind === 'passport' ? 'Passport' : decoded.kind === 'SVID' ? 'SVID' : 'Delegation token'}
-        ${passport && html` of ${passport.agentId}`}</h2>
+        ${passport && html` of <${Text} of=${passport.agentId} />`}</h2>
         ${tone && html`<${Badge} tone=${tone}>${WORDS[tone]}<//>`}</div>
       ${found?.problem && html`<${Notice}>${found.problem}<//>`}
       <${Status} status=${found?.status} problem=${found?.statusProblem} keyStanding=${keyStanding} />
       <div class="columns">
         <div class="stack">
           <${Clock} claims=${claims.value} tone=${tone} />
-          ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip">${s}</span>`)}</div></div>`}
+          ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</div></div>`}
           ${found?.checks && html`
             <div class="stack tight"><h3>Checked in this page</h3>
-              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} tone=${toneOf(c.ok, keyStanding)}>${c.name}<//> <span class="small muted">${c.detail}</span></li>`)}</ul></div>`}
+              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} tone=${toneOf(c.ok, keyStanding)}>${c.name}<//> <span class="small muted"><${Text} of=${c.detail} /></span></li>`)}</ul></div>`}
         </div>
         <div class="stack"><h3>Principals</h3><${Principals} chain=${principals(decoded)} />${found?.key && html`<${KeyOfToken} keyOf=${found.key} />`}</div>
       </div>

@@ -5,10 +5,12 @@ import { call } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
+import { visible } from '../lib/visible.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Drop } from '../parts/drop.js';
 import { usePaged } from '../parts/pages_of.js';
+import { Text } from '../parts/text.js';
 import { Inspector, bench } from './passport_inspector.js';
 
 function Revoke({ jti, agentId, onDone, onClose }) {
@@ -18,7 +20,7 @@ function Revoke({ jti, agentId, onDone, onClose }) {
   };
   return html`
     <${Confirm} title="Revoke this passport?" action="Revoke" reasonLabel="Reason (optional)" act=${act} onClose=${onClose}>
-      <p>Passport <code>${jti}</code> of <strong>${agentId}</strong> is refused by the service at once. A verifier that works offline learns it when it asks for the status. This cannot be taken back.</p>
+      <p>Passport <code><${Text} of=${jti} /></code> of <strong><${Text} of=${agentId} /></strong> is refused by the service at once. A verifier that works offline learns it when it asks for the status. This cannot be taken back.</p>
     <//>`;
 }
 
@@ -46,14 +48,14 @@ function Issued({ list, onRevoke }) {
         <div class="card"><table class="table">
           <thead><tr><th>Agent</th><th>Status</th><th>Expires</th><th>Scopes</th><th>Passport ID</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
           <tbody>${items.map((p) => html`
-            <tr key=${p.jti} data-jti=${p.jti} data-status=${p.status}>
-              <td data-label="Agent"><strong>${p.agentId}</strong></td>
+            <tr key=${p.jti} data-jti=${visible(p.jti)} data-status=${p.status}>
+              <td data-label="Agent"><strong><${Text} of=${p.agentId} /></strong></td>
               <td data-label="Status"><${Badge} tone=${TONES[p.status]}>${p.status}<//>
-                ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason ? `: ${p.reason}` : ''}</div>`}</td>
+                ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</td>
               <td data-label="Expires" class="nowrap">${localTime(p.expiresAt)}</td>
-              <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip">${s}</span>`)}</span></td>
-              <td data-label="ID"><code>${p.jti}</code></td>
-              <td>${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label="Revoke passport ${p.jti}" onClick=${() => onRevoke(p)}>Revoke</button>`}</td>
+              <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
+              <td data-label="ID"><code><${Text} of=${p.jti} /></code></td>
+              <td>${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label=${visible(`Revoke passport ${p.jti}`)} onClick=${() => onRevoke(p)}>Revoke</button>`}</td>
             </tr>`)}</tbody>
         </table></div>`}
       ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>Show more</button></div>`}
@@ -84,7 +86,7 @@ export function Passports() {
             onInput=${(e) => bench.set({ token: e.target.value, rotatedFrom: '' })}></textarea>`}
         <//></div>
       <//>
-      ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code>${rotatedFrom}</code> is revoked.<//>`}
+      ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code><${Text} of=${rotatedFrom} /></code> is revoked.<//>`}
       ${token.trim() && html`<${Inspector} token=${token} version=${version} actions=${actions} />`}
       ${status === 'in' && html`<${Company} key=${version} onRevoke=${setRevoking} />`}
       ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${changed} onClose=${() => setRevoking(null)} />`}

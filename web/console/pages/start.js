@@ -7,6 +7,7 @@ import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { ConfirmKey } from '../parts/key_trust.js';
+import { Text } from '../parts/text.js';
 
 function Keep({ keep, setKeep }) {
   return html`
@@ -115,7 +116,7 @@ export function Start() {
       <section class="card">
         <h2>The company’s public key</h2>
         <dl class="facts">
-          <dt>SPIFFE ID</dt><dd><code>${company.spiffeId}</code></dd>
+          <dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd>
           <dt>key ID</dt><dd><code>${key.kid}</code></dd>
           <dt>fingerprint</dt><dd><code>${key.fingerprint}</code></dd>
         </dl>

@@ -11,6 +11,7 @@ import { compare, start, stop, verification } from '../core/verification.js';
 import { Badge, Notice, Page } from '../parts/basic.js';
 import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
 import { save } from '../parts/save.js';
+import { Text } from '../parts/text.js';
 
 /** Checks the whole chain; what holds is then extended record by record as they come. */
 export const verifyAll = async () => {
@@ -41,7 +42,7 @@ function Outcome({ result, companyKey }) {
     <section class="card" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
         <button type="button" class="button" onClick=${() => saveReport(result, verdict, companyKey)}>Save report</button></div>
-      <${Notice} kind=${tone}>${verdict.text}<//>
+      <${Notice} kind=${tone}><${Text} of=${verdict.text} /><//>
       <${KeyHint} keyOf=${companyKey} />
       <dl class="facts">
         <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
@@ -52,7 +53,7 @@ function Outcome({ result, companyKey }) {
       </dl>
       ${result.failures.count > 0 && html`
         <h3>${plural(result.failures.count, 'failure')}</h3>
-        <ul class="stack tight small">${result.failures.list.map((f) => html`<li><a href=${href('chain', f.index)}>Record ${f.index}</a>: ${f.reason}</li>`)}</ul>`}
+        <ul class="stack tight small">${result.failures.list.map((f) => html`<li><a href=${href('chain', f.index)}>Record ${f.index}</a>: <${Text} of=${f.reason} /></li>`)}</ul>`}
     </section>`;
 }
 
