@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -12,7 +13,7 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)
-	before := evidenceOf(s, key, "acme", 1) // names the first key alone
+	before, small := evidenceOf(s, key, "/v1/evidence/1"), savedOf(s, key, "acme", 1) // they name the first key alone
 	b := openBrowser(t, s.base)
 	b.signIn(key)
 	b.confirmKey(s, "acme")
@@ -21,6 +22,7 @@ func TestBrowserAcrossARotation(t *testing.T) {
 
 	s.api("POST", "/v1/companies/rotate-keys", key, nil)
 	s.attest(key, 2)
+	second := evidenceOf(s, key, "/v1/evidence/4")
 	b.shows(`li[data-index="4"][data-check="ok"]`)
 	b.shows(`.pulse.ok[data-tone="ok"]`)
 	s.api("POST", "/v1/companies/rotate-keys", key, map[string]any{"compromised": true})
@@ -35,17 +37,19 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.press("Verify the whole chain")
 	b.shows(`[data-verdict="valid"][data-tone="ok"]`)
 
-	drop := func(name string, file map[string]any, tone string) {
-		t.Helper()
-		b.drop(name, jsonOf(t, file))
-		b.reads("h2 .muted", name)
-		b.shows(fmt.Sprintf(`[data-evidence=%q] [data-origin=%q]`, tone, tone))
-	}
 	b.goTo("#/proof")
-	drop("before.json", before, "ok")
-	after := evidenceOf(s, key, "acme", 5) // names the newest key alone, which only the server's list ties to the one that was confirmed
-	drop("after.json", after, "ok")
-	drop("mixed.json", evidenceOf(s, key, "acme", 1), "bad") // the newest key over a record of the first
+	b.judged("before.json", before, "warn") // all of it signed with keys that were declared compromised since
+	b.reads(`[data-origin="warn"]`, "has declared this key compromised")
+	after := evidenceOf(s, key, "/v1/evidence/5")
+	b.judged("after.json", after, "ok")
+	b.reads(`[data-origin="ok"]`, "It follows from the key that you confirmed for acme.")
+	b.judged("second.json", second, "warn")
+	b.reads(`[data-origin="warn"]`, "has declared this key compromised")
+	b.judged("saved.json", jsonOf(t, small), "warn") // of a small file only the record is proven
+	saved := savedOf(s, key, "acme", 5)              // names the newest key alone, which only the server's list ties to the one that was confirmed
+	b.judged("saved-after.json", jsonOf(t, saved), "warn")
+	b.reads(`[data-evidence] .notice`, "The record is genuine, its place is not proven.")
+	b.judged("mixed.json", jsonOf(t, savedOf(s, key, "acme", 1)), "bad") // the newest key over a record of the first
 
 	ring := s.api("GET", "/v1/ca/public-keys?companyId=acme", "", nil)
 	var list []any
@@ -56,12 +60,16 @@ func TestBrowserAcrossARotation(t *testing.T) {
 		delete(one, "createdAt")
 		list = append(list, one)
 	}
-	after["keys"] = map[string]any{"origin": ring["origin"], "list": list}
+	saved["keys"] = map[string]any{"origin": ring["origin"], "list": list}
 	s.stop()
-	drop("offline.json", after, "ok") // the file brings the proof itself
+	b.judged("offline.json", after, "ok") // the file brings the proof itself
+	b.judged("saved-offline.json", jsonOf(t, saved), "warn")
+	b.reads(`[data-origin="ok"]`, "It follows from the key that you confirmed for acme.")
 	list[1].(map[string]any)["rotation"].(map[string]any)["statement"] = "attestd/key-rotation/v1\n"
-	b.drop("unproven.json", jsonOf(t, after))
+	b.drop("unproven.json", jsonOf(t, saved))
 	b.reads(`[role="alert"], .notice`, "nothing proves that key")
+	b.judged("unproven.json", strings.ReplaceAll(after, `"statement":"attestd/key-rotation/v1\n`, `"statement":"attestd/key-rotation/v1\nx`), "bad")
+	b.shows(`[data-code="KEYS"]`)
 }
 
 // A key that nothing ties to the one that was confirmed is red, whatever it signed.

@@ -2,6 +2,7 @@
 import { html } from '../console/vendor/preact-htm.js';
 import { visible } from '../console/lib/visible.js';
 import { Notice } from '../console/parts/basic.js';
+import { Beside, Words } from '../console/parts/evidence_parts.js';
 import { JSONView } from '../console/parts/json_view.js';
 import { Text } from '../console/parts/text.js';
 
@@ -41,25 +42,6 @@ function Record({ file, subject, signer }) {
     </section>`;
 }
 
-function Events({ title, lead, events }) {
-  return html`
-    <section class="card long">
-      <h2>${title}</h2>
-      <p class="muted small">${lead}</p>
-      ${events.length ? html`
-        <ol class="words">${events.map((e) => html`
-          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>, at ${e.timestamp}, by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`)}</ol>`
-        : html`<p>None.</p>`}
-    </section>`;
-}
-
-const Words = ({ title, lead, list }) => html`
-  <section class="card long">
-    <h2>${title}</h2>
-    ${lead && html`<p class="muted small">${lead}</p>`}
-    <ul class="words">${list.map((words) => html`<li><${Text} of=${words} /></li>`)}</ul>
-  </section>`;
-
 /**
  * found is what check of check.js returns, digest the SHA-256 of the file, trusted what was entered. Of a file that fails only the verdict and the
  * checks that came before are shown.
@@ -69,10 +51,7 @@ export function Result({ file, digest, trusted, found }) {
   return html`
     <${Verdict} ...${{ file, digest, trusted, found }} />
     ${whole && html`<${Record} file=${found.file} subject=${found.subject} signer=${found.subject.signer} />`}
-    ${whole && found.allowed && html`<${Events} title="What was allowed" events=${found.allowed}
-      lead="Records of the control log that bear on the agent, in their order and with their index there." />`}
-    ${whole && found.ofPassport && html`<${Events} title="The passport ${found.file.passport.jti}" events=${found.ofPassport}
-      lead="${found.file.status.status} at ${found.file.status.checkedAt}, as the company’s last key has signed. Its records in the control log:" />`}
+    ${whole && html`<${Beside} found=${found} />`}
     ${found.checked.length > 0 && html`<${Words} title=${whole ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
     ${whole && html`<${Words} title="What is not proven" list=${found.file.notProven} />`}`;
 }

@@ -21,6 +21,29 @@ export async function climb(leaf, proof) {
   return { steps, root: current };
 }
 
+/**
+ * On which side the sibling of each step stands on the way from a record to the root of a tree of a size, as [position…]: index and size leave no
+ * choice. Both are whole numbers up to 2^53 - 1, and index is below size.
+ */
+export function sidesOf(index, size) {
+  const sides = [];
+  for (let at = index, last = size - 1; last > 0; at = Math.floor(at / 2), last = Math.floor(last / 2)) {
+    if (at % 2) sides.push('left');
+    else if (at < last) sides.push('right');
+  }
+  return sides;
+}
+
+/** Whether there is a size with these sides for a record: only in the last subtree of each level a step may be missing, and from there on all others stand on the left. */
+export function fitsSomeSize(index, sides) {
+  for (let level = 0, at = index; level <= sides.length; at = Math.floor(at / 2), level++) {
+    const rest = sides.slice(level);
+    if (rest.every((side) => side === 'left') && rest.length === at.toString(2).replace(/0/g, '').length) return true;
+    if (sides[level] !== (at % 2 ? 'left' : 'right')) return false;
+  }
+  return false;
+}
+
 /** The form of one step of a proof. */
 export const proofStep = exactly({ sibling: hash, position: oneOf('left', 'right') });
 

@@ -1,128 +1,119 @@
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
-import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
-import { proofOf } from '../core/api.js';
-import { plural } from '../core/format.js';
-import { go } from '../core/router.js';
-import { companyKey, session } from '../core/session.js';
+import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
+import { callText } from '../core/api.js';
+import { go, route } from '../core/router.js';
+import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import * as evidence from '../lib/evidence.js';
+import { utf8 } from '../lib/bytes.js';
+import { open, withKeys } from '../lib/evidence/open.js';
 import { keyAt } from '../lib/keyring.js';
-import { Badge, Failure, Field, Notice, Page, useResult, useTask } from '../parts/basic.js';
+import { Failure, Field, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
-import { ConfirmKey, useStanding } from '../parts/key_trust.js';
+import { Beside, Words } from '../parts/evidence_parts.js';
 import { RecordView } from '../parts/record_view.js';
 import { save } from '../parts/save.js';
+import { Text } from '../parts/text.js';
+import { NO_POLICY, PolicyField, policyOf } from './proof_policy.js';
+import { Verdict, publishedKey, useVerdict } from './proof_verdict.js';
 import { ProofWalk } from './proof_walk.js';
 
-function saveEvidence(subject) {
-  const text = evidence.build({ ...subject, savedAt: new Date().toISOString() });
-  save(`evidence-${subject.key.companyId}-${subject.record.index}.json`, 'application/json', text);
-}
+const LARGEST = 64 << 20; // bytes of an evidence file
+const LOGS = [['actions', 'actions: what agents did'], ['control', 'control: what was changed in the service']];
 
-// Whose key the evidence names: {tone, text}. A key that was confirmed needs no server. One that was not is at best amber, and red where
-// this server publishes another one for the company.
-function useOrigin(key, index) {
-  const standing = useStanding(key);
-  const published = useResult(() => companyKey(key.companyId).then((k) => keyAt(k, index).fingerprint, () => ''), [key]);
-  if (standing === 'confirmed') return { tone: 'ok', text: `You confirmed this key for ${key.companyId}.` };
-  if (standing === 'other') return { tone: 'bad', text: `You confirmed another key for ${key.companyId}.` };
-  if (published && published !== keyAt(key, index).fingerprint) return { tone: 'bad', text: `This server publishes another key for ${key.companyId}: ${published}` };
-  return { tone: 'warn', text: published ? `This server publishes this key for ${key.companyId}; you have not confirmed it.` : 'Nobody confirms this key: it came with the file.' };
-}
-
-const VERDICTS = {
-  ok: (index) => html`<strong>The proof holds.</strong> Record ${index} is signed with the key that you confirmed, and part of the tree with this root.`,
-  warn: (index) => html`<strong>Whose key?</strong> Record ${index} is signed with the key below, and part of the tree with this root. Anyone can make a key: compare its fingerprint.`,
-};
-
-function Checked({ subject, result, origin, tone }) {
-  const of = (ok) => (ok ? tone : 'bad');
-  return html`
-    <section class="card" data-evidence=${tone}>
-      <${Notice} kind=${tone}>
-        ${!result.ok ? html`<strong>The proof fails:</strong> ${result.reason}.`
-          : tone === 'bad' ? html`<strong>Another key signed this.</strong> ${origin.text}` : VERDICTS[tone](subject.record.index)}
-      <//>
-      <dl class="facts">
-        <dt>record hash</dt><dd><${Badge} tone=${of(result.record.hashOK)}>${result.record.hashOK ? 'matches' : 'differs'}<//> <code>${subject.record.hash}</code></dd>
-        <dt>signature</dt><dd><${Badge} tone=${of(result.record.signatureOK)}>${result.record.signatureOK ? 'by this key' : 'not by this key'}<//></dd>
-        <dt>path</dt><dd><${Badge} tone=${of(result.rootOK)}>${result.rootOK ? `${plural(subject.proof.length, 'step')} to the root` : 'does not lead to the root'}<//></dd>
-        <dt>root</dt><dd><code>${subject.root}</code><br /><span class="small muted">Compare it with one that you keep.</span></dd>
-        <dt>key</dt><dd><code>${keyAt(subject.key, subject.record.index).fingerprint}</code><br /><span class="small ${origin.tone === 'bad' ? 'bad-text' : 'muted'}" data-origin=${origin.tone}>${origin.text}</span></dd>
-      </dl>
-      <${ConfirmKey} keyOf=${subject.key} />
-    </section>`;
+// The service's evidence of a record, which must be of this record and company.
+async function draw(index, log) {
+  const bytes = utf8(await callText('GET', `/v1/evidence/${index}?log=${log}`));
+  const opened = await open(bytes);
+  const { companyId } = session.get().company;
+  if (opened.companyId !== companyId || opened.log !== log || (opened.record && opened.record.index !== index)) throw new Error('The server answers with evidence of another record.');
+  return { opened, bytes, name: '' };
 }
 
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
-function Subject({ subject: given }) {
-  const { key: named, record: { index } } = given;
-  // A file of one key alone is of a company that may have had others: this server knows which, and proves it.
-  const published = useResult(() => companyKey(named.companyId).catch(() => null), [named]);
-  const adopted = !named.ring && published?.ring && keyAt(published, index).fingerprint === named.fingerprint;
-  const subject = useMemo(() => (adopted ? { ...given, key: published } : given), [given, adopted]);
-  const origin = useOrigin(subject.key, subject.record.index);
-  const result = useResult(() => evidence.check(subject), [subject]);
-  const tone = result && (result.ok ? origin.tone : 'bad');
+function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
+  // A small file of one key is of a company that may have had others: this server knows which, and proves it.
+  const published = useResult(() => publishedKey(opened.companyId), [opened]);
+  const own = opened.small && !opened.key.ring && published?.ring && keyAt(published, opened.record.index).fingerprint === opened.key.fingerprint;
+  const adopted = useResult(async () => (own ? withKeys(opened, published) : opened), [opened, own]);
+  const proved = adopted ?? opened;
+  const verdict = useVerdict(proved, published, policy);
+  const { record, companyId, log, root, leaf, proof, found } = proved;
+  const walked = useMemo(() => ({ proof, root }), [proof, root]);
+  const file = `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${record?.index}.json`;
   return html`
     <section class="stack">
-      <div class="card-head"><h2>Record ${subject.record.index}${subject.file ? html` <span class="muted">from ${subject.file}</span>` : ''}</h2>
-        <button type="button" class="button" onClick=${() => saveEvidence(subject)}>Download evidence</button></div>
-      ${!result ? html`<p class="muted">Computing …</p>` : html`
-        <${Checked} ...${{ subject, result, origin, tone }} />
-        <${ProofWalk} subject=${subject} leaf=${result.record.computed || subject.record.hash} tone=${tone} />`}
-      <details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${subject.record} companyKey=${subject.key} /></div></details>
+      <div class="card-head"><h2>${record ? `Record ${record.index}` : 'Evidence'}${log === 'control' && ' of the control log'}${name && html` <span class="muted">from <${Text} of=${name} /></span>`}</h2>
+        ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>Download evidence</button>`}</div>
+      <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
+      ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.tone} />`}
+      ${proved.ok && html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${record} companyKey=${proved.recordKey} /></div></details>`}
+      ${proved.ok && found && html`<${Beside} found=${found} />`}
+      <div class="columns">
+        ${found?.checked.length > 0 && html`<${Words} title=${proved.ok ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
+        ${proved.ok && html`<${Words} title="What is not proven" list=${proved.notProven} />`}
+      </div>
     </section>`;
 }
 
-export function Proof({ argument }) {
-  const { status, key } = useStore(session);
-  const [subject, setSubject] = useState(null);
-  const [fileError, setFileError] = useState('');
-  const [run, busy, error] = useTask();
-  const input = useRef(null);
-  const draw = (index) => run(async () => setSubject({ ...(await proofOf(Number(index))), key }));
-
-  useEffect(() => {
-    if (status !== 'in' || !/^[0-9]{1,15}$/.test(argument)) return;
-    setFileError('');
-    draw(argument);
-  }, [argument, status]);
-
+function DrawForm({ argument, log, onDraw, busy, error }) {
+  const { status } = useStore(session);
+  const [wanted, setWanted] = useState({ index: argument, of: log });
+  useEffect(() => setWanted({ index: argument, of: log }), [argument, log]);
   const submit = (event) => {
     event.preventDefault();
-    const wanted = input.current.value.trim();
-    if (wanted === argument) draw(wanted);
-    else go('proof', wanted);
-  };
-  const dropped = async (text, name) => {
-    setFileError('');
-    setSubject(null);
-    try {
-      setSubject({ ...(await evidence.read(text)), file: name });
-    } catch (err) {
-      setFileError(`${name}: ${err.message}`);
-    }
+    onDraw(wanted.index.trim(), wanted.of);
   };
   return html`
-    <${Page} title="Proof" lead="A few hashes lead from one record to the root of the whole tree. Whoever knows the root and the public key needs nothing else to check it.">
+    <form class="card" onSubmit=${submit}>
+      <h2>Prove a record</h2>
+      ${status === 'in' ? html`
+        <div class="filters">
+          <${Field} label="Record index">${(p) => html`<input ...${p} class="input" inputmode="numeric" pattern="[0-9]{1,15}" required value=${wanted.index} onInput=${(e) => setWanted({ ...wanted, index: e.target.value })} />`}<//>
+          <${Field} label="Log">${(p) => html`<select ...${p} class="input" value=${wanted.of} onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>${LOGS.map(([id, name]) => html`<option value=${id}>${name}</option>`)}</select>`}<//>
+        </div>
+        <div class="buttons"><button class="button primary" disabled=${busy}>Draw the proof</button></div>`
+      : html`<p class="muted">Sign in to draw proofs of your records. Evidence files are checked without.</p>`}
+      <${Failure} error=${error} />
+    </form>`;
+}
+
+export function Proof({ argument }) {
+  const { status } = useStore(session);
+  const { query } = useStore(route);
+  const log = query.log === 'control' ? 'control' : 'actions';
+  const [subject, setSubject] = useState(null);
+  const [policy, setPolicy] = useState(NO_POLICY);
+  const [runDraw, busy, error] = useTask();
+  const [runFile, , fileError] = useTask();
+  const show = (index) => runDraw(async () => setSubject(await draw(Number(index), log)));
+
+  useEffect(() => {
+    if (status === 'in' && /^[0-9]{1,15}$/.test(argument)) show(argument);
+  }, [argument, log, status]);
+
+  const onDraw = (wanted, of) => (wanted === argument && of === log ? show(wanted) : go('proof', wanted, of === 'control' ? { log: of } : {}));
+  const dropped = (bytes, name) => runFile(async () => {
+    try {
+      // A policy is no JSON: it begins with a comment or a keyword.
+      const isPolicy = /^\s*(#|log\s|witness\s|group\s|quorum\s)/.test(new TextDecoder().decode(bytes.slice(0, 4096)));
+      if (isPolicy) return setPolicy(await policyOf(new TextDecoder().decode(bytes), name));
+      setSubject(null);
+      setSubject({ opened: await open(bytes), bytes, name });
+    } catch (err) {
+      throw new Error(`${name}: ${err.message}`);
+    }
+  });
+  return html`
+    <${Page} title="Proof" lead="A few hashes lead from one record to the root of the whole tree. Whoever knows the company’s key needs nothing else to check it.">
       <div class="columns">
-        <form class="card" onSubmit=${submit}>
-          <h2>Prove a record</h2>
-          ${status === 'in'
-            ? html`
-              <${Field} label="Record index">${(p) => html`<input ...${p} ref=${input} class="input" inputmode="numeric" pattern="[0-9]+" required defaultValue=${argument} value=${argument} />`}<//>
-              <div class="buttons"><button class="button primary" disabled=${busy}>Draw the proof</button></div>`
-            : html`<p class="muted">Sign in to draw proofs of your records. Evidence files are checked without.</p>`}
-          <${Failure} error=${error} />
-        </form>
-        <${Drop} what="an evidence file" onText=${dropped}>
+        <${DrawForm} ...${{ argument, log, onDraw, busy, error }} />
+        <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${dropped}>
           <h2>Check evidence</h2>
           <p class="muted">Drop an evidence file here. It is checked in this page, whether the server runs or not.
-            Files of GET /v1/evidence have <a href="/verifier.html">a page of their own</a>, which can be saved and works without any server.</p>
+            The same file is checked by <a href="/verifier.html">a page that can be saved</a>, by attestd check, check.py and check.mjs.</p>
         <//>
       </div>
-      ${fileError && html`<${Notice} kind="bad">${fileError}<//>`}
-      ${subject && html`<${Subject} subject=${subject} />`}
+      <${Failure} error=${fileError} />
+      ${subject && html`<${Subject} ...${{ subject, policy, setPolicy }} />`}
     <//>`;
 }

@@ -8,9 +8,20 @@ const ROW = 92;
 const BOX = { width: 152, height: 46 };
 const COLUMN = { left: 90, right: 270, middle: 180 };
 
+// What a box that can be picked is to a keyboard and a screen reader: a button that stays pressed.
+function asButton(onPick, picked, label) {
+  const onKeyDown = (event) => {
+    if (event.key !== 'Enter' && event.key !== ' ') return;
+    event.preventDefault();
+    onPick();
+  };
+  return { role: 'button', tabindex: '0', 'aria-pressed': picked ? 'true' : 'false', 'aria-label': label, onClick: onPick, onKeyDown };
+}
+
 function Node({ x, y, hash, label, kind, onPick, picked }) {
+  const button = onPick ? asButton(onPick, picked, `${label}, ${short(hash, 8, 4)}: flip one bit`) : {};
   return html`
-    <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}" transform="translate(${x - BOX.width / 2} ${y})" onClick=${onPick}>
+    <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}" transform="translate(${x - BOX.width / 2} ${y})" ...${button}>
       <rect width=${BOX.width} height=${BOX.height} rx="9" />
       <text class="node-label" x=${BOX.width / 2} y="18">${label}</text>
       <text class="node-hash" x=${BOX.width / 2} y="35">${short(hash, 8, 4)}</text>
@@ -57,5 +68,5 @@ export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
       picked=${level === 0 && picked === 'leaf'} onPick=${level === 0 ? () => onPick('leaf') : undefined} />`);
   }
   const says = lit < levels ? `${lit} of ${levels} steps computed` : valueAt(levels) === root ? 'it leads to the root' : 'it does not lead to the root';
-  return html`<svg class="path" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Merkle path of ${levels} steps from the record to the root: ${says}">${picture}</svg>`;
+  return html`<svg class="path" viewBox="0 0 ${WIDTH} ${height}" role="group" aria-label="Merkle path of ${levels} steps from the record to the root: ${says}">${picture}</svg>`;
 }

@@ -2,7 +2,7 @@
 import { hex, unbase64url } from '../bytes.js';
 import { canonical } from '../jcs.js';
 import { keyAt } from '../keyring.js';
-import { climb } from '../merkle.js';
+import { climb, sidesOf } from '../merkle.js';
 import { COSIGNER, LOG, cosignature, leads, leafHash, must, noteKey, readCheckpoint, readProof, readVKey, signedBy } from '../note.js';
 import { quorum } from '../policy.js';
 import { checkRecord, controlRecordForm, recordForm } from '../record.js';
@@ -22,6 +22,8 @@ const sameList = (a, b) => a.length === b.length && a.every((element, i) => elem
 /** A file while it is checked. What a step has found is there for the next ones. */
 class Check {
   checked = []; // in words
+
+  passed = []; // steps that found nothing wrong
 
   checkpoints = new Map(); // by log
 
@@ -64,11 +66,7 @@ class Check {
     const { proof, root, size } = this.file.hexProof;
     const { index, hash } = this.subject;
     must(index < size, `there is no record ${index} in a tree of ${size}`);
-    const sides = [];
-    for (let at = index, n = size - 1; n > 0; at = Math.floor(at / 2), n = Math.floor(n / 2)) {
-      if (at % 2 || at < n) sides.push(at % 2 ? 'left' : 'right');
-    }
-    must(sides.join() === proof.map(({ position }) => position).join(), `the steps are not those of record ${index} in a tree of ${size}`);
+    must(sidesOf(index, size).join() === proof.map(({ position }) => position).join(), `the steps are not those of record ${index} in a tree of ${size}`);
     must((await climb(hash, proof)).root === root, 'the steps do not lead to the root');
     this.say(`Its hash leads to the root ${root} of ${size} records.`);
   }
@@ -85,7 +83,7 @@ class Check {
       must(kept.signed === signed, `the checkpoint of the log ${log} is another one`);
       return kept;
     }
-    const read = { signed, ...readCheckpoint(signed) };
+    const read = { signed, cosignatures: [], ...readCheckpoint(signed) };
     must(read.origin === origin, `the checkpoint is of the log ${read.origin}`);
     must(await signedBy(read.lines[0], read.text, await noteKey(origin, LOG, this.last.raw)), 'the last key has not signed the checkpoint in the first line');
     this.say(`The checkpoint of the log ${log} (${origin}) at ${read.size} records is signed by the company’s last key.`);
@@ -94,6 +92,7 @@ class Check {
       const found = await cosignature(line, read.text, this.known);
       must(found && !by.has(found.witness), 'a line below the checkpoint is of no witness of the file, or of one twice');
       by.add(found.witness);
+      read.cosignatures.push({ vkey: found.witness.vkey, at: timeOf(found.time) });
       if (!this.cosigners.includes(found.witness.vkey)) this.cosigners.push(found.witness.vkey);
       this.say(`It was cosigned at ${timeOf(found.time)} by ${found.witness.vkey}, a witness only if you know it as one.`);
     }
@@ -169,13 +168,22 @@ class Check {
     this.say(`The key that you trust, number ${at + 1} of ${this.all.length}, ${this.all[at] === this.last ? 'has signed every checkpoint here' : 'is followed by the one that has signed every checkpoint here'}.`);
   }
 
+  /** By whom a policy takes each checkpoint, as [{log, by}]. Throws where it does not. The file must have passed all other steps. */
+  async meets(policy) {
+    const named = [...this.logs.values()].some(({ origin }) => policy.logs.some(({ name, raw }) => name === origin && hex(raw) === hex(this.last.raw)));
+    must(named, 'the policy does not name the key that has signed the checkpoints, for none of the logs');
+    const takes = [];
+    for (const [log, checkpoint] of this.checkpoints) {
+      const by = await quorum(policy, checkpoint);
+      must(by, `the checkpoint of the log ${log} is not cosigned by a quorum of the policy`);
+      takes.push({ log, by });
+    }
+    return takes;
+  }
+
   async trustedPolicy() {
     if (!this.policy) return;
-    const named = [...this.logs.values()].some(({ origin }) => this.policy.logs.some(({ name, raw }) => name === origin && hex(raw) === hex(this.last.raw)));
-    must(named, 'the policy does not name the key that has signed the checkpoints, for none of the logs');
-    for (const [log, checkpoint] of this.checkpoints) {
-      const by = await quorum(this.policy, checkpoint);
-      must(by, `the checkpoint of the log ${log} is not cosigned by a quorum of the policy`);
+    for (const { log, by } of await this.meets(this.policy)) {
       this.say(`Your policy takes the checkpoint of the log ${log}, cosigned by ${by.join(', ') || 'no witness, for it asks for none'}.`);
     }
   }
@@ -195,9 +203,10 @@ export async function check(bytes, trust) {
   for (const [code, step] of STEPS) {
     try {
       await found[step]();
+      found.passed.push(step);
     } catch (err) {
-      return Object.assign(found, { verdict: 'fails', code, reason: err.message });
+      return Object.assign(found, { verdict: 'fails', code, failed: step, reason: err.message });
     }
   }
-  return Object.assign(found, { verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent', code: '', reason: '' });
+  return Object.assign(found, { verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent', code: '', failed: '', reason: '' });
 }

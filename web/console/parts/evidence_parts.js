@@ -1,0 +1,30 @@
+// Parts of an evidence file that the Proof page and verifier.html show alike.
+import { html } from '../vendor/preact-htm.js';
+import { Text } from './text.js';
+
+/** Control records in their order, as eventOf gives them. */
+export function Events({ title, lead, events }) {
+  return html`
+    <section class="card long">
+      <h2>${title}</h2>
+      <p class="muted small">${lead}</p>
+      ${events.length ? html`
+        <ol class="words">${events.map((e) => html`
+          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>, at ${e.timestamp}, by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`)}</ol>`
+        : html`<p>None.</p>`}
+    </section>`;
+}
+
+export const Words = ({ title, lead, list }) => html`
+  <section class="card long">
+    <h2>${title}</h2>
+    ${lead && html`<p class="muted small">${lead}</p>`}
+    <ul class="words">${list.map((words) => html`<li><${Text} of=${words} /></li>`)}</ul>
+  </section>`;
+
+/** What stands in a file that holds beside its record: found is what check of lib/evidence/check.js returns. */
+export const Beside = ({ found: { file, allowed, ofPassport } }) => html`
+  ${allowed && html`<${Events} title="What was allowed" events=${allowed}
+    lead="Records of the control log that bear on the agent, in their order and with their index there." />`}
+  ${ofPassport && html`<${Events} title="The passport ${file.passport.jti}" events=${ofPassport}
+    lead="${file.status.status} at ${file.status.checkedAt}, as the company’s last key has signed. Its records in the control log:" />`}`;
