@@ -2,8 +2,7 @@
 import { html } from '../console/vendor/preact-htm.js';
 import { visible } from '../console/lib/visible.js';
 import { Notice } from '../console/parts/basic.js';
-import { Beside, Words } from '../console/parts/evidence_parts.js';
-import { JSONView } from '../console/parts/json_view.js';
+import { Beside, Content, Words } from '../console/parts/evidence_parts.js';
 import { Text } from '../console/parts/text.js';
 
 // Green is what holds with what the person entered, as in the console; amber what anyone could have made.
@@ -24,24 +23,6 @@ function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
     </section>`;
 }
 
-function Record({ file, subject, signer }) {
-  return html`
-    <section class="card long">
-      <h2>The record</h2>
-      <dl class="facts">
-        <dt>company</dt><dd>${file.companyId}</dd>
-        <dt>log and index</dt><dd>${file.log}, ${subject.index}</dd>
-        <dt>time</dt><dd>${subject.timestamp}, by the service’s clock</dd>
-        <dt>agent</dt><dd><${Text} of=${subject.agentId} /></dd>
-        <dt>action</dt><dd><${Text} of=${subject.actionType} /></dd>
-        ${subject.delegation && html`<dt>on behalf of</dt><dd>${subject.delegation.chain.map((id) => html`<div><code><${Text} of=${id} /></code></div>`)}</dd>`}
-        <dt>hash</dt><dd><code>${subject.hash}</code></dd>
-        <dt>signed by</dt><dd><code>${signer.fingerprint}</code></dd>
-      </dl>
-      <${JSONView} node=${subject.inner} source=${subject.source} what="Payload" />
-    </section>`;
-}
-
 /**
  * found is what check of check.js returns, digest the SHA-256 of the file, trusted what was entered. Of a file that fails only the verdict and the
  * checks that came before are shown.
@@ -50,7 +31,7 @@ export function Result({ file, digest, trusted, found }) {
   const whole = found.verdict !== 'fails';
   return html`
     <${Verdict} ...${{ file, digest, trusted, found }} />
-    ${whole && html`<${Record} file=${found.file} subject=${found.subject} signer=${found.subject.signer} />`}
+    ${whole && html`<${Content} companyId=${found.file.companyId} log=${found.file.log} record=${found.subject} signer=${found.subject.signer} />`}
     ${whole && html`<${Beside} found=${found} />`}
     ${found.checked.length > 0 && html`<${Words} title=${whole ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
     ${whole && html`<${Words} title="What is not proven" list=${found.file.notProven} />`}`;

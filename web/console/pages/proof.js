@@ -9,7 +9,7 @@ import { open, withKeys } from '../lib/evidence/open.js';
 import { keyAt } from '../lib/keyring.js';
 import { Failure, Field, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
-import { Beside, Words } from '../parts/evidence_parts.js';
+import { Beside, Content, Words } from '../parts/evidence_parts.js';
 import { RecordView } from '../parts/record_view.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
@@ -46,7 +46,8 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
         ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>Download evidence</button>`}</div>
       <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
       ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.tone} />`}
-      ${proved.ok && html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${record} companyKey=${proved.recordKey} /></div></details>`}
+      ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
+        : html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${record} companyKey=${proved.recordKey} /></div></details>`)}
       ${proved.ok && found && html`<${Beside} found=${found} />`}
       <div class="columns">
         ${found?.checked.length > 0 && html`<${Words} title=${proved.ok ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}

@@ -14,7 +14,7 @@ const PATIENCE = 3000; // ms; what is checked here needs no server
 /** The keys that this server publishes for a company, or null where it knows none or does not answer. */
 export const publishedKey = (companyId) => Promise.race([companyKey(companyId).catch(() => null), new Promise((resolve) => setTimeout(resolve, PATIENCE, null))]);
 
-// Whose key has signed: {tone, head, text}, with a head where it stays uncertain. A key that was confirmed needs no server. The server's word makes nothing green, and much less: it may know of
+// Whose key has signed: {tone, head, text, late}, with a head where it stays uncertain. late says that whoever has the key now may not be its owner. A key that was confirmed needs no server. The server's word makes nothing green, and much less: it may know of
 // another key, of a compromised one, or of those that came later.
 function originOf(key, published, entries) {
   const { companyId } = key;
@@ -22,10 +22,10 @@ function originOf(key, published, entries) {
   const last = known.find(({ fingerprint }) => fingerprint === key.fingerprint);
   const is = standing(key, entries);
   const itself = standing({ companyId, fingerprint: key.fingerprint }, entries) === 'confirmed';
-  if (last?.compromisedAt) return { tone: 'warn', head: 'A compromised key.', text: `${companyId} has declared this key compromised at ${last.compromisedAt}, says this server: whoever stole it could sign this.` };
+  if (last?.compromisedAt) return { tone: 'warn', late: true, head: 'A compromised key.', text: `${companyId} has declared this key compromised at ${last.compromisedAt}, says this server: whoever stole it could sign this.` };
   if (itself) return { tone: 'ok', text: `You confirmed this key for ${companyId}.` };
   if (is === 'other' && last && standing(published, entries) === 'confirmed') {
-    return { tone: 'warn', head: 'A key that has ended.', text: `This key ended before the one that you confirmed for ${companyId}. Whoever kept it could still sign: draw the evidence anew.` };
+    return { tone: 'warn', late: true, head: 'A key that has ended.', text: `This key ended before the one that you confirmed for ${companyId}. Whoever kept it could still sign: draw the evidence anew.` };
   }
   if (is === 'other') return { tone: 'bad', text: `You confirmed another key for ${companyId}.` };
   if (known.length && !last) return { tone: 'bad', text: `This server publishes another key for ${companyId}: ${published.fingerprint}` };

@@ -1,6 +1,26 @@
 // Parts of an evidence file that the Proof page and verifier.html show alike.
 import { html } from '../vendor/preact-htm.js';
+import { JSONView } from './json_view.js';
 import { Text } from './text.js';
+
+/** What stands in a record, with no verdict on it. */
+export function Content({ companyId, log, record, signer }) {
+  return html`
+    <section class="card long">
+      <h2>The record</h2>
+      <dl class="facts">
+        <dt>company</dt><dd>${companyId}</dd>
+        <dt>log and index</dt><dd>${log}, ${record.index}</dd>
+        <dt>time</dt><dd>${record.timestamp}, by the service’s clock</dd>
+        <dt>agent</dt><dd><${Text} of=${record.agentId} /></dd>
+        <dt>action</dt><dd><${Text} of=${record.actionType} /></dd>
+        ${record.delegation && html`<dt>on behalf of</dt><dd>${record.delegation.chain.map((id) => html`<div><code><${Text} of=${id} /></code></div>`)}</dd>`}
+        <dt>hash</dt><dd><code>${record.hash}</code></dd>
+        <dt>signed by</dt><dd><code>${signer.fingerprint}</code></dd>
+      </dl>
+      <${JSONView} node=${record.inner} source=${record.source} what="Payload" />
+    </section>`;
+}
 
 /** Control records in their order, as eventOf gives them. */
 export function Events({ title, lead, events }) {
