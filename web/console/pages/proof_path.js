@@ -19,7 +19,7 @@ function asButton(onPick, picked, label) {
 }
 
 function Node({ x, y, hash, label, kind, onPick, picked }) {
-  const button = onPick ? asButton(onPick, picked, `${label}, ${short(hash, 8, 4)}: flip one bit`) : {};
+  const button = onPick ? asButton(onPick, picked, `${label} ${short(hash, 8, 4)}, flip one bit`) : {};
   return html`
     <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}" transform="translate(${x - BOX.width / 2} ${y})" ...${button}>
       <rect width=${BOX.width} height=${BOX.height} rx="9" />
