@@ -18,7 +18,7 @@ var operations = map[string]string{
 	"listRevokedPassports": "RevokedPassports", "revokePassport": "RevokePassport", "getPassportStatus": "PassportStatus",
 	"createKey": "CreateKey", "listKeys": "Keys", "deleteKey": "DeleteKey", "listCredentials": "Credentials",
 	"createOAuthClient": "CreateOAuthClient", "listOAuthClients": "OAuthClients", "deleteOAuthClient": "DeleteOAuthClient", "getOAuthToken": "OAuthToken",
-	"attest": "Attest", "attestBatch": "AttestBatch", "claudeCodeHook": "ClaudeCodeHook", "getChain": "Records", "verifyChain": "VerifyChain", "getProof": "Proof", "getConsistency": "Consistency",
+	"attest": "Attest", "attestBatch": "AttestBatch", "claudeCodeHook": "ClaudeCodeHook", "getChain": "Records", "searchRecords": "Search", "countRecords": "Count", "verifyChain": "VerifyChain", "getProof": "Proof", "getConsistency": "Consistency",
 	"getAuthority": "Authority", "getEvidence": "Evidence", "getReport": "Report",
 	"listLogs": "Logs", "getCheckpoint": "Checkpoint", "getTile": "Tile", "getLogProof": "LogProof", "getLogConsistency": "LogConsistency",
 	"addCheckpoint": "AddCheckpoint", "getWitness": "Witness", "getCosignedCheckpoint": "CosignedCheckpoint",

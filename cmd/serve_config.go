@@ -96,5 +96,7 @@ func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 		Webhooks: limit.Webhooks(4096),
 
 		Verifications: limit.Verifications(2048),
+
+		Searches: limit.Searches(64),
 	}, nil
 }

@@ -26,7 +26,9 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil {
 		return nil, err
 	}
-	openapi3filter.RegisterBodyDecoder("text/x.tlog.size", openapi3filter.PlainBodyDecoder) // of tlog-witness
+	for _, plain := range []string{"text/x.tlog.size", "text/event-stream", "text/csv"} { // the first is of tlog-witness
+		openapi3filter.RegisterBodyDecoder(plain, openapi3filter.PlainBodyDecoder)
+	}
 	return gorillamux.NewRouter(doc)
 })
 

@@ -17,7 +17,7 @@ var keyed = []string{
 	"POST /v1/agents/bot/disable", "POST /v1/agents/bot/enable",
 	"POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/svc_some-key-that-is-none",
 	"POST /v1/oauth/clients", "GET /v1/oauth/clients", "DELETE /v1/oauth/clients/cc_none", "GET /v1/credentials",
-	"POST /v1/attest", "GET /v1/chain", "GET /v1/verify", "GET /v1/proof/0",
+	"POST /v1/attest", "GET /v1/chain", "GET /v1/records", "GET /v1/records/histogram", "GET /v1/verify", "GET /v1/proof/0",
 	"POST /v1/token-exchange", "POST /v1/token/exchange",
 	"POST /v1/agents/bot/passport", "POST /v1/agents/bot/passport/rotate", "POST /v1/passport/verify", "GET /v1/passports",
 	"POST /v1/passports/x/revoke", "GET /v1/passports/revoked", "GET /v1/ocsp/x",

@@ -25,6 +25,7 @@ func TestIsolation(t *testing.T) {
 	acme.attestMany(t, 3)
 	acme.grow(t, "control", 3)
 	control := acme.logNamed(t, "control")
+	cursor := acme.do(t, "GET /v1/records?limit=1", "").status(200).str("next")
 
 	const empty = `{"valid":true,"merkleRoot":"` + emptyRoot + `"}`
 	for _, them := range []caller{globex, globex.with(globex.oauthToken(t))} {
@@ -53,6 +54,9 @@ func TestIsolation(t *testing.T) {
 			{does: "delete a key", as: them, call: "DELETE /v1/keys/" + second, status: 404, gets: `{"error":"API key not found"}`},
 			{does: "delete the bootstrap key", as: them, call: "DELETE /v1/keys/" + acme.credential, status: 404, gets: `{"error":"API key not found"}`},
 			{does: "chain", as: them, call: "GET /v1/chain", status: 200, gets: `{"records":[]}`},
+			{does: "records", as: them, call: "GET /v1/records", status: 200, gets: `{"records":[],"size":0,"read":{"from":0,"to":0}}`},
+			{does: "records at a place of acme's", as: them, call: "GET /v1/records?cursor=" + cursor, status: 400, gets: `{"error":"…"}`},
+			{does: "records counted", as: them, call: "GET /v1/records/histogram", status: 200, gets: `{"since":"<time>","until":"<time>","total":0,"size":0,"buckets":[]}`},
 			{does: "verify", as: them, call: "GET /v1/verify", status: 200, gets: empty},
 			{does: "proof", as: them, call: "GET /v1/proof/0", status: 404, gets: `{"error":"…"}`},
 			{does: "proof of the control log", as: them, call: fmt.Sprintf("GET /v1/proof/%d?log=control", control.Size-1), status: 404, gets: `{"error":"…"}`},

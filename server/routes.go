@@ -49,6 +49,8 @@ var routes = []route{
 	{"POST", "/v1/attest/batch", writer, limit.Standard, endpoint(201, (*Server).attestBatch)}, // its items count as attest
 	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, claudeCodeHook()},                // so do its records
 	{"GET", "/v1/chain", reader, limit.Standard, endpoint(200, (*Server).readChain)},
+	{"GET", "/v1/records", reader, limit.Standard, endpoint(200, (*Server).searchRecords)},
+	{"GET", "/v1/records/histogram", reader, limit.Standard, endpoint(200, (*Server).countRecords)},
 	{"GET", "/v1/verify", reader, limit.Standard, endpoint(200, (*Server).verifyChain)},
 	{"GET", "/v1/proof/{index}", reader, limit.Standard, endpoint(200, (*Server).prove)},
 	{"GET", "/v1/authority/{index}", reader, limit.Standard, endpoint(200, (*Server).authority)},

@@ -64,6 +64,7 @@ type Server struct {
 	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
 
 	verifications *verifications // of GET /v1/verify
+	searches      *limit.Pool    // of GET /v1/records and its histogram
 }
 
 // New wires a server; nothing runs and nothing is listened on before Run.
@@ -79,6 +80,7 @@ func New(cfg Config) *Server {
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		return verifier.Verify(ctx, l.Chain, nil)
 	})
+	s.searches = limit.NewPool(cfg.Budgets.Searches)
 	s.checkpoints = newCheckpoints(cfg.Store)
 	for _, w := range cfg.Witnesses {
 		s.askers = append(s.askers, newAsker(w, s))

@@ -38,11 +38,16 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 
 // Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as yield takes: callers read short ranges.
 func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, yield) })
+	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id", yield) })
 }
 
-// records is Records on one connection.
-func (c *conn) records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+// RecordsBackward is Records from the last record to the first.
+func (s *Store) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id DESC", yield) })
+}
+
+// records is Records on one connection, in an order.
+func (c *conn) records(ctx context.Context, number, from, to int64, order string, yield func(*chain.Record) error) error {
 	var r chain.Record
 	var id int64
 	var hash, signature, payload, delegation sql.RawBytes
@@ -59,7 +64,7 @@ func (c *conn) records(ctx context.Context, number, from, to int64, yield func(*
 		r.Payload, r.Delegation = payload, delegation
 		return yield(&r)
 	}
-	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ? ORDER BY id`,
+	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ? `+order,
 		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
 }
 

@@ -13,6 +13,8 @@ type Budgets struct {
 	Webhooks Size // webhooks that are enabled, each with a goroutine; how many a company may have is bounded beside
 
 	Verifications Size // requests that wait for a verdict; the service knows a company that has none waiting yet
+
+	Searches Size // searches of records that are under way
 }
 
 // Defaults are the budgets of a server of which nothing else is asked, where a body may have up to maxBody bytes.
@@ -25,6 +27,8 @@ func Defaults(maxBody int64) Budgets {
 		Webhooks: Webhooks(4096),
 
 		Verifications: Verifications(2048),
+
+		Searches: Searches(64),
 	}
 }
 
@@ -50,6 +54,9 @@ func Webhooks(most int64) Size { return Size{Most: most, Share: most} }
 // Verifications is the budget of requests that wait for the verification of a chain: a company may have an eighth, and half is kept
 // for companies that have none waiting yet.
 func Verifications(most int64) Size { return Size{Most: most, Share: max(1, most/8), Kept: most / 2} }
+
+// Searches is the budget of searches of records, of 2 MB each at most but for longer payloads: a company may have an eighth.
+func Searches(most int64) Size { return Size{Most: most, Share: max(1, most/8)} }
 
 // Network is the address that all of a client's own addresses count as. For IPv6 it is the first of the /64, the least that a site is
 // given, for each site has 2⁶⁴ addresses to choose from. It has no zone and is never IPv4-mapped.

@@ -141,7 +141,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 // state is all that the tenant can read of itself, as it stands in the answers.
 func (t *tenant) state() (string, error) {
 	var all strings.Builder
-	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/chain", "/v1/chain?log=control", "/v1/passports", "/v1/passports/revoked"} {
+	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked"} {
 		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})
 		if err != nil {
 			return "", err

@@ -13,6 +13,7 @@ class Route:
     safe: bool = False  # to carry it out twice is no more than once; GET always is so
 
 _page = ("limit", "cursor")
+_search = ("log", "agent", "action", "delegatedBy", "since", "until")
 
 OPERATIONS = {  # all of the API reference, by their names there
     "createCompany": Route("POST /v1/companies", status=201),
@@ -40,6 +41,8 @@ OPERATIONS = {  # all of the API reference, by their names there
     "attest": Route("POST /v1/attest", status=201, header=("Idempotency-Key",), safe=True),
     "attestBatch": Route("POST /v1/attest/batch", status=201, safe=True),
     "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
+    "searchRecords": Route("GET /v1/records", query=(*_search, "q", "order", *_page)),
+    "countRecords": Route("GET /v1/records/histogram", query=(*_search, "buckets")),
     "verifyChain": Route("GET /v1/verify", query=("log",)),
     "getProof": Route("GET /v1/proof/{index}", query=("log",)),
     "getAuthority": Route("GET /v1/authority/{index}", query=("jti",)),

@@ -574,6 +574,68 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search records
+         * @description **Addition.** The records of a log for which all of the given filters hold, newest first or oldest first, a page at a
+         *     time: JSON with `next` while there is more, to be given as `cursor` with the same filters. A cursor holds the length of the
+         *     log when the search began (`size`), so records that come later do not shift pages. `read` says which indexes an answer has decided,
+         *     `to` not among them. With `q`, which has to read each payload, an answer ends after 65,536 records or 64 MiB with what it has found, and
+         *     then has `next`.
+         *
+         *     `Accept` chooses other forms of the answer:
+         *
+         *     - `text/event-stream`: events as they come. `record` has a record as data, `progress` how many records were
+         *       read, where the search is and the `size` of the log, and `end`, the last, how many were read and found, with `next` where
+         *       `limit` was reached.
+         *     - `application/x-ndjson`: one record a line, as `GET /v1/chain` gives them; all that match, unless `limit` is given.
+         *     - `text/csv`: a table (RFC 4180) with a header, and the cells `delegatedBy` (principals, a space between), `tokenId` and `payload`
+         *       (the payload as it was sent); also all that match. What begins with `=`, `+`, `-`, `@`, a tab or the end of
+         *       a line has an apostrophe before it, or a spreadsheet would take it for a formula: remove that before you check a signature.
+         *
+         *     That nothing was left out is the server's word: it finds records by summaries of its own, which nobody has signed. What it returns can be
+         *     checked record by record, and only a verification of the chain, which reads no summary, shows all that there is. A record that is missing or
+         *     damaged on disk is never skipped: the search ends at it with 500, `RECORD_DAMAGED`, or where the answer has begun the connection is broken off.
+         *
+         *     Searches under way are bounded, in all and for each company: 503 with `Retry-After`.
+         */
+        get: operations["searchRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/records/histogram": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count records over time
+         * @description **Addition.** How many records of a log match, in all and in each of some parts of a period that are of one length. The counts are exact, and the
+         *     server's word as those of `GET /v1/records` are. Without `since` the period begins with the first record, without `until` it
+         *     ends a millisecond after the last. A period of fewer milliseconds than `buckets` has as many parts as milliseconds.
+         */
+        get: operations["countRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/verify": {
         parameters: {
             query?: never;
@@ -2065,6 +2127,39 @@ export interface components {
         };
         RecordList: {
             records: components["schemas"]["AttestationRecord"][];
+        };
+        RecordPage: {
+            records: components["schemas"]["AttestationRecord"][];
+            /** @description Length of the log that was searched. */
+            size: number;
+            /** @description The indexes that this answer has decided. */
+            read: {
+                /** @description The first. */
+                from: number;
+                /** @description The one after the last. */
+                to: number;
+            };
+            /** @description Where the search goes on. Absent where all is decided. */
+            next?: string;
+        };
+        RecordDamaged: {
+            error: string;
+            /** @constant */
+            code: "RECORD_DAMAGED";
+            /** @description The same as `X-Request-ID`. */
+            requestId: string;
+        };
+        Histogram: {
+            since: components["schemas"]["Timestamp"];
+            until: components["schemas"]["Timestamp"];
+            /** @description How many records of the period match. */
+            total: number;
+            /** @description Length of the log. */
+            size: number;
+            buckets: {
+                since: components["schemas"]["Timestamp"];
+                count: number;
+            }[];
         };
         Verdict: components["schemas"]["ChainValid"] | components["schemas"]["ChainInvalid"];
         ChainValid: {
@@ -4462,6 +4557,217 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    searchRecords: {
+        parameters: {
+            query?: {
+                /**
+                 * @description **Addition.** Which of the company's logs is meant (see *Logs*). Without it, `actions`.
+                 * @example control
+                 */
+                log?: components["parameters"]["Log"];
+                /**
+                 * @description Only records of this `agentId`.
+                 * @example deploy-bot
+                 */
+                agent?: string;
+                /**
+                 * @description Only records of this `actionType`, or with a `*` at its end, of those that begin so.
+                 * @example tool.*
+                 */
+                action?: string;
+                /**
+                 * @description Only records with a delegation that comes from this SPIFFE ID: the subject, or any principal of its chain but the last, which
+                 *     has acted. `*` for any delegation.
+                 * @example spiffe://attestd.local/company/acme/agent/planner
+                 */
+                delegatedBy?: string;
+                /**
+                 * @description Only records of this time or later.
+                 * @example 2026-03-02T00:00:00.000Z
+                 */
+                since?: string;
+                /**
+                 * @description Only records of before this time.
+                 * @example 2026-03-03T00:00:00.000Z
+                 */
+                until?: string;
+                /**
+                 * @description Only records with this text within a string or a name of their payload, as that reads without its escapes. Letters of ASCII are
+                 *     found in either case.
+                 * @example checkout
+                 */
+                q?: string;
+                /**
+                 * @description Newest first, or oldest first.
+                 * @example oldest
+                 */
+                order?: "newest" | "oldest";
+                /**
+                 * @description `next` of an answer to the same question.
+                 * @example AVDYWOCYXsx_YEGKrwzFq1gAAAAAAAAAAwAAAAAAAAAB
+                 */
+                cursor?: string;
+                /**
+                 * @description Largest number of records to return. Without it, 100, and in NDJSON and CSV all.
+                 * @example 100
+                 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The records. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordPage"];
+                    "text/event-stream": string;
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description A parameter is not one that this takes, or `cursor` is of another question. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["TooManyRequests"];
+            /** @description A fault of the service, or a record that is missing or damaged on disk. */
+            500: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"] | components["schemas"]["RecordDamaged"];
+                };
+            };
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    countRecords: {
+        parameters: {
+            query?: {
+                /**
+                 * @description **Addition.** Which of the company's logs is meant (see *Logs*). Without it, `actions`.
+                 * @example control
+                 */
+                log?: components["parameters"]["Log"];
+                /**
+                 * @description Only records of this `agentId`.
+                 * @example deploy-bot
+                 */
+                agent?: string;
+                /**
+                 * @description Only records of this `actionType`, or with a `*` at its end, of those that begin so.
+                 * @example tool.*
+                 */
+                action?: string;
+                /**
+                 * @description Only records with a delegation that comes from this SPIFFE ID: the subject, or any principal of its chain but the last, which
+                 *     has acted. `*` for any delegation.
+                 * @example spiffe://attestd.local/company/acme/agent/planner
+                 */
+                delegatedBy?: string;
+                /**
+                 * @description Only records of this time or later.
+                 * @example 2026-03-02T00:00:00.000Z
+                 */
+                since?: string;
+                /**
+                 * @description Only records of before this time.
+                 * @example 2026-03-03T00:00:00.000Z
+                 */
+                until?: string;
+                /**
+                 * @description Into how many parts the period is divided.
+                 * @example 60
+                 */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Histogram"];
+                };
+            };
+            /** @description A parameter is not one that this takes, or `cursor` is of another question. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["TooManyRequests"];
+            /** @description A fault of the service, or a record that is missing or damaged on disk. */
+            500: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"] | components["schemas"]["RecordDamaged"];
+                };
+            };
             503: components["responses"]["Unavailable"];
         };
     };

@@ -19,6 +19,7 @@ export interface Route {
 }
 
 const page = ["limit", "cursor"] as const;
+const search = ["log", "agent", "action", "delegatedBy", "since", "until"] as const;
 
 /** All operations of the API reference, by their names there. */
 export const operations = {
@@ -50,6 +51,8 @@ export const operations = {
   attest: { call: "POST /v1/attest", status: 201, header: ["Idempotency-Key"], safe: true },
   attestBatch: { call: "POST /v1/attest/batch", status: 201, safe: true },
   getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
+  searchRecords: { call: "GET /v1/records", query: [...search, "q", "order", ...page] },
+  countRecords: { call: "GET /v1/records/histogram", query: [...search, "buckets"] },
   verifyChain: { call: "GET /v1/verify", query: ["log"] },
   getProof: { call: "GET /v1/proof/{index}", query: ["log"] },
   getAuthority: { call: "GET /v1/authority/{index}", query: ["jti"] },

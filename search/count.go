@@ -1,0 +1,54 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"attestd/chain"
+)
+
+// Count returns how many records of a chain match between each two of the borders, which ascend. It reads only records of which no
+// summary decides.
+func Count(ctx context.Context, r Reader, number int64, f Filter, borders []int64) ([]int64, error) {
+	counts := make([]int64, len(borders)-1)
+	at := 0
+	add := func(index int64) {
+		for index >= borders[at+1] {
+			at++
+		}
+		counts[at]++
+	}
+	if !f.hasTerms() && f.Text == "" {
+		for i := range counts {
+			counts[i] = borders[i+1] - borders[i]
+		}
+		return counts, nil
+	}
+	s := NewScan(r, number, f, borders[0], borders[len(borders)-1], false)
+	for !s.Done() {
+		if err := s.count(ctx, add); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// count is Step for who needs no more of the records that match than their numbers.
+func (s *Scan) count(ctx context.Context, add func(index int64)) error {
+	if len(s.found) == 0 || s.found[0].verdicts == nil || slices.Contains(s.found[0].verdicts[:], Maybe) {
+		return s.Step(ctx, func(r *chain.Record) bool {
+			add(r.Index)
+			return true
+		})
+	}
+	c := s.found[0]
+	from, to := s.clip(c.from, c.to)
+	for i := from; i < to; i++ {
+		if c.verdicts[i%Width] == Yes {
+			add(i)
+		}
+	}
+	s.advance(to)
+	s.found = s.found[1:]
+	return nil
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"attestd/chain"
+	"attestd/search"
+	"attestd/server/limit"
+	"attestd/store"
+)
+
+type histogramRequest struct {
+	Agent       string        `query:"agent"`
+	Action      string        `query:"action"`
+	DelegatedBy string        `query:"delegatedBy"`
+	Since       string        `query:"since"`
+	Until       string        `query:"until"`
+	Buckets     int64         `query:"buckets" must:"number 1..200" default:"60"`
+	Log         store.LogName `query:"log" must:"log"`
+}
+
+type histogramBody struct {
+	Since   string       `json:"since"`
+	Until   string       `json:"until"`
+	Total   int64        `json:"total"`
+	Size    int64        `json:"size"`
+	Buckets []bucketBody `json:"buckets"`
+}
+
+type bucketBody struct {
+	Since string `json:"since"`
+	Count int64  `json:"count"`
+}
+
+// countRecords is an addition to the specification: how many records match, over time.
+func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
+	what, err := s.searched(ctx, by, &recordsRequest{
+		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log, Order: "oldest",
+	})
+	if err != nil {
+		return a, err
+	}
+	holder := limit.Holder{Company: by.Company.Chain, Known: true}
+	if err := s.searches.Take(1, holder); err != nil {
+		return a, tooManySearches(err)
+	}
+	defer s.searches.Give(1, holder)
+	since, until, err := s.span(ctx, by, &what, r)
+	if err != nil {
+		return a, err
+	}
+	a = histogramBody{Since: chain.FormatTime(since), Until: chain.FormatTime(until), Size: what.size}
+	span := until.UnixMilli() - since.UnixMilli()
+	buckets := min(r.Buckets, span)
+	a.Buckets = make([]bucketBody, buckets)
+	borders := append(make([]int64, 0, buckets+1), what.from)
+	for i := range buckets {
+		start := time.UnixMilli(since.UnixMilli() + span/buckets*i + span%buckets*i/buckets)
+		if a.Buckets[i].Since = chain.FormatTime(start); i > 0 {
+			border, err := s.Store.SizeAt(ctx, what.log.Chain, what.to, a.Buckets[i].Since)
+			if err != nil {
+				return a, err
+			}
+			borders = append(borders, border)
+		}
+	}
+	counts, err := search.Count(ctx, s.Store, what.log.Chain, what.filter, append(borders, what.to))
+	if err != nil {
+		return a, damage(err)
+	}
+	for i := range a.Buckets {
+		a.Buckets[i].Count = counts[i]
+		a.Total += counts[i]
+	}
+	return a, nil
+}
+
+// span is the period that is asked for; without a beginning it begins with the first record, without an end it ends a millisecond after the last.
+func (s *Server) span(ctx context.Context, by store.Caller, w *searched, r histogramRequest) (since, until time.Time, err error) {
+	since, until = by.At, by.At
+	ends := []struct {
+		given string
+		index int64
+		into  *time.Time
+	}{{r.Since, 0, &since}, {r.Until, w.size - 1, &until}}
+	for i, end := range ends {
+		switch {
+		case end.given != "":
+			*end.into, err = time.Parse(time.RFC3339, end.given)
+		case w.size > 0:
+			err = s.Store.Records(ctx, w.log.Chain, end.index, end.index+1, func(found *chain.Record) (err error) {
+				*end.into, err = time.Parse(time.RFC3339, found.Timestamp)
+				return err
+			})
+			*end.into = end.into.Add(time.Duration(i) * time.Millisecond)
+		}
+		if err != nil {
+			return since, until, err
+		}
+	}
+	switch {
+	case !since.After(until):
+	case r.Since == "":
+		since = until
+	default:
+		until = since
+	}
+	return since, until, nil
+}

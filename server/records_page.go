@@ -1,0 +1,99 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+)
+
+// What one page reads at most where each payload is looked through.
+const (
+	textRecords = 1 << 16
+	textBytes   = 64 << 20
+)
+
+// pieces is an answer that is written piece by piece. Until the first one is sent, an error can be an answer of its own.
+type pieces struct {
+	bytes.Buffer
+	c           *call
+	status      int
+	contentType string
+	begun       bool
+}
+
+// send writes what was put in, when that is some bytes at least.
+func (p *pieces) send(least int) error {
+	if p.Len() < least {
+		return nil
+	}
+	p.begin()
+	_, err := p.WriteTo(p.c.w)
+	return err
+}
+
+func (p *pieces) begin() {
+	if !p.begun {
+		p.begun = true
+		p.c.w.Header().Set("Content-Type", p.contentType)
+		p.c.w.WriteHeader(p.status)
+	}
+}
+
+// isHead answers a request that asks for the header alone.
+func (p *pieces) isHead() bool {
+	if p.c.Method != http.MethodHead {
+		return false
+	}
+	p.begin()
+	return true
+}
+
+// recordPage is a page of records in JSON, in constant memory at any length.
+type recordPage struct{ *page }
+
+func (a recordPage) writeTo(c *call, status int) error {
+	out := &pieces{c: c, status: status, contentType: "application/json"}
+	if out.isHead() {
+		return nil
+	}
+	out.WriteString(`{"records":[`)
+	err := a.each(c, func(r *chain.Record) {
+		if a.found > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(r.AppendJSON(out.AvailableBuffer()))
+	}, func() (bool, error) {
+		from, to := a.decided()
+		return a.filter.Text == "" || to-from < textRecords && a.scan.Read < textBytes, out.send(rangeBytes)
+	})
+	if err != nil {
+		return err
+	}
+	from, to := a.decided()
+	fmt.Fprintf(out, `],"size":%d,"read":{"from":%d,"to":%d}`, a.size, from, to)
+	if next := a.next(); next != "" {
+		out.Write(jcs.AppendString(append(out.AvailableBuffer(), `,"next":`...), next))
+	}
+	out.WriteString("}\n")
+	return out.send(0)
+}
+
+// recordLines is the records in JSON, one a line, as GET /v1/chain gives them.
+type recordLines struct{ *page }
+
+func (a recordLines) writeTo(c *call, status int) error {
+	out := &pieces{c: c, status: status, contentType: jsonLines.contentType}
+	if out.isHead() {
+		return nil
+	}
+	err := a.each(c, func(r *chain.Record) {
+		out.Write(append(r.AppendJSON(out.AvailableBuffer()), '\n'))
+	}, func() (bool, error) { return true, out.send(rangeBytes) })
+	if err != nil {
+		return err
+	}
+	return out.send(0)
+}
