@@ -1,4 +1,4 @@
--- The database of attestd, schema 9; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 10; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -132,6 +132,14 @@ CREATE TABLE node (
   log_hash BLOB CHECK (length(log_hash) = 32),
   PRIMARY KEY (chain, level, idx)
 ) STRICT, WITHOUT ROWID;
+
+-- What stands in each 256 records whose first is number idx << 8, in the form that package search describes: id = (chain << 32) + idx. It follows from
+-- the records, and says which of them a search need not read. A row may be missing: then they are read, and a server makes it; so one that
+-- attestd verify calls wrong may be deleted.
+CREATE TABLE summary (
+  id    INTEGER PRIMARY KEY,
+  terms BLOB NOT NULL
+) STRICT;
 
 -- The state of each chain after its last record, written in the transaction that wrote the record. Records cut off the end are
 -- found by it. frontier is the roots of the perfect subtrees that make up the tree, the largest first, 32 bytes each; log_root and
@@ -309,4 +317,4 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABO
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;

@@ -216,6 +216,9 @@ func (s *Scan) decide(c candidate, r *chain.Record) (bool, error) {
 			return true, nil
 		}
 	}
+	if s.filter == (Filter{}) {
+		return true, nil
+	}
 	return s.filter.matches(r, &s.terms)
 }
 

@@ -48,6 +48,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 			s.deliverer.run,
 			s.heed,
+			s.Store.Summarize,
 		},
 	}
 	for _, a := range s.askers {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"time"
 
 	"attestd/chain"
@@ -23,7 +22,7 @@ type fileWriter struct {
 }
 
 func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, looked func(time.Time, bool)) (*fileWriter, error) {
-	w := &fileWriter{writer: &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler)}, db: db, looked: looked}
+	w := &fileWriter{writer: newWriter(x, u), db: db, looked: looked}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err
@@ -57,6 +56,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	}
 	c := w.conn
 	w.rekeyed = nil
+	w.summaries.Drop() // what the transaction before has not kept
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		c.fatal = nil
 		if sqlite.ClassOf(err) != sqlite.Busy {
@@ -70,6 +70,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		if external = version != w.version; external {
 			w.version = version
 			w.clock.known = false
+			w.summaries.Clear()
 		}
 		w.looked(now, external)
 		err = w.clock.check(c, now)

@@ -11,7 +11,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 9
+	schemaVersion = 10
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -278,6 +278,14 @@ CREATE TABLE webhook (
 ) STRICT;
 CREATE INDEX webhook_company ON webhook (company);
 PRAGMA user_version = 9;`},
+
+	// The summaries of what is there already are made by the server, beside its work.
+	9: {sql: `
+CREATE TABLE summary (
+  id    INTEGER PRIMARY KEY,
+  terms BLOB NOT NULL
+) STRICT;
+PRAGMA user_version = 10;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.

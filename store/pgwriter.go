@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"attestd/chain"
+	"attestd/search"
 	"attestd/store/postgres"
 )
 
@@ -19,7 +19,7 @@ type pgWriter struct {
 }
 
 func newPGWriter(to *postgres.Writer, x secrets, u *uses) *pgWriter {
-	return &pgWriter{writer: &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler)}, to: to}
+	return &pgWriter{writer: newWriter(x, u), to: to}
 }
 
 // Begin implements chain.Storage. That another server has written is said by Commit, of the chains that it concerns.
@@ -31,6 +31,7 @@ func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 		return nil, false, err
 	}
 	w.changed, w.rekeyed = false, nil
+	w.summaries.Drop() // what the transaction before has not kept
 	if err := w.clock.check(w.conn, now); err != nil {
 		w.conn.fatal = nil
 		return nil, false, err
@@ -109,7 +110,8 @@ type pgTransaction struct {
 	w          *pgWriter
 	now        time.Time
 	extensions []chain.Extension
-	keys       int // of their records
+	summaries  []search.Ready // that they complete
+	keys       int            // of their records
 }
 
 // Bases implements chain.Transaction.
@@ -173,6 +175,7 @@ func (tx *pgTransaction) read(err error) error {
 // Extend implements chain.Transaction: it is Commit that writes.
 func (tx *pgTransaction) Extend(e *chain.Extension) error {
 	tx.extensions = append(tx.extensions, *e)
+	tx.summaries = append(tx.summaries, tx.w.summarize(e)...)
 	for _, k := range e.Keys {
 		if k != nil {
 			tx.keys++
@@ -214,10 +217,11 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 		defer tx.Rollback()
 		return nil, tx.fatal
 	}
-	if stale, err = tx.w.to.Commit(tx.extensions, tx.now.Add(KeyLifetime), tx.w.changed); err != nil {
+	if stale, err = tx.w.to.Commit(tx.extensions, tx.summaries, tx.now.Add(KeyLifetime), tx.w.changed); err != nil {
 		return nil, namedPG(err)
 	}
 	tx.w.clock.advance(tx.now)
+	tx.w.summaries.Keep(stale)
 	return stale, nil
 }
 

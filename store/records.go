@@ -47,7 +47,7 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 			return beyondHead(fmt.Sprintf("node %d of level %d", n.Index, n.Level), err)
 		}
 	}
-	return nil
+	return insertSummaries(tx.conn, tx.w.summarize(e))
 }
 
 // beyondHead tells a row that is there already from a failure.

@@ -91,6 +91,7 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	tx.w.clock.advance(tx.now)
+	tx.w.summaries.Keep(nil)
 	return nil, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/search"
 )
 
 // RunOptions are what a server brings to the writing of a Store.
@@ -133,7 +134,23 @@ type writer struct {
 	rekeyed []int64 // chains to which the transaction that is open has given another key
 	clock   clock
 
+	summaries *search.Builder // of the chains that are extended
+	gaps      *gaps           // what it has left out
+
 	stopped atomic.Pointer[error] // why nothing is written any more; set by any goroutine, see StopWrites
+}
+
+func newWriter(x secrets, u *uses) *writer {
+	return &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps()}
+}
+
+// summarize returns the summaries that an extension completes.
+func (w *writer) summarize(e *chain.Extension) []search.Ready {
+	ready, leftOut := w.summaries.Add(e.Chain, e.Records)
+	if leftOut {
+		w.gaps.note(e.Chain)
+	}
+	return ready
 }
 
 // storage is where a Store writes: a file, or a database server.

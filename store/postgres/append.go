@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"attestd/chain"
+	"attestd/search"
 )
 
 // The parts of the statement that a batch is written with. Its first rows are the heads, which are locked in the order of their chains where they are still
@@ -28,6 +29,8 @@ noted AS (INSERT INTO feed (chains, lengths) SELECT array_agg(chain), array_agg(
 	appendNodes = `nodes AS (INSERT INTO node (chain, level, idx, hash, log_hash)
 	SELECT * FROM unnest($19::bigint[], $20::bigint[], $21::bigint[], $22::bytea[], $23::bytea[]) AS n (chain, level, idx, hash, log_hash)
 	WHERE n.chain IN (SELECT chain FROM moved)),
+summaries AS (INSERT INTO summary (id, terms) SELECT * FROM unnest($29::bigint[], $30::bytea[]) AS s (id, terms)
+	WHERE s.id >> 32 IN (SELECT chain FROM moved) ON CONFLICT (id) DO NOTHING),
 keys AS (INSERT INTO idempotency_key (chain, name, request, idx, expires_at)
 	SELECT k.*, $28::bigint FROM unnest($24::bigint[], $25::bytea[], $26::bytea[], $27::bigint[]) AS k (chain, name, request, idx)
 	WHERE k.chain IN (SELECT chain FROM moved) ORDER BY k.chain, k.name
@@ -60,11 +63,18 @@ type rows struct {
 	nodeChain, level, index []int64
 	nodeHash, nodeLogHash   [][]byte
 
+	summary []int64
+	terms   [][]byte
+
 	keyChain, keyIndex  []int64
 	keyName, keyRequest [][]byte
 }
 
-const indexBits = 40 // of a record's id; the rest is its chain
+// Of the id of a record and of a summary; the rest is the chain.
+const (
+	indexBits   = 40
+	summaryBits = 32
+)
 
 func (r *rows) add(e *chain.Extension, epoch int64) {
 	h := &e.Head
@@ -97,6 +107,12 @@ func (r *rows) add(e *chain.Extension, epoch int64) {
 	}
 }
 
+func (r *rows) addSummaries(ready []search.Ready) {
+	for _, s := range ready {
+		r.summary, r.terms = append(r.summary, s.Chain<<summaryBits+s.Index), append(r.terms, s.Terms)
+	}
+}
+
 // queue puts the statement into a batch.
 func (r *rows) queue(b *pgx.Batch, writer, seq int64, keysExpire time.Time, skipping bool) *pgx.QueuedQuery {
 	text, args := appendText, []any{
@@ -105,7 +121,7 @@ func (r *rows) queue(b *pgx.Batch, writer, seq int64, keysExpire time.Time, skip
 	}
 	if skipping || len(r.level) > 0 || len(r.keyName) > 0 {
 		text = appendWithNodes
-		args = append(args, r.nodeChain, r.level, r.index, r.nodeHash, r.nodeLogHash, r.keyChain, r.keyName, r.keyRequest, r.keyIndex, keysExpire.UnixMilli())
+		args = append(args, r.nodeChain, r.level, r.index, r.nodeHash, r.nodeLogHash, r.keyChain, r.keyName, r.keyRequest, r.keyIndex, keysExpire.UnixMilli(), r.summary, r.terms)
 	}
 	if skipping {
 		text = appendSkipping

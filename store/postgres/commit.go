@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"attestd/chain"
+	"attestd/search"
 )
 
 // Begin opens a transaction in which rows are changed. All servers take turns at that, so that what one reads before it writes still holds.
@@ -90,13 +91,14 @@ func (w *Writer) failed(err error) error {
 	return err
 }
 
-// Commit writes extensions and makes everything durable. Stale are the chains whose heads have moved, of which nothing was written; whole says that there may be none:
+// Commit writes extensions, with the summaries that they complete, and makes everything durable. Stale are the chains whose heads have moved, of which nothing was written; whole says that there may be none:
 // then all is to be done again. Errors wrap chain.ErrAgain or chain.ErrUnknown, or say that nothing was written.
-func (w *Writer) Commit(extensions []chain.Extension, keysExpire time.Time, whole bool) (stale []int64, err error) {
+func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
 		r.add(&extensions[i], w.known[extensions[i].Chain].epoch)
 	}
+	r.addSummaries(summaries)
 	w.seq++
 	b := &pgx.Batch{}
 	var done receipt

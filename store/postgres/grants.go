@@ -20,6 +20,7 @@ func grants() []struct{ table, privileges string } {
 		{"idempotency_key", "SELECT, INSERT, UPDATE (request, idx, expires_at), DELETE"},
 		{"webhook", "SELECT, INSERT, UPDATE (public_key, fingerprint, secret, former_secret, former_until, disabled_at, disabled_reason, next_record, attempts, retry_at), DELETE"},
 		{"node", "SELECT, INSERT"},
+		{"summary", "SELECT, INSERT"},
 		{"head", "SELECT, INSERT, UPDATE (length, root, frontier, timestamp, log_root, log_frontier, epoch)"},
 		{"checkpoint", "SELECT, INSERT, UPDATE (size, note)"},
 		{"cosignature", "SELECT, INSERT, UPDATE (size, note, line)"},

@@ -16,7 +16,20 @@ type step struct {
 }
 
 // steps lead from schema 9, the first that there was, to Version.
-func steps() []step { return nil }
+func steps() []step {
+	return []step{
+		// Servers of schema 9 write no summaries; those of 10 make what is missing. The roles of servers need no new grants.
+		{`CREATE TABLE summary (id bigint PRIMARY KEY, terms bytea NOT NULL);
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT SELECT, INSERT ON summary TO %s', server);
+  END LOOP;
+END $$`, 9},
+	}
+}
 
 // firstVersion is the version before the first of steps.
 const firstVersion = 9

@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 9: the tables of /schema.sql, where their meaning stands. Here is what differs.
+-- The database of attestd in PostgreSQL, schema 10: the tables of /schema.sql, where their meaning stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is compared by its bytes, whatever the
 -- database's own collation. The numbers that SQLite gives to rows are identity columns, but for companies.
@@ -131,6 +131,12 @@ CREATE TABLE node (
   hash     bytea NOT NULL CHECK (length(hash) = 32),
   log_hash bytea CHECK (length(log_hash) = 32),
   PRIMARY KEY (chain, level, idx)
+);
+
+-- The step that makes this table stands in migrate.go.
+CREATE TABLE summary (
+  id    bigint PRIMARY KEY,
+  terms bytea NOT NULL
 );
 
 -- Every append updates a head in its page, so pages are left mostly empty, frontiers are never moved out of line, and no column
@@ -346,4 +352,4 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company EXECUTE FUNCTION refus
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company EXECUTE FUNCTION refuse_change('companies never change');
 CREATE TRIGGER company_no_truncate BEFORE TRUNCATE ON company EXECUTE FUNCTION refuse_change('companies never change');
 
-INSERT INTO setting (name, value) VALUES ('schema', '9'), ('schema_compatible', '9');
+INSERT INTO setting (name, value) VALUES ('schema', '10'), ('schema_compatible', '9');
