@@ -20,7 +20,7 @@ const STEPS = [
 const sameList = (a, b) => a.length === b.length && a.every((element, i) => element === b[i]);
 
 /** A file while it is checked. What a step has found is there for the next ones. */
-class Check {
+export class Check {
   checked = []; // in words
 
   passed = []; // steps that found nothing wrong

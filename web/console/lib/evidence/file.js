@@ -18,22 +18,29 @@ const record = (node, source, name) => ({
 });
 const entries = list(exactly({ record, tlogProof: string }), MOST);
 
+// What evidence files and reports have in common.
+export const companyId = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z, a-z, 0-9, ., _ and -');
+export const log = {
+  log: logName, logId: like(/^[0-9a-f]{32}$/, '32 lower-case hex digits'), origin: string,
+  keys: list(exactly({ kid, fromIndex: integer }, { rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }) }), MOST),
+};
+export const keys = list(exactly({
+  kid, fingerprint: string, jwk: exactly({ kty: string, crv: string, x: rawKey, kid: string, alg: string, use: string }),
+}), MOST);
+export const witnesses = list(string, 16);
+export const notProven = list(string, MOST);
+
 const form = exactly({
   format: oneOf('attestd-evidence/v1'),
-  companyId: like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z, a-z, 0-9, ., _ and -'),
+  companyId,
   log: logName,
   record,
   hexProof: exactly({ proof: list(proofStep, 60), root: hash, size: integer }),
   tlogProof: string,
-  logs: list(exactly({
-    log: logName, logId: like(/^[0-9a-f]{32}$/, '32 lower-case hex digits'), origin: string,
-    keys: list(exactly({ kid, fromIndex: integer }, { rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }) }), MOST),
-  }), 2),
-  keys: list(exactly({
-    kid, fingerprint: string, jwk: exactly({ kty: string, crv: string, x: rawKey, kid: string, alg: string, use: string }),
-  }), MOST),
-  witnesses: list(string, 16),
-  notProven: list(string, MOST),
+  logs: list(exactly(log), 2),
+  keys,
+  witnesses,
+  notProven,
 }, {
   delegation: json,
   passport: exactly({ jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'a UUID'), records: entries }),

@@ -32,11 +32,10 @@ async function checkLog({ log, logId, origin, keys }, all) {
   return { log, origin, ring };
 }
 
-/** Checks the keys of a file: {keys, logs}, each log with its ring, by its name. */
-export async function checkKeys(file) {
+/** Checks the keys of a file, which must have the logs that are needed: {keys, logs}, each log with its ring, by its name. */
+export async function checkKeys(file, needed = neededLogs(file)) {
   const keys = await Promise.all(file.keys.map(checkKey));
   must(new Set(keys.map(({ raw }) => base64url(raw))).size === keys.length, 'a key stands twice');
-  const needed = neededLogs(file);
   must(file.logs.map(({ log }) => log).join() === needed.join(), `the logs are not ${needed.join(' and ')}`);
   const logs = new Map();
   for (const log of file.logs) logs.set(log.log, await checkLog(log, keys));

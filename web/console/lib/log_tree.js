@@ -1,0 +1,79 @@
+// The tree of RFC 6962 that checkpoints are of: how it grows by leaves, and whether one is the beginning of another. Hashes are 32 raw bytes.
+import { concat, equalBytes, unbase64 } from './bytes.js';
+import { must } from './note.js';
+import { sha256 } from './sha256.js';
+
+const node = (left, right) => sha256(concat(Uint8Array.of(1), left, right));
+
+/** A growing tree, of which only the roots of its perfect subtrees are held. */
+export class LogTree {
+  #peaks = []; // by level; null where the tree has no perfect subtree of that size
+
+  size = 0;
+
+  /** A tree of a size by its frontier: the roots of its perfect subtrees, the largest first. Throws where they do not fit the size. */
+  static from(size, frontier) {
+    const tree = new LogTree();
+    const roots = [...frontier];
+    for (let left = size; left > 0; left = Math.floor(left / 2)) tree.#peaks.push(left % 2 ? roots.pop() : null);
+    must(!roots.length && !tree.#peaks.includes(undefined), `a frontier of ${frontier.length} hashes does not fit a tree of ${size}`);
+    tree.size = size;
+    return tree;
+  }
+
+  /** Adds the hashes of leaves. Those of one level are computed together. */
+  async append(leaves) {
+    this.size += leaves.length;
+    let fresh = leaves;
+    for (let level = 0; fresh.length; level++) {
+      const nodes = this.#peaks[level] ? [this.#peaks[level], ...fresh] : fresh;
+      this.#peaks[level] = nodes.length % 2 ? nodes.at(-1) : null;
+      const above = [];
+      for (let i = 0; i + 1 < nodes.length; i += 2) above.push(node(nodes[i], nodes[i + 1]));
+      fresh = await Promise.all(above);
+    }
+  }
+
+  async root() {
+    const [lowest, ...higher] = this.#peaks.filter(Boolean);
+    if (!lowest) return sha256(new Uint8Array());
+    let root = lowest;
+    for (const peak of higher) root = await node(peak, root);
+    return root;
+  }
+}
+
+/** Whether hashes prove that the tree from is the beginning of the tree to (RFC 9162 §2.1.4.2); each is {size, root}, with a size that is a BigInt. */
+export async function isBeginning(from, to, hashes) {
+  if (from.size > to.size) return false;
+  if (from.size === to.size) return !hashes.length && equalBytes(from.root, to.root);
+  if (from.size === 0n) return !hashes.length && equalBytes(from.root, await new LogTree().root());
+  let at = from.size - 1n;
+  let last = to.size - 1n;
+  for (; at & 1n; last >>= 1n) at >>= 1n;
+  const path = at ? [...hashes] : [from.root, ...hashes]; // a perfect tree is a node of the other
+  if (!path.length) return false;
+  let older = path.shift();
+  let newer = older;
+  for (const sibling of path) {
+    if (last === 0n) return false;
+    if (at & 1n || at === last) {
+      [older, newer] = await Promise.all([node(sibling, older), node(sibling, newer)]);
+      for (; at > 0n && !(at & 1n); last >>= 1n) at >>= 1n;
+    } else newer = await node(newer, sibling);
+    at >>= 1n;
+    last >>= 1n;
+  }
+  return last === 0n && equalBytes(older, from.root) && equalBytes(newer, to.root);
+}
+
+/** Reads the answer of GET /v1/log/{logId}/consistency from a size: {hashes, signed}, with the text of the checkpoint. */
+export function readConsistency(text, size) {
+  const cut = text.indexOf('\n\n');
+  must(cut >= 0, 'not a proof of consistency');
+  const [head, ...lines] = text.slice(0, cut).split('\n');
+  must(head === `old ${size}`, `the proof is not from the ${size} records that were asked for`);
+  const hashes = lines.map(unbase64);
+  must(hashes.length <= 63 && hashes.every(({ length }) => length === 32), 'a proof of consistency has hashes that are none');
+  return { hashes, signed: text.slice(cut + 2) };
+}

@@ -1,0 +1,66 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"attestd/evidence"
+)
+
+// The console comes to the verdict and the code of attestd report on every report: the genuine one, and one in which a line is missing, doubled or
+// moved, or a character is another.
+func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../evidence/testdata/report.jsonl")
+	must(t, err)
+	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
+	lines = lines[:len(lines)-1]
+	join := func(lines []string) []byte { return []byte(strings.Join(lines, "")) }
+	reports := [][]byte{text, bytes.TrimSuffix(text, []byte("\n")), nil, append(slices.Clone(text), '\n'), []byte(lines[0])}
+	for i, line := range lines {
+		reports = append(reports, join(slices.Delete(slices.Clone(lines), i, i+1)), join(slices.Insert(slices.Clone(lines), i, line)))
+		if i > 0 {
+			swapped := slices.Clone(lines)
+			swapped[i-1], swapped[i] = swapped[i], swapped[i-1]
+			reports = append(reports, join(swapped))
+		}
+		for at := i % 3; at < len(line)-1; at += 3 {
+			changed := []byte(line)
+			if changed[at] ^= 1; changed[at] < 0x80 {
+				other := slices.Clone(lines)
+				other[i] = string(changed)
+				reports = append(reports, join(other))
+			}
+		}
+	}
+	var in bytes.Buffer
+	for _, report := range reports {
+		fmt.Fprintln(&in, base64.StdEncoding.EncodeToString(report))
+	}
+	cmd := exec.CommandContext(t.Context(), node(t), "console_test/report_codes.js")
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	must(t, err)
+	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(answers) != len(reports) {
+		t.Fatalf("%d answers to %d reports", len(answers), len(reports))
+	}
+	seen := map[string]int{}
+	for i, report := range reports {
+		v := evidence.CheckReport(bytes.NewReader(report), evidence.Trust{}, func(*evidence.Report) {}, func(*evidence.Event) {})
+		want := fmt.Sprintf("%s %s", v.Outcome, v.Code)
+		seen[want]++
+		if answers[i] != want {
+			t.Errorf("report %d: %q, and %q (%s) by the command:\n%s", i, answers[i], want, v.Reason, report)
+		}
+	}
+	if len(seen) < 6 {
+		t.Errorf("only these verdicts were compared: %v", seen)
+	}
+}
