@@ -14,6 +14,7 @@ import { useStanding } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
 import { Agents } from './pages/agents.js';
 import { Chain } from './pages/chain.js';
+import { Control } from './pages/control.js';
 import { Keys } from './pages/keys.js';
 import { Live } from './pages/live.js';
 import { Passports } from './pages/passports.js';
@@ -30,6 +31,7 @@ const PAGES = [
   { id: 'verify', name: 'Verify', page: Verify },
   { id: 'agents', name: 'Agents', page: Agents },
   { id: 'passports', name: 'Passports', page: Passports, open: true },
+  { id: 'control', name: 'Control log', page: Control },
   { id: 'keys', name: 'Keys', page: Keys },
 ];
 

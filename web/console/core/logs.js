@@ -1,0 +1,82 @@
+// The two logs of the company that is signed in: how long they are, which keys sign them, and the checkpoints that the server gives of them.
+import { equalBytes } from '../lib/bytes.js';
+import { FormError, hash, having, integer, list, oneOf, signature, string, stringThat } from '../lib/form.js';
+import { follows } from '../lib/keyring.js';
+import { isBeginning, readConsistency } from '../lib/log_tree.js';
+import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';
+import { call, callText } from './api.js';
+import { refreshKey, session } from './session.js';
+
+const logList = having({
+  logs: list(having({ log: oneOf('actions', 'control'), logId: stringThat((s) => /^[0-9a-f]{32}$/.test(s), 'the ID of a log'), origin: string, size: integer, merkleRoot: hash, root: hash })),
+});
+const logKeys = having({
+  logs: list(having({
+    log: oneOf('control'), origin: string,
+    keys: list(having({ kid: string, fromIndex: integer }, { rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) })),
+  })),
+});
+
+/** Both logs as the server says they are: {actions, control}, each {log, logId, origin, size, merkleRoot, root}. */
+export async function readLogs(options) {
+  const { logs } = await call(logList, 'GET', '/v1/logs', options);
+  const [actions, control, ...more] = logs;
+  must(actions?.log === 'actions' && control?.log === 'control' && !more.length && actions.origin !== control.origin, 'The server does not list the two logs of the company.');
+  for (const { origin, logId } of logs) must(origin.endsWith(`/v1/log/${logId}`), 'The server names another log by its origin than by its ID.');
+  return { actions, control };
+}
+
+const rings = new WeakMap(); // by the key of a session
+
+/**
+ * The key that control records are checked with: the company's keys as they follow one another in that log, where each has a first index of its own. key is that
+ * of the session, which vouches for each of them; throws where one does not follow from the one before it.
+ */
+export async function controlKey(key = session.get().key) {
+  if (!rings.has(key)) rings.set(key, ringOf(key).catch((err) => { rings.delete(key); throw err; }));
+  return rings.get(key);
+}
+
+async function ringOf(key) {
+  const { logs: [log] } = await call(logKeys, 'GET', `/v1/ca/public-keys?companyId=${encodeURIComponent(key.companyId)}`);
+  if (!log?.keys.length) throw new FormError('The server does not say which keys sign the control log.');
+  let { ring = [key] } = key;
+  if (!log.keys.every(({ kid }) => ring.some((one) => one.kid === kid))) ({ ring = [key] } = await refreshKey(key.companyId)); // one may have been rotated since
+  const keys = log.keys.map(({ kid, fromIndex, rotation }, i) => {
+    const known = ring[ring.length - log.keys.length + i];
+    if (known?.kid !== kid) throw new FormError(`Key ${kid} of the control log is not the one that the company had then.`);
+    return { ...known, fromIndex, rotation };
+  });
+  if (keys[0].fromIndex !== 0) throw new FormError('The first key of the control log is missing.');
+  for (let i = 1; i < keys.length; i++) {
+    if (!(await follows(log.origin, keys[i - 1], keys[i]))) throw new FormError(`Nothing proves that key ${keys[i].kid} follows key ${keys[i - 1].kid} in the control log.`);
+  }
+  return { ...key, ...keys.at(-1), origin: log.origin, ring: keys };
+}
+
+/** Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root, text, lines, signed, signer}. */
+export async function openCheckpoint(signed, origin, key) {
+  const checkpoint = readCheckpoint(signed);
+  must(checkpoint.origin === origin, `it is of another log, ${checkpoint.origin}`);
+  for (const one of (key.ring ?? [key]).toReversed()) {
+    const named = await noteKey(origin, LOG, one.raw);
+    for (const line of checkpoint.lines) if (await signedBy(line, checkpoint.text, named)) return { ...checkpoint, signed, signer: one };
+  }
+  throw new FormError('no key of the company has signed it');
+}
+
+/** The newest checkpoint that the server gives of a log, as openCheckpoint reads it. */
+export const newestCheckpoint = async (log, key, options) => openCheckpoint(await callText('GET', `/v1/log/${log.logId}/checkpoint`, { accept: 'text/plain', ...options }), log.origin, key);
+
+/**
+ * Whether the newest checkpoint of a log follows from an older one, {size, root}, by a proof that is checked here: {ok, reason, newest}. A server that has fewer
+ * records than the older one cannot prove it.
+ */
+export async function follow(older, log, key, options) {
+  const newest = await newestCheckpoint(log, key, options);
+  if (older.size > newest.size) return { ok: false, reason: 'shorter', newest };
+  if (older.size === newest.size) return { ok: equalBytes(older.root, newest.root), reason: 'rewritten', newest };
+  const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${log.logId}/consistency?from=${older.size}`, { accept: 'text/plain', ...options }), older.size);
+  const then = await openCheckpoint(signed, log.origin, key);
+  return { ok: await isBeginning(older, then, hashes), reason: 'rewritten', newest: then };
+}

@@ -1,0 +1,118 @@
+// Control log: what was issued and changed, and by which credential.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { searchChanges } from '../core/control.js';
+import { count, localTime, plural } from '../core/format.js';
+import { controlKey } from '../core/logs.js';
+import { go, href, replace, route } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { toneOf } from '../core/trust.js';
+import { checkRecord } from '../lib/record.js';
+import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
+import { By, ControlWords, NOBODY, aboutOf, kinds } from '../parts/control_words.js';
+import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { PeriodFields } from '../parts/period.js';
+import { OpenChange } from './control_record.js';
+
+// What a record is about, where it says so; a record that does not matches no filter of it.
+function about(record) {
+  try {
+    return aboutOf(record);
+  } catch {
+    return { subject: '', kind: '', name: '', by: null };
+  }
+}
+
+/** Whether a control record is what the filters of the URL ask for. */
+export function matcher({ kind = '', subject = '', by = '', since = '', until = '' }) {
+  const has = (text, part) => text.toLowerCase().includes(part.toLowerCase());
+  return (record) => {
+    const of = about(record);
+    return (!kind || record.actionType === kind || (kind.endsWith('*') && record.actionType.startsWith(kind.slice(0, -1))))
+      && (!subject || has(of.subject, subject)) && (!by || (by === NOBODY ? of.by === null : has(of.by ?? '', by)))
+      && (!since || record.timestamp >= since) && (!until || record.timestamp < until);
+  };
+}
+
+// The records that match, as far as they were asked for, each with its check.
+function useChanges(filters, companyKey) {
+  const nothing = { entries: [], read: null, size: 0 };
+  const [state, setState] = useState(nothing);
+  const [run, busy, error] = useTask();
+  const load = async (before, entries) => {
+    const page = await run(async () => {
+      const [key, { found, read, size }] = await Promise.all([controlKey(companyKey), searchChanges(matcher(filters), before)]);
+      const checks = await Promise.all(found.map((record) => checkRecord(record, key)));
+      return { fresh: found.map((record, i) => ({ record, about: about(record), check: checks[i] })), read, size };
+    });
+    if (page) setState((s) => ({ entries: [...entries, ...page.fresh], read: page.read, size: before === undefined ? page.size : s.size }));
+  };
+  const wanted = JSON.stringify([filters.kind, filters.subject, filters.by, filters.since, filters.until]);
+  useEffect(() => {
+    setState(nothing);
+    load(undefined, []);
+  }, [wanted, companyKey]);
+  return { ...state, busy, error, more: () => load(state.read, state.entries) };
+}
+
+function Filters({ query }) {
+  const set = (patch) => replace({ ...query, ...patch });
+  const input = (label, name, placeholder) => html`
+    <${Field} label=${label}>${(p) => html`<input ...${p} class="input" type="search" name=${name} placeholder=${placeholder} value=${query[name] ?? ''} onChange=${(e) => set({ [name]: e.target.value.trim() })} />`}<//>`;
+  const groups = [...new Set(kinds.map(([kind]) => kind.split('.')[0]))];
+  return html`
+    <form class="filters" onSubmit=${(e) => e.preventDefault()}>
+      <${Field} label="Kind">${(p) => html`
+        <select ...${p} class="input" name="kind" value=${query.kind ?? ''} onChange=${(e) => set({ kind: e.target.value })}>
+          <option value="">every kind</option>
+          ${groups.map((group) => {
+            const own = kinds.filter(([kind]) => kind.startsWith(`${group}.`));
+            return html`${own.length > 1 && html`<option value="${group}.*">${group}: all</option>`}${own.map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}`;
+          })}</select>`}<//>
+      ${input('About', 'subject', 'agent, passport, key …')}
+      ${input('Made by', 'by', 'fingerprint of a credential')}
+      <${PeriodFields} since=${query.since} until=${query.until} set=${set} />
+      ${Object.values(query).some(Boolean) && html`<a class="button" href=${href('control')}>Clear</a>`}
+    </form>`;
+}
+
+function Change({ entry: { record, about: { by }, check }, standing, query }) {
+  const tone = toneOf(check.ok, standing);
+  return html`
+    <li class="change ${check.ok ? '' : 'bad'}" data-index=${record.index} data-check=${tone}>
+      <a class="change-index" href=${href('control', record.index, query)} aria-label="Control record ${record.index}">${record.index}</a>
+      <span class="change-time muted" title=${record.timestamp}>${localTime(record.timestamp)}</span>
+      <div class="change-what" data-kind=${record.actionType}><${ControlWords} change=${{ action: record.actionType, ...record }} /></div>
+      <span class="change-by small"><span class="muted">by </span><${By} by=${by} query=${query} /></span>
+      <${Badge} tone=${tone}>${!check.ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>
+    </li>`;
+}
+
+function Summary({ entries, read, size, busy, standing }) {
+  const failed = entries.filter(({ check }) => !check.ok).length;
+  const words = busy && !entries.length ? 'Reading …' : `${plural(entries.length, 'record')} shown of ${count(size)}${read > 0 ? `; read back to record ${count(read)}` : ', read to the beginning'}`;
+  return html`
+    <p class="small muted" role="status" data-read=${read ?? ''}>${words}. ${entries.length > 0 && html`<span data-failed=${failed}>${failed ? html`<strong class="bad-text">${plural(failed, 'record')} fail${failed === 1 ? 's' : ''}.</strong>` : standing === 'other' ? '' : 'Each was checked here: hash, and signature.'}</span>`}</p>`;
+}
+
+export function Control({ argument }) {
+  const { key } = useStore(session);
+  const { query } = useStore(route);
+  const standing = useStanding(key);
+  const { entries, read, size, busy, error, more } = useChanges(query, key);
+  const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
+  return html`
+    <${Page} title="Control log" lead="What was issued and changed in the service, and by which credential. Each change is written together with its record: there is no change without one.">
+      <${Filters} query=${query} />
+      <div class="stack tight">
+        <${Summary} ...${{ entries, read, size, busy, standing }} />
+        <${KeyHint} keyOf=${key} />
+      </div>
+      <${Failure} error=${error} />
+      ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, standing, query }} />`)}</ol>`}
+      ${!busy && !error && !entries.length && html`<p class="empty">${size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
+      ${read > 0 && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
+      <${Notice}>What the server left out would not be missed in a list: a <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that nothing was written anew.<//>
+      ${opened !== null && html`<${OpenChange} key=${opened} index=${opened} onClose=${() => go('control', '', query)} />`}
+    <//>`;
+}

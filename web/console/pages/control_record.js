@@ -1,0 +1,83 @@
+// One record of the control log, checked when it is opened.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { changes } from '../core/control.js';
+import { callText } from '../core/api.js';
+import { localTime } from '../core/format.js';
+import { controlKey } from '../core/logs.js';
+import { href } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { toneOf } from '../core/trust.js';
+import { keyAt } from '../lib/keyring.js';
+import { checkRecord } from '../lib/record.js';
+import { visible } from '../lib/visible.js';
+import { Failure, Notice, Value, useTask } from '../parts/basic.js';
+import { By, ControlWords, aboutOf, kindName } from '../parts/control_words.js';
+import { Drawer } from '../parts/dialogs.js';
+import { JSONView } from '../parts/json_view.js';
+import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { save } from '../parts/save.js';
+
+function Verdict({ check, tone, companyKey }) {
+  return html`
+    <section class="stack tight" data-check=${tone}>
+      <${Notice} kind=${tone}>${!check.ok ? html`<strong>This record fails:</strong> ${check.reason}.`
+        : tone === 'bad' ? html`<strong>Signed by another key</strong> than the one that you confirmed.`
+          : tone === 'ok' ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<//>
+      ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
+    </section>`;
+}
+
+// Where the thing that was changed is shown.
+function About({ subject, kind, name }) {
+  const more = html`<a href=${href('control', '', { subject })}>everything about it</a>`;
+  if (kind === 'agent') return html`<a href=${href('agents', name)}>${visible(subject)}</a>, its <a href=${href('records', '', { agent: name })}>records</a>, ${more}`;
+  if (kind === 'passport') return html`<a href=${href('passports')}>${visible(subject)}</a>, ${more}`;
+  if (kind === 'api-key' || kind === 'oauth-client') return html`<a href=${href('keys')}>${visible(subject)}</a>, <a href=${href('control', '', { by: name })}>what it changed</a>, ${more}`;
+  return html`${visible(subject)}, ${more}`;
+}
+
+function Content({ record, check, companyKey }) {
+  const standing = useStanding(companyKey);
+  const [run, busy, error] = useTask();
+  const { subject, kind, name, by } = aboutOf(record);
+  const evidence = () => run(async () => {
+    const text = await callText('GET', `/v1/evidence/${record.index}?log=control`);
+    save(`${record.companyId}-control-${record.index}.evidence.json`, 'application/json', text);
+  });
+  return html`
+    <${Verdict} check=${check} tone=${toneOf(check.ok, standing)} companyKey=${companyKey} />
+    <p><${ControlWords} change=${{ action: record.actionType, ...record }} />.</p>
+    <dl class="facts">
+      <dt>about</dt><dd><${About} ...${{ subject, kind, name }} /></dd>
+      <dt>made by</dt><dd><${By} by=${by} /></dd>
+      <dt>time</dt><dd>${localTime(record.timestamp)} <span class="muted">(${record.timestamp})</span></dd>
+      <dt>kind</dt><dd>${kindName(record.actionType)} <span class="muted">(${visible(record.actionType)})</span></dd>
+      <dt>written by</dt><dd>${visible(record.agentId)}</dd>
+      <dt>signing key</dt><dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd>
+    </dl>
+    <section class="stack tight"><h3>Payload</h3><${JSONView} node=${record.inner} source=${record.source} what="payload" /></section>
+    <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
+    <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
+    <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${evidence}>Save as evidence</button></div>
+    <${Failure} error=${error} />`;
+}
+
+export function OpenChange({ index, onClose }) {
+  const { key } = useStore(session);
+  const [opened, setOpened] = useState(null);
+  const [run, , error] = useTask();
+  useEffect(() => {
+    setOpened(null);
+    run(async () => {
+      const [companyKey, [record]] = await Promise.all([controlKey(key), changes(index, 1)]);
+      if (!record) throw new Error(`There is no control record ${index}.`);
+      setOpened({ record, companyKey, check: await checkRecord(record, companyKey) });
+    });
+  }, [index, key]);
+  return html`
+    <${Drawer} title="Control record ${index}" onClose=${onClose}>
+      <${Failure} error=${error} />
+      ${opened && html`<${Content} ...${opened} />`}
+    <//>`;
+}
