@@ -150,9 +150,9 @@ func TestBrowserLiveTakesNoOtherRecord(t *testing.T) {
 	b.goTo("#/live")
 	b.shows(`.pulse.bad`)
 	b.reads(".pulse-word", "fails at 5")
-	b.goTo("#/chain")
-	b.reads("#row-5", "timestamp")
-	b.reads("#row-8", "record 6 stands in its place")
+	b.goTo("#/records")
+	b.reads(`[data-index="5"][data-check="bad"]`, "timestamp")
+	b.reads(`[data-index="8"][data-check="bad"]`, "record 6 stands in its place")
 	b.goTo("#/chain/5")
 	b.reads(`dialog [role="alert"]`, "Record 5 is none")
 }

@@ -15,8 +15,8 @@ import (
 var pages = []struct{ name, hash, ready string }{
 	{"start", "#/start", `.guide-step`},
 	{"live", "#/live", `.pulse[data-tone="ok"]`},
-	{"chain", "#/chain", `.chain-count[data-done="yes"]`},
-	{"record", "#/chain/8", `dialog [data-check="ok"]`},
+	{"records", "#/records", `[data-index="0"][data-check="ok"]`},
+	{"record", "#/records/8", `dialog [data-check="ok"]`},
 	{"proof", "#/proof/5", `[data-walk="ok"]`},
 	{"verify", "#/verify", `.progress, .button.primary`},
 	{"agents", "#/agents", `.rows li`},
@@ -29,7 +29,7 @@ var pages = []struct{ name, hash, ready string }{
 var unconfirmed = []struct{ name, hash, ready string }{
 	{"start-unconfirmed", "#/start", `.confirm-key`},
 	{"live-unconfirmed", "#/live", `.pulse[data-tone="warn"]`},
-	{"record-unconfirmed", "#/chain/8", `dialog [data-check="warn"]`},
+	{"record-unconfirmed", "#/records/8", `dialog [data-check="warn"]`},
 	{"proof-unconfirmed", "#/proof/5", `[data-walk="warn"]`},
 }
 

@@ -19,6 +19,7 @@ import { Keys } from './pages/keys.js';
 import { Live } from './pages/live.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
+import { Records } from './pages/records.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
 
@@ -26,7 +27,7 @@ import { Verify } from './pages/verify.js';
 const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
   { id: 'live', name: 'Live', page: Live },
-  { id: 'chain', name: 'Chain', page: Chain },
+  { id: 'records', name: 'Records', page: Records },
   { id: 'proof', name: 'Proof', page: Proof, open: true },
   { id: 'verify', name: 'Verify', page: Verify },
   { id: 'agents', name: 'Agents', page: Agents },
@@ -34,6 +35,8 @@ const PAGES = [
   { id: 'control', name: 'Control log', page: Control },
   { id: 'keys', name: 'Keys', page: Keys },
 ];
+
+const FORMER = { chain: 'records' }; // names that pages had: their links go on working
 
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
 
@@ -107,7 +110,7 @@ function App() {
   const { status, company } = useStore(session);
   const main = useRef(null);
   const moved = useRef(false);
-  const shown = PAGES.find((p) => p.id === page) ?? PAGES[0];
+  const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? PAGES[0];
 
   useEffect(() => {
     document.title = `${shown.name} · attestd`;

@@ -17,7 +17,7 @@ export class APIError extends Error {
   }
 }
 
-async function send(method, path, { body, headers = {}, signal, accept = 'application/json' } = {}) {
+export async function send(method, path, { body, headers = {}, signal, accept = 'application/json' } = {}) {
   const all = { Accept: accept, ...headers };
   if (credential) all.Authorization = `Bearer ${credential}`;
   if (body !== undefined) all['Content-Type'] = 'application/json';
@@ -83,19 +83,40 @@ export async function proofOf(index, options) {
   return found;
 }
 
-/** The texts of all records from an index on, streamed; memory stays constant at any length. */
-export async function* recordLines(from, options) {
-  const response = await send('GET', `/v1/chain?from=${from}`, { accept: 'application/x-ndjson', ...options });
+/** The lines of an answer that is streamed; memory stays constant at any length. */
+export async function* lines(path, accept, options) {
+  const response = await send('GET', path, { accept, ...options });
   const reader = response.body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let rest = '';
   for (;;) {
     const { done, value } = await reader.read();
     rest += decoder.decode(value, { stream: !done });
-    const lines = rest.split('\n');
-    rest = lines.pop();
-    for (const line of lines) if (line) yield line;
+    const whole = rest.split('\n');
+    rest = whole.pop();
+    yield* whole;
     if (done) break;
   }
   if (rest) yield rest;
 }
+
+const STRING = /"(?:[^"\\]|\\.)*"/g;
+
+/** The JSON texts of an answer that has one after the other. Each takes one line, or more: a payload is kept with its line feeds. */
+export async function* jsonTexts(path, options) {
+  let text = '';
+  let depth = 0;
+  for await (const line of lines(path, 'application/x-ndjson', options)) {
+    if (!line && !text) continue;
+    text += text ? `\n${line}` : line;
+    for (const c of line.replace(STRING, '')) depth += c === '{' || c === '[' ? 1 : c === '}' || c === ']' ? -1 : 0;
+    if (depth > 0) continue;
+    yield text;
+    text = '';
+    depth = 0;
+  }
+  if (text) yield text;
+}
+
+/** The texts of all records from an index on. */
+export const recordLines = (from, options) => jsonTexts(`/v1/chain?from=${from}`, options);

@@ -44,7 +44,7 @@ function CheckedHere({ state, companyKey }) {
       <dl class="facts">
         <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, place, and the root over all` : html`${rangeWords(range)}: hash, signature and place`}</dd>
         ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
-        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('chain', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} /></dd>`}
+        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} /></dd>`}
         ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
         <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
       </dl>
@@ -63,7 +63,7 @@ function ServerSays({ state }) {
         <dt>stream</dt><dd data-connection=${connection}>${CONNECTION[connection]}${connection === 'retrying' && html` since ${clock(since)}
           <button type="button" class="button small" onClick=${reconnect}>Reconnect now</button>`}</dd>
         <dt>chain</dt><dd>${server ? html`<${Badge} tone=${server.valid ? '' : 'bad'}>${server.valid ? 'valid' : `fails at ${server.failedAt}`}<//> ${plural(server.length, 'record')}, at ${clock(server.at)}` : 'nothing yet'}</dd>
-        ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('chain', server.failedAt)}>record ${server.failedAt}</a>${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
+        ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('records', server.failedAt)}>record ${server.failedAt}</a>${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
         ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
       </dl>
       <p class="small muted">Its word, not checked here. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
@@ -121,7 +121,7 @@ export function Live() {
       ${state.missed && html`
         <${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${dismissMissed}>Dismiss</button>`}>
           Missed while the connection was away, fetched and checked since: ${state.missed.from === state.missed.to ? `record ${state.missed.from}` : `records ${state.missed.from} to ${state.missed.to}`}.
-          ${state.missed.more && html` There may be more; <a href=${href('chain')}>the chain</a> has them all.`}
+          ${state.missed.more && html` There may be more; <a href=${href('records')}>Records</a> has them all.`}
         <//>`}
       <section class="stack" aria-label="Records">
         <div class="filters">

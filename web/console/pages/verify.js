@@ -53,7 +53,7 @@ function Outcome({ result, companyKey }) {
       </dl>
       ${result.failures.count > 0 && html`
         <h3>${plural(result.failures.count, 'failure')}</h3>
-        <ul class="stack tight small">${result.failures.list.map((f) => html`<li><a href=${href('chain', f.index)}>Record ${f.index}</a>: <${Text} of=${f.reason} /></li>`)}</ul>`}
+        <ul class="stack tight small">${result.failures.list.map((f) => html`<li><a href=${href('records', f.index)}>Record ${f.index}</a>: <${Text} of=${f.reason} /></li>`)}</ul>`}
     </section>`;
 }
 

@@ -7,6 +7,7 @@ import { canonical } from '../lib/jcs.js';
 import { refreshKey } from '../core/session.js';
 import { keyAt } from '../lib/keyring.js';
 import { checkRecord } from '../lib/record.js';
+import { visible } from '../lib/visible.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
 import { KeyHint, useStanding } from './key_trust.js';
@@ -51,6 +52,9 @@ function Verdict({ result, tone, record }) {
   return html`<${Notice} kind=${tone}>${tone === 'ok' ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<//>`;
 }
 
+// A value that the page Records searches for.
+const Only = ({ name, value }) => html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })} aria-label="Records of ${name} ${visible(value)}">all of it</a>`;
+
 /** companyKey: {companyId, fingerprint, prepared, ring}. */
 export function RecordView({ record, companyKey }) {
   const standing = useStanding(companyKey);
@@ -65,8 +69,8 @@ export function RecordView({ record, companyKey }) {
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>
     <dl class="facts">
-      <dt>agent</dt><dd><${Text} of=${record.agentId} /></dd>
-      <dt>action</dt><dd><${Text} of=${record.actionType} /></dd>
+      <dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
+      <dt>action</dt><dd><${Only} name="action" value=${record.actionType} /></dd>
       <dt>time</dt><dd>${localTime(record.timestamp)} <span class="muted">(${record.timestamp})</span></dd>
       <dt>company</dt><dd><${Text} of=${record.companyId} /></dd>
     </dl>

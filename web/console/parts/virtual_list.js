@@ -1,16 +1,27 @@
-// A list of any length of which only the visible rows exist. To a keyboard and a screen reader it is a listbox:
-// arrows, Page Up and Down, Home and End move; Enter opens.
-import { html, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
+// A log of any length of which only the visible rows exist. To a keyboard and a screen reader it is a grid whose rows are links: arrows,
+// Page Up and Down, Home and End move, Enter opens, Space selects. Only one link of it is a stop of the Tab key.
+import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 
 const OVERSCAN = 8;
+const TALLEST = 8e6; // px; browsers lay out nothing much taller. A longer log moves by more than a pixel for each that is scrolled.
+
+const MOVES = (page, count) => ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count });
 
 /**
- * count rows of rowHeight pixels; row(i) renders one; onOpen(i) is called on Enter or a click. Each new scrollTo, {row}, brings a row into view.
+ * count rows of rowHeight pixels below a head; row(i) gives the cells of one, and propsOf(i) more attributes of its row. onView(first, last) says what is shown, last not included;
+ * onSelect(i) is called on Space. Each new scrollTo, {row, focus}, brings a row into view.
  */
-export function VirtualList({ label, count, rowHeight, row, onOpen, scrollTo }) {
+export function VirtualList({ label, head, count, rowHeight, row, propsOf, onView, onSelect, scrollTo, busy }) {
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
+  const held = useRef(''); // 'here': the focus is in the list; 'due': it is to be there
+  const [, again] = useReducer((n) => n + 1, 0);
+
+  const whole = count * rowHeight;
+  const tall = Math.min(whole, TALLEST);
+  const scale = tall > view.height ? (whole - view.height) / (tall - view.height) : 1;
+  const top = view.top * scale;
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -24,47 +35,54 @@ export function VirtualList({ label, count, rowHeight, row, onOpen, scrollTo }) 
     };
   }, []);
 
-  const reveal = (i) => {
+  const move = (i, focus) => {
     const element = box.current;
-    const top = i * rowHeight;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = top + rowHeight - element.clientHeight;
+    const above = i * rowHeight;
+    if (above < top) element.scrollTop = above / scale;
+    else if (above + rowHeight > top + element.clientHeight) element.scrollTop = (above + rowHeight - element.clientHeight) / scale;
+    setActive(i);
+    if (focus) held.current = 'due';
+    again();
   };
 
-  useEffect(() => {
-    if (!scrollTo) return;
-    setActive(scrollTo.row);
-    reveal(scrollTo.row);
-  }, [scrollTo]);
+  useEffect(() => { if (scrollTo) move(Math.max(0, Math.min(count - 1, scrollTo.row)), scrollTo.focus); }, [scrollTo]);
+
+  const current = Math.min(active, Math.max(0, count - 1));
+  const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
+  const last = Math.min(count, Math.ceil((top + view.height) / rowHeight) + OVERSCAN);
+  const shown = [];
+  for (let i = first; i < last; i++) shown.push(i);
+  if (count && (current < first || current >= last)) shown.push(current); // the stop of the Tab key must exist
+
+  useEffect(() => { onView?.(first, last); }, [first, last, count, onView]);
+  // A row that is put elsewhere among its neighbours loses the focus, and one that was moved to may exist only now.
+  useLayoutEffect(() => {
+    const { activeElement } = document;
+    const link = held.current && box.current.querySelector(`#row-${current} a`);
+    if (!link || activeElement === link) return;
+    if (held.current === 'due' || activeElement === document.body) link.focus({ preventScroll: true });
+  });
 
   const onKeyDown = (event) => {
-    const page = Math.max(1, Math.floor(view.height / rowHeight) - 1);
-    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count };
-    if (event.key === 'Enter' && count) onOpen(current);
-    else if (event.key in moves) {
-      const next = Math.max(0, Math.min(count - 1, current + moves[event.key]));
-      setActive(next);
-      reveal(next);
-    } else return;
+    const moves = MOVES(Math.max(1, Math.floor(view.height / rowHeight) - 1), count);
+    if (!count || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === ' ') onSelect?.(current);
+    else if (Object.hasOwn(moves, event.key)) move(Math.max(0, Math.min(count - 1, current + moves[event.key])), true);
+    else return;
     event.preventDefault();
   };
 
-  const current = Math.min(active, Math.max(0, count - 1));
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - OVERSCAN);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + OVERSCAN);
-  const shown = [];
-  for (let i = first; i < last; i++) shown.push(i);
-  if (count && (current < first || current >= last)) shown.push(current); // what aria-activedescendant names must exist
-
   return html`
-    <div class="vlist" ref=${box} role="listbox" tabindex="0" aria-label=${label} onKeyDown=${onKeyDown}
-         aria-activedescendant=${count ? `row-${current}` : undefined}>
-      <div class="vlist-space" role="presentation" style=${{ height: `${count * rowHeight}px` }}>
-        ${shown.map((i) => html`
-          <div key=${i} id="row-${i}" class="vlist-row" role="option" aria-selected=${i === current ? 'true' : 'false'}
-               aria-setsize=${count} aria-posinset=${i + 1}
-               style=${{ height: `${rowHeight}px`, transform: `translateY(${i * rowHeight}px)` }}
-               onClick=${() => { setActive(i); onOpen(i); }}>${row(i)}</div>`)}
+    <div class="log" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-multiselectable="true" aria-busy=${busy ? 'true' : undefined} onKeyDown=${onKeyDown}
+         onFocusOut=${(event) => { if (event.relatedTarget && !box.current.contains(event.relatedTarget)) held.current = ''; }}>
+      <div class="log-head" role="rowgroup"><div class="log-columns" role="row" aria-rowindex="1">${head}</div></div>
+      <div class="vlist" role="rowgroup" ref=${box}>
+        <div class="vlist-space" role="presentation" style=${{ height: `${tall}px` }}>
+          ${shown.map((i) => html`
+            <div key=${i} id="row-${i}" role="row" aria-rowindex=${i + 2} ...${propsOf(i)}
+                 style=${{ height: `${rowHeight}px`, transform: `translateY(${i * rowHeight - top + view.top}px)` }}
+                 onFocusIn=${() => { held.current = 'here'; setActive(i); }}>${row(i, i === current ? 0 : -1)}</div>`)}
+        </div>
       </div>
     </div>`;
 }

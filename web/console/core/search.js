@@ -1,0 +1,95 @@
+// Searches over the records: what the URL asks for, and what the server finds. A search is the server's word. What it finds is checked
+// here record by record; that it left nothing out is shown by verifying the whole log alone.
+import { FormError, having, integer, json, list, read, string, timestamp } from '../lib/form.js';
+import { recordForm } from '../lib/record.js';
+import { call, lines } from './api.js';
+
+/** Periods that end now, in seconds, by the name that a URL has for them. */
+export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 };
+
+const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q'];
+
+/** {agent, action, delegatedBy, since, until, q, order, failures} of a URL's query; what is not asked for is ''. now: milliseconds. */
+export function searchOf(query, now) {
+  const search = Object.fromEntries(ASKED.map((name) => [name, query[name] ?? '']));
+  if (Object.hasOwn(LAST, query.last ?? '')) Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
+  return { ...search, order: query.order === 'oldest' ? 'oldest' : 'newest', failures: query.failures === '1' };
+}
+
+/** Whether a search asks for less than all records. */
+export const narrows = (search) => ASKED.some((name) => search[name]);
+
+/** A time in UTC as people type it, in the form of the API; null where it is none. */
+export function timeOf(typed) {
+  const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?Z?$/.exec(typed.trim());
+  if (!m) return null;
+  const exact = `${m[1]}T${m[2] ?? '00:00'}:${m[3] ?? '00'}.${(m[4] ?? '').padEnd(3, '0')}Z`;
+  const date = new Date(exact);
+  return !Number.isNaN(date.getTime()) && date.toISOString() === exact ? exact : null;
+}
+
+const folded = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+// Whether a text stands in a string or name of a JSON value, as these read.
+function holds(node, text) {
+  if (node.type === 'string') return folded(node.value).includes(text);
+  if (node.type === 'array') return node.items.some((item) => holds(item, text));
+  return node.type === 'object' && node.members.some((m) => folded(m.key).includes(text) || holds(m.value, text));
+}
+
+/** Whether a record is one that a search asks for. */
+export function matches(record, { agent, action, delegatedBy, since, until, q }) {
+  const { delegation } = record;
+  return (!agent || record.agentId === agent)
+    && (!action || (action.endsWith('*') ? record.actionType.startsWith(action.slice(0, -1)) : record.actionType === action))
+    && (!delegatedBy || Boolean(delegation && (delegatedBy === '*' || delegation.subject === delegatedBy || delegation.chain.slice(0, -1).includes(delegatedBy))))
+    && (!since || record.timestamp >= since) && (!until || record.timestamp < until)
+    && (!q || holds(record.inner, folded(q)));
+}
+
+/** The path that asks the server for a search, or for its histogram. */
+export function pathOf(search, more = {}, what = '/v1/records') {
+  const asked = ASKED.filter((name) => search[name]).map((name) => [name, search[name]]);
+  return `${what}?${new URLSearchParams([...asked, ...Object.entries(more).filter(([, value]) => value)])}`;
+}
+
+const pageForm = having({ records: list(json, 1000), size: integer }, { next: string });
+const progressForm = having({ read: integer, at: integer, size: integer });
+const endForm = having({ read: integer, found: integer }, { next: string });
+const histogramForm = having({ since: timestamp, until: timestamp, total: integer, size: integer, buckets: list(having({ since: timestamp, count: integer }), 200) });
+
+/** A page of what a search finds: {records: [{node, source}], size, next}, next '' at the end. */
+export async function pageOf(search, cursor, limit, options) {
+  return { next: '', ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor, limit }), options)) };
+}
+
+/** How many records match in each part of a period; the text is not asked for. */
+export const histogramOf = (search, buckets, options) => call(histogramForm, 'GET', pathOf({ ...search, q: '' }, { buckets }, '/v1/records/histogram'), options);
+
+/** What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read, found, next}}. */
+export async function* streamOf(search, cursor, limit, options) {
+  let event = '';
+  let data = [];
+  for await (const line of lines(pathOf(search, { order: search.order, cursor, limit }), 'text/event-stream', options)) {
+    const [, name, value] = /^(event|data): ?(.*)$/s.exec(line) ?? [];
+    if (name === 'event') event = value;
+    else if (name === 'data') data.push(value);
+    if (line) continue;
+    const text = data.join('\n');
+    data = [];
+    if (event === 'record') yield { text };
+    else if (event === 'progress') yield { progress: read(progressForm, text, 'progress') };
+    else if (event === 'end') {
+      yield { end: { next: '', ...read(endForm, text, 'end') } };
+      return;
+    }
+  }
+  throw new FormError('The server broke the search off.');
+}
+
+/** The record of an answer, which must be one that was asked for. The text alone may be read otherwise than here. */
+export function foundRecord({ node, source }, search) {
+  const record = recordForm(node, source, 'it');
+  if (!matches(record, { ...search, q: '' })) throw new FormError(`record ${record.index} is not one that was asked for`);
+  return record;
+}

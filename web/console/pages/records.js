@@ -1,0 +1,206 @@
+// Records: the log as an explorer. What is searched for stands in the URL and is searched by the server; each row that is shown is checked here.
+import { html, useEffect, useMemo, useReducer, useRef, useState } from '../vendor/preact-htm.js';
+import { count, localTime, plural, short } from '../core/format.js';
+import { live } from '../core/live.js';
+import { go, href, route } from '../core/router.js';
+import { rowsOf } from '../core/rows.js';
+import { histogramOf, matches, narrows, searchOf } from '../core/search.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { toneOf } from '../core/trust.js';
+import { Icon, Notice, Page } from '../parts/basic.js';
+import { Histogram } from '../parts/histogram.js';
+import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { VirtualList } from '../parts/virtual_list.js';
+import { Export } from './records_export.js';
+import { Filters } from './records_filters.js';
+import { OpenRecord } from './records_open.js';
+
+const BAR = 11; // px that a bar of the histogram takes
+const NARROW = matchMedia('(max-width: 48rem)');
+
+// The rows of a search. Until the first of them are here, the rows of the search before stay.
+function useRows(search) {
+  const shown = useRef(null);
+  const [, again] = useReducer((n) => n + 1, 0);
+  useEffect(() => {
+    const rows = rowsOf(search, () => {
+      if (!rows.busy || rows.count || rows.read) shown.current = rows;
+      again();
+    });
+    rows.more();
+    return () => rows.stop();
+  }, [search]);
+  return shown.current;
+}
+
+function useHistogram(search, width) {
+  const [found, setFound] = useState({ histogram: null, error: null });
+  const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
+  useEffect(() => {
+    if (!width) return;
+    const abort = new AbortController();
+    histogramOf(search, buckets, { signal: abort.signal }).then(
+      (histogram) => setFound({ histogram, error: null }),
+      (error) => abort.signal.aborted || setFound({ histogram: null, error }));
+    return () => abort.abort();
+  }, [search, buckets]);
+  return found;
+}
+
+function useWidth(ref) {
+  const [width, setWidth] = useState(0);
+  useEffect(() => setWidth(ref.current?.clientWidth ?? 0), []);
+  return width;
+}
+
+function useMedia(media) {
+  const [is, set] = useState(media.matches);
+  useEffect(() => {
+    const change = () => set(media.matches);
+    media.addEventListener('change', change);
+    return () => media.removeEventListener('change', change);
+  }, []);
+  return is;
+}
+
+// How many records have come since the rows were read that belong to them; more: there may be others that are not kept here.
+function newOf(search, rows, { entries, length }) {
+  if (!rows?.size) return { fresh: 0 };
+  if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
+  const since = entries.filter(({ record }) => record.index >= rows.size);
+  const fresh = since.filter(({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok))).length;
+  return { fresh, more: since.length === entries.length && length - rows.size > entries.length };
+}
+
+const SAYS = { ok: 'checked', warn: 'checked, with a key not confirmed', '': 'not checked yet' };
+
+function verdictOf(row, standing) {
+  const tone = row?.check ? toneOf(row.check.ok, standing) : '';
+  return { tone, says: SAYS[tone] ?? (row.check.ok ? 'signed by another key than you confirmed' : row.check.reason) };
+}
+
+// A payload, with what was searched for marked where it stands as written.
+function Snippet({ text, q }) {
+  const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
+  return at < 0 ? text : html`${at > 40 ? '…' : ''}${text.slice(Math.max(0, at - 40), at)}<mark>${text.slice(at, at + q.length)}</mark>${text.slice(at + q.length)}`;
+}
+
+const LEAD = html`A search is the server’s word: what is shown was checked here, but only <a href=${href('verify')}>Verify</a> shows that nothing was left out.`;
+
+const HEAD = ['', '', 'Index', 'Time (UTC)', 'Action', 'Agent', 'Payload', 'Hash'];
+const HEADS = html`${HEAD.map((name, i) => html`<span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`)}`;
+
+function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
+  const { tone, says } = verdictOf(row, standing);
+  const cell = (name, content, title) => html`<span role="gridcell" class="row-${name}" title=${title}>${content}</span>`;
+  return html`
+    <span role="gridcell" class="row-pick">${index !== null && html`<input type="checkbox" tabindex="-1" aria-label="Select record ${index}" checked=${selected} onChange=${onSelect} />`}</span>
+    <span role="gridcell" class="row-verdict ${tone}" title=${says}>${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}<span class="visually-hidden">${says}</span></span>
+    <span role="gridcell" class="row-index"><a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>${index ?? '?'}</a></span>
+    ${!row ? cell('time', '…') : html`
+      ${cell('time', row.timestamp && html`<span class="row-date">${row.timestamp.slice(0, 10)} </span>${row.timestamp.slice(11, 23)}`, row.timestamp && `${localTime(row.timestamp)} here`)}
+      ${cell('action', row.actionType)}
+      ${cell('agent', html`${row.agentId}${row.delegated && html` <span class="badge">delegated</span>`}`)}
+      ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
+      ${cell('hash', short(row.hash), row.hash)}`}`;
+}
+
+// What is known of the rows, in words. Only what is final is read out.
+function Status({ search, rows, total }) {
+  if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Reading …</span></p>`;
+  const { failures, q } = search;
+  const failed = rows.failed.length;
+  const read = `${count(rows.read)}${rows.size && (q || !narrows(search)) ? ` of ${count(rows.size)}` : ''}`;
+  const found = failures ? (rows.count ? `${plural(rows.count, 'record')} fail${rows.count === 1 ? 's' : ''}` : 'None fails')
+    : !narrows(search) ? plural(rows.count, 'record')
+    : rows.done || q || total === null ? `${plural(rows.count, 'record')} found${rows.done ? '' : ' so far'}` : `${count(rows.count)} of ${plural(total, 'record')} found`;
+  const state = rows.stopped ? 'stopped: ' : rows.busy && (q || failures) ? 'searching: ' : '';
+  const shown = html`${plural(rows.checked, 'record')} checked here, <span class=${failed ? 'bad-text' : ''}>${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
+  return html`
+    <p class="records-count" data-done=${rows.done ? 'yes' : 'no'} data-failed=${failed}>
+      <strong role="status">${rows.done || rows.stopped || !(q || failures) ? found : 'Searching …'}</strong>
+      <span class="muted small">${state}${q || failures ? `${read} read · ` : ''}${shown}</span>
+    </p>`;
+}
+
+function Jump({ rows, onJump }) {
+  const input = useRef(null);
+  const submit = (event) => {
+    event.preventDefault();
+    const place = rows.place(Math.min(Number(input.current.value || 0), rows.size - 1));
+    if (place >= 0) onJump({ row: place, focus: true });
+  };
+  return html`<form class="jump" onSubmit=${submit}><input ref=${input} class="input" aria-label="Go to index" placeholder="Go to index" inputmode="numeric" pattern="[0-9]*" size="10" /><button class="button small">Go</button></form>`;
+}
+
+export function Records({ argument }) {
+  const { query } = useStore(route);
+  const { key } = useStore(session);
+  const state = useStore(live);
+  const standing = useStanding(key);
+  const [turn, setTurn] = useState(0); // counts readings of the same search
+  const [target, setTarget] = useState(null);
+  const [selected, setSelected] = useState(() => new Set());
+  const [exporting, setExporting] = useState(false);
+  const box = useRef(null);
+  const narrow = useMedia(NARROW);
+
+  const search = useMemo(() => searchOf(query, Date.now()), [JSON.stringify(query), turn]);
+  const rows = useRows(search);
+  const { histogram, error: histogramError } = useHistogram(search, useWidth(box));
+  const stale = rows?.search !== search;
+  const { fresh, more } = newOf(search, stale ? null : rows, state);
+
+  const searchFor = (next) => go('records', '', next);
+  const toggle = (index) => {
+    if (index === null) return;
+    const next = new Set(selected);
+    if (!next.delete(index)) next.add(index);
+    setSelected(next);
+  };
+  const showNew = () => {
+    setTurn(turn + 1);
+    setTarget({ row: search.order === 'newest' ? 0 : Infinity, focus: true });
+  };
+  const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
+  const indexAt = (i) => rows.indexAt(i);
+  const chosen = selected.size ? [...selected].sort((a, b) => a - b) : rows && rows.done && narrows(search) ? rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [] : [];
+  const streams = rows?.busy && (search.q || search.failures);
+  return html`
+    <${Page} title="Records" lead=${LEAD}>
+      <div class="records" ref=${box}>
+        <${Filters} query=${query} onSearch=${searchFor} />
+        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.q ? 'counted whatever the text is' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
+        ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message}</p>`}
+        <${KeyHint} keyOf=${key} />
+        <div class="records-bar">
+          <${Status} search=${search} rows=${stale ? null : rows} total=${histogram?.total ?? null} />
+          <div class="buttons">
+            ${streams && html`<button type="button" class="button small" onClick=${() => rows.stop()}>Stop</button>`}
+            ${rows?.stopped && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>Search again</button>`}
+            ${fresh > 0 && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}${more ? '+' : ''} new</button>`}
+            <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
+            <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failures only</button>
+            ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${setTarget} />`}
+            <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
+          </div>
+        </div>
+        ${rows?.error && html`<${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Try again</button>`}>${rows.error.message}<//>`}
+        ${rows?.count
+          ? html`<${VirtualList} key=${rows} label="Records" head=${HEADS} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${target} busy=${stale}
+              row=${(i, tab) => {
+                const index = indexAt(i);
+                return cells({ row: rows.at(i), index, tab, standing, q: search.q, selected: selected.has(index), onSelect: () => toggle(index), link: index === null ? undefined : href('records', index, query) });
+              }}
+              propsOf=${(i) => {
+                const index = indexAt(i);
+                return { class: `vlist-row ${verdictOf(rows.at(i), standing).tone === 'bad' ? 'bad' : ''}`, 'aria-selected': selected.has(index) ? 'true' : 'false', 'data-index': index, 'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), standing).tone : undefined };
+              }}
+              onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`
+          : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'Nothing fails.' : narrows(search) ? 'The server finds no such record.' : 'Nothing attested yet.'}</p>`}
+      </div>
+      ${exporting && html`<${Export} search=${search} companyId=${key.companyId} chosen=${chosen} selected=${selected.size > 0} onClose=${() => setExporting(false)} />`}
+      ${opened !== null && html`<${OpenRecord} index=${opened} rows=${stale ? null : rows} onMove=${(index) => location.replace(href('records', index, query))} onClose=${() => go('records', '', query)} />`}
+    <//>`;
+}

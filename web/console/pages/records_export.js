@@ -1,0 +1,104 @@
+// What can be taken away of a search: the records as text, evidence of some of them, or a report of the whole period. Each says what it proves.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { callText, send } from '../core/api.js';
+import { count, plural } from '../core/format.js';
+import { pathOf } from '../core/search.js';
+import { FormError, having, read } from '../lib/form.js';
+import { recordForm } from '../lib/record.js';
+import { zip } from '../lib/zip.js';
+import { Failure, Notice, useTask } from '../parts/basic.js';
+import { Drawer } from '../parts/dialogs.js';
+import { save } from '../parts/save.js';
+
+const MOST = 100; // evidence files at a time
+const evidenceForm = having({ record: recordForm });
+
+/** The whole of an answer, in parts that the browser may put on disk. onBytes(n) says how many have come. */
+async function blobOf(path, accept, signal, onBytes) {
+  const response = await send('GET', path, { accept, signal });
+  const reader = response.body.getReader();
+  const parts = [];
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return new Blob(parts, { type: accept });
+    parts.push(new Blob([value]));
+    bytes += value.length;
+    onBytes(bytes);
+  }
+}
+
+async function evidenceOf(index, signal) {
+  const text = await callText('GET', `/v1/evidence/${index}`, { signal });
+  const { record } = read(evidenceForm, text, 'evidence');
+  if (record.index !== index) throw new FormError(`The server gives evidence of record ${record.index} instead of ${index}.`);
+  return { name: `evidence-${record.companyId}-${index}.json`, text };
+}
+
+function Offer({ title, children }) {
+  return html`<section class="stack tight"><h3>${title}</h3>${children}</section>`;
+}
+
+/** search as of searchOf; chosen: indexes of the records that evidence is wanted of. */
+export function Export({ search, companyId, chosen, selected, onClose }) {
+  const [run, busy, error] = useTask();
+  const [so, setSo] = useState('');
+  const abort = useRef(null);
+  useEffect(() => () => abort.current?.abort(), []);
+
+  const task = (work) => run(async () => {
+    abort.current = new AbortController();
+    setSo('');
+    try {
+      setSo(await work(abort.current.signal));
+    } catch (err) {
+      if (err.name !== 'AbortError') throw err;
+      setSo('Stopped; nothing was saved.');
+    }
+  });
+  const took = (bytes) => setSo(`${count(Math.round(bytes / 1024))} KB so far …`);
+  const download = (path, accept, name) => task(async (signal) => {
+    const blob = await blobOf(path, accept, signal, took);
+    save(name, accept, blob);
+    return `Saved ${name}, ${count(blob.size)} bytes.`;
+  });
+  const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
+  const records = (accept, ending) => download(pathOf(search, { order: search.order }), accept, `records-${companyId}-${stamp}.${ending}`);
+  const until = search.until && search.until < new Date().toISOString() ? search.until : '';
+  const report = () => download(pathOf({}, { from: search.since, to: until }, '/v1/report'), 'application/x-ndjson', `report-${companyId}-${stamp}.ndjson`);
+  const evidence = () => task(async (signal) => {
+    const files = [];
+    for (const index of chosen) {
+      files.push(await evidenceOf(index, signal));
+      setSo(`${files.length} of ${plural(chosen.length, 'file')} …`);
+    }
+    if (files.length === 1) save(files[0].name, 'application/json', files[0].text);
+    else save(`evidence-${companyId}-${stamp}.zip`, 'application/zip', zip(files));
+    return `Saved evidence of ${plural(files.length, 'record')}.`;
+  });
+  const all = search.failures ? 'All that matches, whether it fails or not' : 'All that matches';
+  return html`
+    <${Drawer} title="Export" onClose=${onClose}>
+      <${Failure} error=${error} />
+      ${(busy || so) && html`<${Notice} actions=${busy && html`<button type="button" class="button small" onClick=${() => abort.current.abort()}>Stop</button>`}>${so || 'Asking …'}<//>`}
+      <${Offer} title="Records">
+        <p class="small muted">${all}, as the server sends it. NDJSON has the records with their signatures, byte for byte; CSV is for spreadsheets. Neither shows that nothing was left out.</p>
+        <div class="buttons">
+          <button type="button" class="button" disabled=${busy} onClick=${() => records('application/x-ndjson', 'ndjson')}>Save as NDJSON</button>
+          <button type="button" class="button" disabled=${busy} onClick=${() => records('text/csv', 'csv')}>Save as CSV</button>
+        </div>
+      <//>
+      <${Offer} title="Evidence of single records">
+        <p class="small muted">A file for each record: that it stands in the log, under a signed checkpoint with what witnesses cosigned, and with which authority it was done.
+          It is checked without any server: by <a href="/verifier.html">the verifier</a> or <code>attestd check</code>. It does not show what stands beside it.</p>
+        ${chosen.length && chosen.length <= MOST
+          ? html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${evidence}>Save evidence of ${selected ? `${plural(chosen.length, 'selected record')}` : `the ${plural(chosen.length, 'record')} found`}</button></div>`
+          : html`<p class="small">Select up to ${MOST} records by their boxes, or by Space in the list.</p>`}
+      <//>
+      <${Offer} title="Report of the period">
+        <p class="small muted">All records of both logs ${search.since || until ? html`from ${search.since || 'the beginning'} to ${until || 'now'}` : 'from the beginning to now'}, whatever else is searched for,
+          between signed checkpoints: it proves that none of that period was left out or changed. <code>attestd report</code> checks and prints it.</p>
+        <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${report}>Save the report</button></div>
+      <//>
+    <//>`;
+}

@@ -1,0 +1,71 @@
+// What the page Records searches for: fields whose values stand in the URL.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { LAST, timeOf } from '../core/search.js';
+import { Field } from '../parts/basic.js';
+
+const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'from … to …' };
+const TEXTS = ['q', 'agent', 'action', 'delegatedBy'];
+const PLACES = {
+  q: ['Text in the payload', 'names and texts, any case'], agent: ['Agent', 'exactly'],
+  action: ['Action', 'exactly, or payment.*'], delegatedBy: ['Delegated by', 'spiffe://…, or * for any'],
+};
+
+const readable = (timestamp) => timestamp.replace('T', ' ').replace(/(:00)?\.000Z$|Z$/, '');
+
+function Time({ label, name, value, wrong }) {
+  return html`
+    <${Field} label=${label} hint=${wrong && 'A time in UTC, as 2026-03-02 09:05:04.218'}>
+      ${(p) => html`<input ...${p} class="input mono" name=${name} defaultValue=${readable(value)} aria-invalid=${wrong ? 'true' : undefined} autocomplete="off" spellcheck="false" placeholder="2026-03-02 09:05" />`}<//>`;
+}
+
+/** query: that of the URL. onSearch(query) is called with another one. */
+export function Filters({ query, onSearch }) {
+  const form = useRef(null);
+  const chosen = Object.hasOwn(LAST, query.last ?? '') ? query.last : query.since || query.until ? 'exact' : '';
+  const [period, setPeriod] = useState(chosen);
+  const [wrong, setWrong] = useState({});
+  const [open, setOpen] = useState(false);
+  const asked = TEXTS.filter((name) => query[name]).length + (chosen ? 1 : 0);
+
+  // The URL may change by itself: a step back, or a bar of the histogram.
+  useEffect(() => {
+    for (const name of TEXTS) form.current.elements[name].value = query[name] ?? '';
+    setPeriod(chosen);
+    setWrong({});
+  }, [JSON.stringify(query)]);
+  useEffect(() => {
+    for (const name of ['since', 'until']) if (form.current.elements[name]) form.current.elements[name].value = readable(query[name] ?? '');
+  }, [period, query.since, query.until]);
+
+  const search = (event) => {
+    event?.preventDefault();
+    const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) => [name, value.trim()]));
+    const next = { ...query, last: '', since: '', until: '', ...Object.fromEntries(TEXTS.map((name) => [name, typed[name]])) };
+    if (typed.period === 'exact') {
+      const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
+      const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, true]));
+      setWrong(bad);
+      if (Object.keys(bad).length) return;
+      Object.assign(next, Object.fromEntries(times));
+    } else next.last = typed.period;
+    onSearch(next);
+  };
+  const choosePeriod = (event) => {
+    setPeriod(event.target.value);
+    if (event.target.value !== 'exact') search();
+  };
+  return html`
+    <form class="records-filters ${open ? 'open' : ''}" role="search" aria-label="Records" ref=${form} onSubmit=${search}>
+      ${TEXTS.map((name) => html`
+        <${Field} label=${PLACES[name][0]}>${(p) => html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name} autocomplete="off" spellcheck="false" placeholder=${PLACES[name][1]} />`}<//>`)}
+      <${Field} label="Time">
+        ${(p) => html`<select ...${p} class="input" name="period" value=${period} onChange=${choosePeriod}>
+          ${Object.entries(PERIODS).map(([value, name]) => html`<option value=${value} selected=${value === period}>${name}</option>`)}</select>`}<//>
+      ${period === 'exact' && html`<${Time} label="From (UTC)" name="since" value=${query.since ?? ''} wrong=${wrong.since} /><${Time} label="Until (UTC)" name="until" value=${query.until ?? ''} wrong=${wrong.until} />`}
+      <div class="buttons">
+        <button class="button primary">Search</button>
+        <button type="button" class="button more-filters" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Filters${asked ? ` (${asked})` : ''}</button>
+        ${asked > 0 && html`<button type="button" class="button quiet" onClick=${() => onSearch({ order: query.order, failures: query.failures })}>Clear</button>`}
+      </div>
+    </form>`;
+}

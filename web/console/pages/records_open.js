@@ -1,0 +1,53 @@
+// One record of the page Records, opened over the list: checked at once, with a way to the one before and the one after it.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { records } from '../core/api.js';
+import { count } from '../core/format.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { Failure, useTask } from '../parts/basic.js';
+import { Drawer } from '../parts/dialogs.js';
+import { RecordView } from '../parts/record_view.js';
+
+const KEYS = { ArrowLeft: 0, k: 0, ArrowRight: 1, j: 1 };
+
+// The records before and after one, as the list has them; where it does not stand in the list, by index.
+function neighbours(rows, index) {
+  const place = rows?.place(index) ?? -1;
+  if (place < 0) return { around: [index > 0 ? index - 1 : null, rows?.size > index + 1 ? index + 1 : null], where: rows?.done ? 'not in this list; by index' : 'by index' };
+  const at = (i) => (i < 0 || i >= rows.count ? null : rows.indexAt(i));
+  return { place, around: [at(place - 1), at(place + 1)], where: `${count(place + 1)} of ${count(rows.count)}${rows.done ? '' : ' so far'}` };
+}
+
+/** rows: of the list, as in core/rows.js. onMove(index) shows another record. */
+export function OpenRecord({ index, rows, onMove, onClose }) {
+  const { key } = useStore(session);
+  const [record, setRecord] = useState(null);
+  const [run, , error] = useTask();
+  const { place, around, where } = neighbours(rows, index);
+  useEffect(() => {
+    run(async () => {
+      const [found] = await records(index, 1);
+      if (!found) throw new Error(`There is no record ${index}.`);
+      setRecord(found);
+    });
+  }, [index]);
+  useEffect(() => { if (place !== undefined) rows.want(place, place + 1); }, [place]); // what comes next may not be here yet
+  const onKeyDown = (event) => {
+    const to = around[KEYS[event.key]];
+    if (to === undefined || to === null || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    event.preventDefault();
+    onMove(to);
+  };
+  useEffect(() => {
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  });
+  const step = (i, name, keys) => html`<button type="button" class="button small" aria-keyshortcuts=${keys} title="${name} in the list (${keys.replace(' ', ' or ')})"
+    disabled=${around[i] === null} onClick=${() => onMove(around[i])}>${name}</button>`;
+  return html`
+    <${Drawer} title="Record ${index}" onClose=${onClose}>
+      <div class="buttons steps-between">${step(0, 'Previous', 'ArrowLeft K')}${step(1, 'Next', 'ArrowRight J')}<span class="small muted">${where}</span></div>
+      <${Failure} error=${error} />
+      ${!error && (record?.index === index ? html`<${RecordView} record=${record} companyKey=${key} />` : html`<p class="muted" role="status">Reading …</p>`)}
+    <//>`;
+}

@@ -1,0 +1,71 @@
+// How many records there were when. A bar narrows the period to its own; so does a stretch of bars, dragged over or chosen with Shift and the arrows.
+import { html, useRef, useState } from '../vendor/preact-htm.js';
+import { plural } from '../core/format.js';
+
+const clock = (timestamp, exact) => timestamp.slice(0, exact ? 23 : 19).replace('T', ' ');
+
+// How exactly a period is written: to the millisecond where its parts are shorter than a second.
+const fine = (since, until, parts) => (Date.parse(until) - Date.parse(since)) / parts < 1000;
+
+/** of: as histogramOf gives it. bad: times of records that fail; note stands below the bars. onPeriod(since, until) is called when a period is chosen. */
+export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }) {
+  const box = useRef(null);
+  const [active, setActive] = useState(0);
+  const [range, setRange] = useState(null); // the bars [from, to] that are being chosen
+  const [hover, setHover] = useState(null);
+  const last = buckets.length - 1;
+  if (last < 0) return null;
+  const most = Math.max(1, ...buckets.map((b) => b.count));
+  const exact = fine(since, until, buckets.length);
+  const endOf = (i) => buckets[i + 1]?.since ?? until;
+  const fails = new Set(bad.map((time) => buckets.findLastIndex((b) => b.since <= time && time < until)));
+  const ends = range && [Math.min(...range), Math.max(...range)];
+  const words = (from, to) => `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} UTC: ${plural(buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0), 'record')}`;
+  const choose = (from, to) => {
+    setRange(null);
+    onPeriod(buckets[from].since, endOf(to));
+  };
+
+  const barAt = (event) => {
+    const { left, width } = box.current.getBoundingClientRect();
+    return Math.max(0, Math.min(last, Math.floor((event.clientX - left) / width * buckets.length)));
+  };
+  const onPointerDown = (event) => {
+    if (event.button !== 0) return;
+    box.current.setPointerCapture(event.pointerId);
+    setRange([barAt(event), barAt(event)]);
+  };
+  const onPointerMove = (event) => {
+    setHover(barAt(event));
+    if (range && box.current.hasPointerCapture(event.pointerId)) setRange([range[0], barAt(event)]);
+  };
+  const onPointerUp = (event) => {
+    if (range && box.current.hasPointerCapture(event.pointerId)) choose(...ends);
+  };
+  const onKeyDown = (event) => {
+    const moves = { ArrowRight: 1, ArrowLeft: -1, Home: -last, End: last };
+    if (event.key === 'Escape' && range) setRange(null);
+    else if (event.key === 'Enter' || event.key === ' ') choose(...(ends ?? [active, active]));
+    else if (Object.hasOwn(moves, event.key)) {
+      const next = Math.max(0, Math.min(last, active + moves[event.key]));
+      setRange(event.shiftKey ? [range?.[0] ?? active, next] : null);
+      setActive(next);
+      box.current.children[next].focus();
+    } else return;
+    event.preventDefault();
+  };
+
+  const said = ends ?? (hover === null ? null : [hover, hover]);
+  const current = Math.min(active, last);
+  return html`
+    <figure class="histogram">
+      <div class="histogram-bars" ref=${box} role="group" aria-label="Records over time" onKeyDown=${onKeyDown} onPointerDown=${onPointerDown} onPointerMove=${onPointerMove}
+           onPointerUp=${onPointerUp} onPointerCancel=${() => setRange(null)} onPointerLeave=${() => setHover(null)}>
+        ${buckets.map((b, i) => html`
+          <button key=${i} type="button" tabindex=${i === current ? 0 : -1} class="${fails.has(i) ? 'bad' : ''} ${ends && i >= ends[0] && i <= ends[1] ? 'chosen' : ''}"
+            aria-label="${words(i, i)}${fails.has(i) ? ', some fail' : ''}" onFocus=${() => { setActive(i); setHover(i); }} onBlur=${() => setHover(null)}>
+            <span style=${{ height: b.count ? `${Math.max(3, b.count / most * 100)}%` : 0 }}></span></button>`)}
+      </div>
+      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${until.slice(0, 10) === since.slice(0, 10) ? clock(until, exact).slice(11) : clock(until, exact)} UTC</span></figcaption>
+    </figure>`;
+}
