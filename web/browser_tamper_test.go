@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"database/sql"
-	"fmt"
 	"testing"
 	"time"
 

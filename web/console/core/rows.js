@@ -9,7 +9,7 @@ import { recordForm } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { call, jsonTexts } from './api.js';
 import { checkRecords } from './checker.js';
-import { foundRecord, narrows, pageOf, pathOf, streamOf } from './search.js';
+import { foundRecord, logSize, narrows, pageOf, pathOf, streamOf } from './search.js';
 import { refreshKey, session } from './session.js';
 
 const PIECE = 256; // records fetched or checked at a time
@@ -104,7 +104,7 @@ class LogRows extends Rows {
 
   more() {
     return this.run(async (options) => {
-      const { size } = await pageOf(this.search, '', 1, options);
+      const size = await logSize(options);
       Object.assign(this, { size, count: size, read: size, done: true });
     });
   }
@@ -146,21 +146,33 @@ class LogRows extends Rows {
 class ListedRows extends Rows {
   rows = [];
 
+  constructor(search, changed) {
+    super(search, changed);
+    this.newest = search.order === 'newest';
+  }
+
   get count() { return this.rows.length; }
   at(i) { return this.rows[i]; }
   indexAt(i) { return this.rows[i].index; }
   place(index) { return this.rows.findIndex((row) => row.index === index); }
   want() {}
 
-  // Records come in their order, each once, and only such as were asked for.
-  found = (one) => {
-    const record = foundRecord(one, this.search);
-    const [before, after] = this.search.order === 'newest' ? [record.index, this.last] : [this.last, record.index];
-    const gap = this.last !== undefined && !narrows(this.search) && after - before !== 1;
-    if (before >= after || gap) throw new FormError(`record ${record.index} comes after record ${this.last}`);
-    this.last = record.index;
+  // Records come in their order, each once, and only such as were asked for; of the whole log none is left out.
+  found(given) {
+    const due = this.last === undefined ? 0 : this.last + 1;
+    let record;
+    try {
+      record = foundRecord(given(), this.search);
+    } catch (err) {
+      if (this.whole) this.last = due;
+      throw err;
+    }
+    const follows = this.last === undefined || (this.newest ? record.index < this.last : record.index > this.last);
+    const before = this.last;
+    if (follows) this.last = record.index;
+    if (this.whole ? record.index !== due : !follows) throw new FormError(before === undefined ? `it is record ${record.index}` : `record ${record.index} comes after record ${before}`);
     return record;
-  };
+  }
 }
 
 /** What a search finds, as far as the list was scrolled. */
@@ -176,7 +188,7 @@ class FoundRows extends ListedRows {
   }
 
   add(given, next) {
-    this.rows.push(...this.rowsOf(given, this.found).rows);
+    this.rows.push(...this.rowsOf(given, (one) => this.found(() => one)).rows);
     if (next === undefined) return;
     this.cursor = next;
     this.done = !next || this.count >= MOST;
@@ -204,20 +216,28 @@ class FoundRows extends ListedRows {
   }
 }
 
-/** Of what a search finds, what fails. Where all records were asked for, so does each that is missing. */
+/**
+ * Of what a search finds, what fails. A search ends at a record that is damaged on disk. So where no less than all records are asked for,
+ * the log itself is read, from its beginning, and what is missing fails too.
+ */
 class FailedRows extends ListedRows {
+  constructor(search, changed) {
+    super(search, changed);
+    this.whole = !narrows(search);
+    this.newest = search.order === 'newest' && !this.whole;
+  }
+
   more() {
     return this.run(async (options) => {
       Object.assign(this, { rows: [], failed: [], checked: 0, read: 0, last: undefined });
-      this.size = (await pageOf(this.search, '', 1, options)).size;
+      this.size = await logSize(options);
       const under = []; // pieces that are being checked, in their order
       const begin = (texts) => under.push(this.piece(texts));
       const show = async () => {
-        this.rows.push(...(await under.shift()));
-        this.changed();
+        this.list(await under.shift());
       };
       let texts = [];
-      for await (const text of jsonTexts(pathOf(this.search, { order: this.search.order }), options)) {
+      for await (const text of jsonTexts(this.whole ? '/v1/chain' : pathOf(this.search, { order: this.search.order }), options)) {
         texts.push(text);
         if (texts.length < PIECE) continue;
         begin(texts);
@@ -226,15 +246,21 @@ class FailedRows extends ListedRows {
       }
       begin(texts);
       while (under.length) await show();
-      const missing = narrows(this.search) ? 0 : this.size - this.read;
-      if (missing > 0) this.rows.push(brokenRow(null, `the server says that it has ${this.size} records, and left out ${missing}`));
+      const missing = this.whole ? this.size - this.read : 0;
+      if (missing > 0) this.list([brokenRow(null, `of ${this.size} records the server left out ${missing}`)]);
       this.done = true;
     });
   }
 
+  list(rows) {
+    if (this.whole && this.search.order === 'newest') this.rows.unshift(...rows.reverse());
+    else this.rows.push(...rows);
+    this.changed();
+  }
+
   async piece(texts) {
     this.read += texts.length;
-    const { rows, checked } = this.rowsOf(texts, (text) => this.found(read(json, text, 'record')));
+    const { rows, checked } = this.rowsOf(texts, (text) => this.found(() => read(json, text, 'record')), () => (this.whole ? this.last : null));
     await checked;
     return rows.filter((row) => !row.check?.ok);
   }
