@@ -12,6 +12,7 @@ import { Icon, Notice } from './parts/basic.js';
 import { Confirm } from './parts/dialogs.js';
 import { useStanding } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
+import { lazy } from './parts/lazy.js';
 import { Agents } from './pages/agents.js';
 import { Chain } from './pages/chain.js';
 import { Control } from './pages/control.js';
@@ -23,7 +24,7 @@ import { Records } from './pages/records.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
 
-// All modules are loaded at once, so that what needs no server goes on working when there is none.
+// The modules of all pages but the last are loaded at once, so that what needs no server goes on working when there is none.
 const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
   { id: 'live', name: 'Live', page: Live },
@@ -34,6 +35,7 @@ const PAGES = [
   { id: 'passports', name: 'Passports', page: Passports, open: true },
   { id: 'control', name: 'Control log', page: Control },
   { id: 'keys', name: 'Keys', page: Keys },
+  { id: 'reference', name: 'Reference', page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)), open: true },
 ];
 
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working

@@ -15,6 +15,7 @@ const ICONS = {
   checkpoints: 'M6 21V4M6 5h12l-3 4 3 4H6',
   report: 'M4 20V4M4 20h16M8 16v-5M12 16V8M16 16v-3',
   keys: 'M8.5 19a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM11.4 12.2L20 4M15.5 8.2l3 3',
+  reference: 'M5 4h10a4 4 0 0 1 4 4v12H9a4 4 0 0 1-4-4zM5 16a4 4 0 0 1 4-4h10M9 8h6',
   ok: 'M5 12.5l4.5 4.5L19 7.5',
   warn: 'M12 4L2.5 20h19zM12 10v4M12 17h.01',
   bad: 'M6 6l12 12M18 6L6 18',

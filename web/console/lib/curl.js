@@ -1,0 +1,46 @@
+// Requests of the reference: their paths, bodies and the lines for a shell.
+
+/** A node of json.js over lines; what is short stays in one. Numbers and strings keep their spelling. */
+export function layout(node, source, pad = '') {
+  const items = node.type === 'object' ? node.members : node.type === 'array' ? node.items : null;
+  if (!items) return source.slice(node.start, node.end);
+  const [open, close] = node.type === 'object' ? '{}' : '[]';
+  const inner = `${pad}  `;
+  const lines = items.map((item) => (node.type === 'object' ? `${source.slice(item.start, item.end)}: ${layout(item.value, source, inner)}` : layout(item, source, inner)));
+  const short = `${open}${lines.join(', ')}${close}`;
+  if (short.length + pad.length <= 64 && !short.includes('\n')) return short;
+  return `${open}\n${lines.map((line) => inner + line).join(',\n')}\n${pad}${close}`;
+}
+
+/** What an example says as text: of a string its content, of other values their JSON. */
+export const plain = ({ node, source }) => (node.type === 'string' ? node.value : layout(node, source));
+
+/** An example as the body of a request of a media type. */
+export function bodyOf(type, { node, source }) {
+  if (type !== 'application/x-www-form-urlencoded' || node.type !== 'object') return plain({ node, source });
+  return node.members.map(({ key, value }) => `${encodeURIComponent(key)}=${encodeURIComponent(plain({ node: value, source }))}`).join('&');
+}
+
+/** Path and query of an operation, with values by parameter name; what has no value is left out of the query. */
+export function address({ path, parameters }, values) {
+  const given = (name) => values[name] ?? '';
+  // A parameter whose example has a slash spans segments.
+  const spans = new Set(parameters.filter((p) => p.in === 'path' && p.example && plain(p.example).includes('/')).map((p) => p.name));
+  const filled = path.replace(/\{([^}]+)\}/g, (all, name) =>
+    (given(name) === '' ? all : spans.has(name) ? given(name).split('/').map(encodeURIComponent).join('/') : encodeURIComponent(given(name))));
+  const query = parameters.filter((p) => p.in === 'query' && given(p.name) !== '').map((p) => `${encodeURIComponent(p.name)}=${encodeURIComponent(given(p.name))}`);
+  return filled + (query.length ? `?${query.join('&')}` : '');
+}
+
+const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The curl line of a request: {method, url, headers: [[name, value]], body, credential, binary, upgrade}. The credential is $KEY, never a value. */
+export function curl({ method, url, headers = [], body, credential = false, binary = false, upgrade = false }) {
+  const parts = [`curl -sS${upgrade ? 'N --http1.1' : ''}${method === 'GET' ? '' : ` -X ${method}`} ${quote(url)}`];
+  if (credential) parts.push('-H "Authorization: Bearer $KEY"');
+  for (const [name, value] of headers) parts.push(`-H ${quote(`${name}: ${value}`)}`);
+  if (upgrade) parts.push("-H 'Connection: Upgrade' -H 'Upgrade: websocket'", '-H "Sec-WebSocket-Key: $(openssl rand -base64 16)" -H \'Sec-WebSocket-Version: 13\'');
+  if (body !== undefined) parts.push(`--data-binary ${quote(body)}`);
+  if (binary) parts.push('--output answer.bin');
+  return parts.join(' \\\n  ');
+}

@@ -1,0 +1,93 @@
+// The API's reference, from the document that the service itself serves: one resource at a time, with what is said of all of them first.
+import { call } from '../core/api.js';
+import { openAPI } from '../core/openapi.js';
+import { href } from '../core/router.js';
+import { Failure, Notice, Page, useTask } from '../parts/basic.js';
+import { Markdown } from '../parts/markdown.js';
+import { html, useEffect, useLayoutEffect, useMemo, useState } from '../vendor/preact-htm.js';
+import { Contents } from './reference_contents.js';
+import { Method, Operation } from './reference_operation.js';
+
+let known = null; // the document, once it was read
+
+// What pieces of prose mean: `GET /v1/chain` an operation, *Errors* a section or a resource.
+function referrer({ resources, sections, places }) {
+  const links = new Map([...resources.map(({ id, name }) => [`em ${name}`, id]), ...sections.map(({ id, name }) => [`em ${name}`, id])]);
+  for (const { operation } of places.values()) if (operation) links.set(`code ${operation.method} ${operation.path}`, operation.id);
+  return (type, text) => {
+    const id = links.get(`${type} ${text}`);
+    return id && href('reference', id);
+  };
+}
+
+const Line = ({ op }) => html`<li><a class="op-line" href=${href('reference', op.id)}><${Method} name=${op.method} /><span>${op.summary}</span><code>${op.path}</code></a></li>`;
+
+function Overview({ shown, refer }) {
+  return html`
+    <div class="page-head">
+      <h1 tabindex="-1">API reference</h1>
+      <p class="lead">Version ${shown.version}, as this server speaks it. <a href="/v1/openapi.json" target="_blank" rel="noopener">The document itself</a> is OpenAPI 3.1.</p>
+    </div>
+    <div class="resource-grid">
+      ${shown.resources.map(({ id, name, operations }) => html`
+        <section class="card">
+          <h2><a href=${href('reference', id)}>${name}</a></h2>
+          <ul>${operations.map((op) => html`<${Line} op=${op} />`)}</ul>
+        </section>`)}
+    </div>
+    <${Markdown} text=${shown.description} refer=${refer} />`;
+}
+
+const Resource = ({ resource, shown, refer }) => html`
+  <div class="page-head"><h1 tabindex="-1" id="at-${resource.id}">${resource.name}</h1></div>
+  ${resource.operations.length > 1 && html`<ul class="card op-lines">${resource.operations.map((op) => html`<${Line} op=${op} />`)}</ul>`}
+  <${Markdown} text=${resource.description} refer=${refer} />
+  ${resource.operations.map((op) => html`<${Operation} key=${op.id} op=${op} schemas=${shown.schemas} refer=${refer} />`)}`;
+
+function arrive(id) {
+  const place = id ? document.getElementById(`at-${id}`) : null;
+  if (!place || place.tagName === 'H1') scrollTo(0, 0);
+  else place.scrollIntoView();
+  return place;
+}
+
+// A link to what is shown already changes no URL, and still leads there.
+const again = (event) => {
+  const link = event.target.closest?.('a[href^="#/reference"]');
+  if (link && link.hash === location.hash) arrive(decodeURIComponent(link.hash.split('/')[2] ?? ''));
+};
+
+function Shown({ shown, argument }) {
+  const { resource } = shown.places.get(argument) ?? {};
+  const refer = useMemo(() => referrer(shown), [shown]);
+  const [first, setFirst] = useState(true);
+  useLayoutEffect(() => {
+    const place = arrive(argument);
+    if (!first || argument) (place ?? document.querySelector('.reference h1'))?.focus({ preventScroll: true });
+    setFirst(false);
+  }, [argument]);
+  return html`
+    <div class="reference" onClick=${again}>
+      <${Contents} shown=${shown} resource=${resource} argument=${argument} />
+      <div class="reference-main">
+        ${argument && !shown.places.has(argument) && html`<${Notice} kind="warn">The reference has no “${argument}”. This is where it begins.<//>`}
+        ${resource ? html`<${Resource} key=${resource.id} resource=${resource} shown=${shown} refer=${refer} />` : html`<${Overview} shown=${shown} refer=${refer} />`}
+      </div>
+    </div>`;
+}
+
+export function Reference({ argument }) {
+  const [shown, show] = useState(known);
+  const [run, busy, error] = useTask();
+  const load = () => run(async () => {
+    known = await call(openAPI, 'GET', '/v1/openapi.json');
+    show(known);
+  });
+  useEffect(() => { if (!known) load(); }, []);
+  if (shown) return html`<${Shown} shown=${shown} argument=${argument} />`;
+  return html`
+    <${Page} title="API reference">
+      <${Failure} error=${error} />
+      ${error ? html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${load}>Retry</button></div>` : html`<p class="muted">Reading the server’s API document …</p>`}
+    <//>`;
+}

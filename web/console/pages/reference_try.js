@@ -1,0 +1,104 @@
+// "Try it": sends a request with the credential of the session. What may change something is shown first, and sent when that is confirmed.
+import { href } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { sendRequest } from '../core/try_request.js';
+import { json, read } from '../lib/form.js';
+import { Failure, Field, Notice, useTask } from '../parts/basic.js';
+import { Confirm } from '../parts/dialogs.js';
+import { JSONView } from '../parts/json_view.js';
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+
+// The answer as a JSON value where it is one.
+function readJSON({ type, text, cut }) {
+  if (cut || type !== 'application/json') return null;
+  try {
+    return read(json, text, 'answer');
+  } catch {
+    return null;
+  }
+}
+
+function Result({ answer }) {
+  const value = readJSON(answer);
+  return html`
+    <div class="stack tight try-answer" data-status=${answer.status}>
+      <div class="panel-head"><h4>Answer ${answer.status}</h4><span class="muted small">${answer.size} bytes · ${answer.ms} ms</span></div>
+      ${value ? html`<${JSONView} ...${value} what="the answer" />` : html`<pre class="code" tabindex="0" aria-label="the answer">${answer.text || '(empty)'}</pre>`}
+      ${answer.cut && html`<p class="muted small">Only the beginning was read.</p>`}
+      <details><summary>${answer.headers.length} headers</summary>
+        <dl class="facts">${answer.headers.map(([name, given]) => html`<dt>${name}</dt><dd><code>${given}</code></dd>`)}</dl></details>
+    </div>`;
+}
+
+// Why an operation cannot be tried here, if so.
+function obstacle(op, signedIn) {
+  if (op.message) return html`A WebSocket is not opened from here. <a href=${href('live')}>Live</a> follows this stream.`;
+  // The address of a request is kept in more places than its headers and its body.
+  if (op.parameters.some((p) => p.in === 'path' && p.name === 'key')) return html`A key stands in this path, so it is not sent from here. <a href=${href('keys')}>Keys</a> lists and deletes them.`;
+  if (op.credential === 'needed' && !signedIn) return html`This needs a credential: <a href=${href('start')}>sign in</a> first.`;
+  return null;
+}
+
+function Fields({ op, request, change }) {
+  const set = (name) => (e) => change({ values: { ...request.values, [name]: e.target.value } });
+  return html`
+    ${op.parameters.map((p) => html`
+      <${Field} label=${`${p.name}${p.required ? '' : ', optional'}`}>
+        ${(props) => html`<input class="input mono" ...${props} name=${p.name} value=${request.values[p.name] ?? ''} spellcheck="false" autocomplete="off" required=${p.required} onInput=${set(p.name)} />`}
+      <//>`)}
+    ${op.body && html`
+      <${Field} label="Body" hint=${request.type}>
+        ${(props) => html`<textarea class="input" ...${props} name="body" rows=${Math.min(14, request.body.split('\n').length + 1)} spellcheck="false" value=${request.body} onInput=${(e) => change({ body: e.target.value })}></textarea>`}
+      <//>`}`;
+}
+
+function Sender({ op, request, change, prepared }) {
+  const [answer, setAnswer] = useState(null);
+  const [asked, ask] = useState(null);
+  const [run, busy, error] = useTask();
+  const abort = useRef(null);
+  useEffect(() => () => abort.current?.abort(), []);
+  const send = async (parts) => {
+    abort.current = new AbortController();
+    setAnswer(null);
+    setAnswer(await sendRequest(parts, abort.current));
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    const parts = prepared();
+    if (op.method === 'GET') run(() => send(parts).catch((err) => { if (err.name !== 'AbortError') throw err; }));
+    else ask(parts);
+  };
+  const shownURL = asked && new URL(asked.url);
+  return html`
+    <form class="stack" onSubmit=${submit}>
+      <${Fields} op=${op} request=${request} change=${change} />
+      <div class="buttons">
+        <button class="button primary" disabled=${busy}>Send ${op.method}</button>
+        ${busy && html`<button type="button" class="button" onClick=${() => abort.current?.abort()}>Stop</button>`}
+        <span class="muted small">${op.credential === 'needed' ? 'with the credential of this session' : 'without a credential'}</span>
+      </div>
+      <${Failure} error=${error} />
+    </form>
+    <div role="status">${answer && html`<span class="visually-hidden">Answer ${answer.status}</span>`}</div>
+    ${answer && html`<${Result} answer=${answer} />`}
+    ${asked && html`
+      <${Confirm} title="Send this request?" action="Send ${asked.method}" act=${() => send(asked)} onClose=${() => ask(null)}>
+        <div class="stack tight">
+          <p>It may change what this server holds.</p>
+          <pre class="code" tabindex="0" aria-label="The request">${`${asked.method} ${shownURL.pathname}${shownURL.search}${asked.headers.map(([name, value]) => `\n${name}: ${value}`).join('')}${asked.body === undefined ? '' : `\n\n${asked.body}`}`}</pre>
+        </div>
+      <//>`}`;
+}
+
+export function TryIt(props) {
+  const { status } = useStore(session);
+  const [open, setOpen] = useState(false);
+  const why = obstacle(props.op, status === 'in');
+  return html`
+    <details class="panel try" onToggle=${(e) => setOpen(e.currentTarget.open)}>
+      <summary>Try it</summary>
+      ${open && (why ? html`<${Notice}>${why}<//>` : html`<${Sender} ...${props} />`)}
+    </details>`;
+}

@@ -1,0 +1,23 @@
+// Pages whose modules are loaded when they are first shown: what is heavy and of no use without a server.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { Failure, Page, useTask } from './basic.js';
+
+/** A component in place of one that load() resolves to. Once that is loaded it stands there at once. */
+export function lazy(title, load) {
+  let found = null;
+  return function Lazy(props) {
+    const [, again] = useState(0);
+    const [run, busy, error] = useTask();
+    const fetchIt = () => run(async () => {
+      found = await load();
+      again((n) => n + 1);
+    });
+    useEffect(() => { if (!found) fetchIt(); }, []);
+    if (found) return html`<${found} ...${props} />`;
+    return html`
+      <${Page} title=${title}>
+        <${Failure} error=${error} />
+        ${error ? html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${fetchIt}>Retry</button></div>` : html`<p class="muted">Loading …</p>`}
+      <//>`;
+  };
+}
