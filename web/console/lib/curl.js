@@ -1,14 +1,18 @@
 // Requests of the reference: their paths, bodies and the lines for a shell.
 
-/** A node of json.js over lines; what is short stays in one. Numbers and strings keep their spelling. */
-export function layout(node, source, pad = '') {
+/** A node of json.js over lines; what is short stays in one, with pad and so many characters before it. Numbers and strings keep their spelling. */
+export function layout(node, source, pad = '', before = 0) {
   const items = node.type === 'object' ? node.members : node.type === 'array' ? node.items : null;
   if (!items) return source.slice(node.start, node.end);
   const [open, close] = node.type === 'object' ? '{}' : '[]';
   const inner = `${pad}  `;
-  const lines = items.map((item) => (node.type === 'object' ? `${source.slice(item.start, item.end)}: ${layout(item.value, source, inner)}` : layout(item, source, inner)));
+  const lines = items.map((item) => {
+    if (node.type === 'array') return layout(item, source, inner);
+    const key = `${source.slice(item.start, item.end)}: `;
+    return key + layout(item.value, source, inner, key.length);
+  });
   const short = `${open}${lines.join(', ')}${close}`;
-  if (short.length + pad.length <= 64 && !short.includes('\n')) return short;
+  if (pad.length + before + short.length <= 60 && !short.includes('\n')) return short;
   return `${open}\n${lines.map((line) => inner + line).join(',\n')}\n${pad}${close}`;
 }
 

@@ -60,11 +60,8 @@ const again = (event) => {
 function Shown({ shown, argument }) {
   const { resource } = shown.places.get(argument) ?? {};
   const refer = useMemo(() => referrer(shown), [shown]);
-  const [first, setFirst] = useState(true);
   useLayoutEffect(() => {
-    const place = arrive(argument);
-    if (!first || argument) (place ?? document.querySelector('.reference h1'))?.focus({ preventScroll: true });
-    setFirst(false);
+    (arrive(argument) ?? document.querySelector('.reference h1')).focus({ preventScroll: true });
   }, [argument]);
   return html`
     <div class="reference" onClick=${again}>

@@ -108,7 +108,7 @@ export function Operation({ op, schemas, refer }) {
     <section class="op" data-operation=${op.id} aria-labelledby="at-${op.id}">
       <div class="op-head">
         <h2 id="at-${op.id}" tabindex="-1">${op.summary}</h2>
-        <a class="op-path" href=${href('reference', op.id)} aria-label="Link to ${op.summary}"><${Method} name=${op.method} /><code>${op.path}</code></a>
+        <a class="op-path" href=${href('reference', op.id)}><${Method} name=${op.method} /><code>${op.path}</code></a>
         <div class="chips">
           <a class="chip" href=${href('reference', 'Authentication')}>${CREDENTIALS[op.credential] ?? `role ${op.role}`}</a>
           <a class="chip" href=${href('reference', 'Rate-limits')}>tier ${op.tier}</a>
@@ -116,8 +116,8 @@ export function Operation({ op, schemas, refer }) {
         </div>
       </div>
       <div class="op-columns">
+        <div class="op-intro"><${Markdown} text=${op.description} refer=${refer} /></div>
         <div class="op-text">
-          <${Markdown} text=${op.description} refer=${refer} />
           <${Parameters} op=${op} schemas=${schemas} refer=${refer} />
           ${op.body && html`
             <div class="stack tight"><h3>Body${op.body.required ? '' : ', optional'}</h3>

@@ -64,9 +64,10 @@ export function Item({ name, required, description, form = {}, schemas, refer })
   const said = description ?? all.description;
   return html`
     <div class="member">
-      <div class="member-head"><code class="member-name">${name}</code><span class="member-type">${typeOf(form, schemas)}</span>${required && html`<span class="member-required">required</span>`}</div>
+      <div class="member-head"><code class="member-name">${name}</code><span class="member-type">${typeOf(form, schemas)}</span>
+        ${boundsOf(all).map((bound) => html`<span class="member-type">${bound}</span>`)}
+        ${required && html`<span class="member-required">required</span>`}</div>
       ${said && html`<${Markdown} text=${said} refer=${refer} />`}
-      ${boundsOf(all).map((bound) => html`<div class="member-bound">${bound}</div>`)}
       ${all.pattern && html`<div class="member-bound">matches <code>${all.pattern}</code></div>`}
       ${innerOf(form, schemas).map((inner) => html`<${Inner} form=${inner} schemas=${schemas} refer=${refer} />`)}
     </div>`;

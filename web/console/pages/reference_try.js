@@ -3,6 +3,7 @@ import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { sendRequest } from '../core/try_request.js';
+import { plain } from '../lib/curl.js';
 import { json, read } from '../lib/form.js';
 import { Failure, Field, Notice, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
@@ -45,7 +46,10 @@ function Fields({ op, request, change }) {
   return html`
     ${op.parameters.map((p) => html`
       <${Field} label=${`${p.name}${p.required ? '' : ', optional'}`}>
-        ${(props) => html`<input class="input mono" ...${props} name=${p.name} value=${request.values[p.name] ?? ''} spellcheck="false" autocomplete="off" required=${p.required} onInput=${set(p.name)} />`}
+        ${(props) => (p.schema?.enum
+          ? html`<select class="input" ...${props} name=${p.name} value=${request.values[p.name] ?? ''} required=${p.required} onChange=${set(p.name)}>
+              <option value=""></option>${p.schema.enum.map(plain).filter(Boolean).map((one) => html`<option value=${one}>${one}</option>`)}</select>`
+          : html`<input class="input mono" ...${props} name=${p.name} value=${request.values[p.name] ?? ''} placeholder=${p.example ? plain(p.example) : ''} spellcheck="false" autocomplete="off" required=${p.required} onInput=${set(p.name)} />`)}
       <//>`)}
     ${op.body && html`
       <${Field} label="Body" hint=${request.type}>

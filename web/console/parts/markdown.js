@@ -18,7 +18,7 @@ function Content({ content, refer }) {
 
 function Table({ head, rows, refer }) {
   return html`
-    <div class="table-wrap" tabindex="0" role="region" aria-label="Table">
+    <div class="table-wrap" tabindex="0" role="group" aria-label="Table">
       <table class="prose-table">
         <thead><tr>${head.map((cell) => html`<th scope="col"><${Content} content=${cell} refer=${refer} /></th>`)}</tr></thead>
         <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td><${Content} content=${cell} refer=${refer} /></td>`)}</tr>`)}</tbody>
