@@ -8,6 +8,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useState } from '../vendor/p
 import { Contents } from './reference_contents.js';
 import { Method, Operation } from './reference_operation.js';
 
+const DOCUMENT = '/v1/openapi.json';
 let known = null; // the document, once it was read
 
 // What pieces of prose mean: `GET /v1/chain` an operation, *Errors* a section or a resource.
@@ -26,7 +27,7 @@ function Overview({ shown, refer }) {
   return html`
     <div class="page-head">
       <h1 tabindex="-1">API reference</h1>
-      <p class="lead">Version ${shown.version}, as this server speaks it. <a href="/v1/openapi.json" target="_blank" rel="noopener">The document itself</a> is OpenAPI 3.1.</p>
+      <p class="lead">Version ${shown.version}, as this server speaks it. <a href=${DOCUMENT} target="_blank" rel="noopener">The document itself</a> is OpenAPI 3.1.</p>
     </div>
     <div class="resource-grid">
       ${shown.resources.map(({ id, name, operations }) => html`
@@ -77,7 +78,7 @@ export function Reference({ argument }) {
   const [shown, show] = useState(known);
   const [run, busy, error] = useTask();
   const load = () => run(async () => {
-    known = await call(openAPI, 'GET', '/v1/openapi.json');
+    known = await call(openAPI, 'GET', DOCUMENT);
     show(known);
   });
   useEffect(() => { if (!known) load(); }, []);
