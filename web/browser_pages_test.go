@@ -130,17 +130,6 @@ func TestBrowserPagesAreAccessible(t *testing.T) {
 	}
 }
 
-// audit runs axe-core on the page as it stands.
-func (b *browser) audit(name string) {
-	b.t.Helper()
-	b.settle()
-	found := eval[[]string](b, `axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map(
-		(v) => v.id + ': ' + v.help + ' — ' + v.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.failureSummary.slice(0, 200)).slice(0, 3).join(' | ')))`)
-	for _, what := range found {
-		b.t.Errorf("%s: %s", name, what)
-	}
-}
-
 // settle waits until what was just changed is painted.
 func (b *browser) settle() {
 	b.t.Helper()
