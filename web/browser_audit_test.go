@@ -3,6 +3,7 @@ package web_test
 // auditing is a script that gives what is wrong on the page as it stands: what axe-core finds, and what it cannot decide of contrast. Of text in SVG
 // it cannot, since it knows no background there: that is computed here, from the shapes that lie under the middle of the text.
 const auditing = `(async () => {
+	const at = [scrollX, scrollY];
 	const describe = (rule, nodes) => rule.id + ': ' + rule.help + ' — ' + nodes.map((n) => n.html.slice(0, 160) + ' ' + (n.failureSummary ?? '').slice(0, 200) + ' ' + n.any.map((a) => a.data?.messageKey ?? '').join()).slice(0, 3).join(' | ');
 	const { violations, incomplete } = await axe.run(document, { resultTypes: ['violations', 'incomplete'] });
 	const wrong = violations.map((rule) => describe(rule, rule.nodes));
@@ -31,13 +32,17 @@ const auditing = `(async () => {
 	const sheet = new CSSStyleSheet();
 	sheet.replaceSync('svg, svg * { pointer-events: all !important }');
 	document.adoptedStyleSheets = [sheet];
-	const at = [scrollX, scrollY];
 	for (const rule of incomplete.filter(({ id }) => id === 'color-contrast')) {
 		const undecided = [];
 		for (const node of rule.nodes) {
 			const element = document.querySelector(node.target.at(-1));
-			if (!(element instanceof SVGTextContentElement)) undecided.push(node);
-			else if (!(contrast(element) >= 4.5)) wrong.push('contrast ' + contrast(element).toFixed(2) + ': ' + node.html);
+			if (!(element instanceof SVGTextContentElement)) {
+				// What is scrolled away, or lies under what is fixed, is looked at where it can be seen.
+				element.scrollIntoView({ block: 'center', inline: 'center' });
+				const again = await axe.run(element, { runOnly: ['color-contrast'], resultTypes: ['violations', 'incomplete'] });
+				wrong.push(...again.violations.map((rule) => describe(rule, rule.nodes)));
+				if (again.incomplete.length) undecided.push(node);
+			} else if (!(contrast(element) >= 4.5)) wrong.push('contrast ' + contrast(element).toFixed(2) + ': ' + node.html);
 		}
 		if (undecided.length) wrong.push('undecided ' + describe(rule, undecided));
 	}

@@ -40,6 +40,14 @@ const PAGES = [
 
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working
 
+// How the navigation is divided. What no group names stands in none.
+const GROUPS = [
+  { name: 'Watch', ids: ['start', 'live', 'records', 'proof', 'verify'] },
+  { name: 'Who', ids: ['agents', 'passports', 'keys'] },
+  { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
+  { name: 'Build', ids: ['reference'] },
+].map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) })).filter(({ pages }) => pages.length);
+
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
 
 function ThemeButton() {
@@ -65,8 +73,11 @@ function Side({ page }) {
       <button type="button" class="button small menu-button" aria-expanded=${open ? 'true' : 'false'} aria-controls="nav" onClick=${() => setOpen(!open)}>
         <${Icon} name="menu" />Menu</button>
       <nav class="nav" id="nav" aria-label="Pages">
-        ${PAGES.map((p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
-          <${Icon} name=${p.id} />${p.name}${p.id === 'live' && status === 'in' && html`<${LiveDot} companyKey=${key} />`}</a>`)}
+        ${GROUPS.map(({ name, pages }) => html`
+          <div class="nav-group" role="group" aria-label=${name}><span class="nav-name" aria-hidden="true">${name}</span>
+            ${pages.map((p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
+              <${Icon} name=${p.id} />${p.name}${p.id === 'live' && status === 'in' && html`<${LiveDot} companyKey=${key} />`}</a>`)}
+          </div>`)}
       </nav>
       <div class="who">
         ${status === 'in' && html`
