@@ -1,0 +1,108 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+)
+
+// notWhole lists what a print would cut off: boxes that scroll or hide what does not fit. What is hidden from sight anyway, and what ends in dots on the
+// screen too, is left out.
+const notWhole = `[...document.querySelectorAll('main *')].filter((e) => {
+	const style = getComputedStyle(e);
+	if (e.closest('.visually-hidden') || !e.checkVisibility({ visibilityProperty: true }) || style.textOverflow === 'ellipsis' || e.matches('input, select, textarea, svg, svg *')) return false;
+	const cuts = (overflow) => /auto|scroll|hidden|clip/.test(overflow);
+	return cuts(style.overflowY) && e.scrollHeight > e.clientHeight + 2 || cuts(style.overflowX) && e.scrollWidth > e.clientWidth + 2;
+}).map((e) => e.outerHTML.slice(0, 120))`
+
+// On paper a page has no navigation, no box whose content is cut off, and dark ink on white in a dark scheme too; an open drawer is what is printed.
+func TestBrowserPrintIsWhole(t *testing.T) {
+	s := startService(t, "", "")
+	key := furnish(s)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	for _, p := range pages {
+		b.look(794, "dark") // the width of A4
+		b.goTo(p.hash)
+		b.shows(p.ready)
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+		b.settle()
+		if cut := eval[[]string](b, notWhole); len(cut) > 0 {
+			t.Errorf("%s: cut off: %q", p.name, cut)
+		}
+		if eval[bool](b, `document.querySelector('.side').checkVisibility()`) {
+			t.Errorf("%s: the navigation is printed", p.name)
+		}
+		if ink := eval[string](b, `getComputedStyle(document.body).color + ' on ' + getComputedStyle(document.body).backgroundColor`); ink != "rgb(0, 0, 0) on rgb(255, 255, 255)" {
+			t.Errorf("%s: %s", p.name, ink)
+		}
+		b.fits(p.name + " in print")
+		b.picture(p.name+"-print", "")
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+	}
+}
+
+// mouseOnly lists what answers clicks and can be reached by no key: it is no control, has no tabindex, and stands in nothing that has.
+const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^(click|mousedown|pointerdown)/i.test(name)))
+	.filter((e) => !e.closest('button, a[href], input, select, textarea, summary, label, [tabindex]') && !e.matches('dialog, .reference')).map((e) => e.outerHTML.slice(0, 120))`
+
+// Whatever answers a click can be reached by keys on every page, and nothing takes the keys' order into its own hands.
+func TestBrowserKeysReachAll(t *testing.T) {
+	s := startService(t, "", "")
+	key := furnish(s)
+	b := openBrowser(t, s.base)
+	if eval[int](b, `[...document.querySelectorAll('button')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^click/i.test(name))).length`) == 0 {
+		t.Fatal("listeners are not where they are looked for")
+	}
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.look(1280, "light")
+	for _, p := range pages {
+		b.goTo(p.hash)
+		b.shows(p.ready)
+		if found := eval[[]string](b, mouseOnly); len(found) > 0 {
+			t.Errorf("%s: only a mouse reaches %q", p.name, found)
+		}
+		if found := eval[[]string](b, `[...document.querySelectorAll('[tabindex]')].filter((e) => e.tabIndex > 0).map((e) => e.outerHTML.slice(0, 120))`); len(found) > 0 {
+			t.Errorf("%s: tabindex above 0: %q", p.name, found)
+		}
+	}
+}
+
+// announcements counts how often what a screen reader reads out by itself has changed.
+const announcements = `(() => {
+	window.announced = [];
+	const live = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest('[role=status], [role=alert], [role=log], [aria-live=polite], [aria-live=assertive], output');
+	new MutationObserver((changes) => {
+		const regions = new Set(changes.map(({ target }) => live(target)).filter((e) => e && e.getAttribute('aria-live') !== 'off'));
+		for (const e of regions) announced.push(e.textContent);
+	}).observe(document.body, { subtree: true, childList: true, characterData: true });
+	return true;
+})()`
+
+// Hundreds of records that arrive, and a verification of all of them, are not read out one by one.
+func TestBrowserLiveRegionsDoNotFlood(t *testing.T) {
+	s := startService(t, "", "")
+	key := furnish(s)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.goTo("#/live")
+	b.shows(`.pulse[data-tone="ok"]`)
+	eval[bool](b, announcements)
+	const more = 600
+	s.attest(key, more)
+	b.reads(".page", fmt.Sprint(15+more))
+	b.reads(`.entries li`, fmt.Sprint(14+more))
+	if said := eval[[]string](b, `announced`); len(said) > 5 {
+		t.Errorf("%d announcements for %d records, such as %q", len(said), more, said[:5])
+	}
+	b.goTo("#/verify")
+	b.press(eval[string](b, `document.querySelector('.button.primary').textContent`))
+	b.shows(`[data-verdict="valid"]`)
+	if said := eval[[]string](b, `announced`); len(said) > 15 {
+		t.Errorf("%d announcements with a verification, such as %q", len(said), said[:15])
+	}
+}
