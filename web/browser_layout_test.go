@@ -106,3 +106,24 @@ func TestBrowserLiveRegionsDoNotFlood(t *testing.T) {
 		t.Errorf("%d announcements with a verification, such as %q", len(said), said[:15])
 	}
 }
+
+// On a phone a row keeps what identifies its record: index, time and hash.
+func TestBrowserPhoneKeepsTimeAndHash(t *testing.T) {
+	s := startService(t, "", "")
+	key := furnish(s)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.look(360, "light")
+	for hash, row := range map[string][]string{
+		"#/live": {".entry .entry-index", ".entry .entry-time", ".entry .entry-hash"},
+	} {
+		b.goTo(hash)
+		b.shows(row[0])
+		for _, part := range row {
+			if !eval[bool](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q), box = e?.getBoundingClientRect(); return Boolean(e?.checkVisibility()) && box.width > 5 && box.left >= 0 && box.right <= innerWidth && e.textContent.trim() !== ''; })()`, part)) {
+				t.Errorf("%s: no %s on a phone", hash, part)
+			}
+		}
+		b.fits(hash)
+	}
+}

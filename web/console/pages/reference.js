@@ -6,7 +6,7 @@ import { Failure, Notice, Page, useTask } from '../parts/basic.js';
 import { Markdown } from '../parts/markdown.js';
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { Contents } from './reference_contents.js';
-import { Method, Operation } from './reference_operation.js';
+import { Method, Operation, Path } from './reference_operation.js';
 
 const DOCUMENT = '/v1/openapi.json';
 let known = null; // the document, once it was read
@@ -21,7 +21,7 @@ function referrer({ resources, sections, places }) {
   };
 }
 
-const Line = ({ op }) => html`<li><a class="op-line" href=${href('reference', op.id)}><${Method} name=${op.method} /><span>${op.summary}</span><code>${op.path}</code></a></li>`;
+const Line = ({ op }) => html`<li><a class="op-line" href=${href('reference', op.id)}><${Method} name=${op.method} /><span>${op.summary}</span><${Path} path=${op.path} /></a></li>`;
 
 function Overview({ shown, refer }) {
   return html`

@@ -2,7 +2,7 @@
 import { search } from '../core/openapi.js';
 import { go, href } from '../core/router.js';
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
-import { Method } from './reference_operation.js';
+import { Method, Path } from './reference_operation.js';
 
 const TYPED_INTO = 'input, textarea, select, [contenteditable], dialog';
 
@@ -59,7 +59,7 @@ function Search({ resources, query, setQuery }) {
       <input class="input" id="reference-search" type="search" ref=${field} value=${query} placeholder="Search, with /" autocomplete="off" spellcheck="false" onInput=${(e) => setQuery(e.target.value)} />
       <p class="visually-hidden" role="status">${query.trim() && `${found.length} found`}</p>
       ${query.trim() && (found.length
-        ? html`<ul class="found" ref=${list}>${found.map((op) => html`<li><a href=${href('reference', op.id)}><span>${op.summary}</span><small><${Method} name=${op.method} /> <code>${op.path}</code></small></a></li>`)}</ul>`
+        ? html`<ul class="found" ref=${list}>${found.map((op) => html`<li><a href=${href('reference', op.id)}><span>${op.summary}</span><small><${Method} name=${op.method} /> <${Path} path=${op.path} /></small></a></li>`)}</ul>`
         : html`<p class="muted small">No operation has all of these words.</p>`)}
     </search>`;
 }

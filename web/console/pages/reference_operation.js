@@ -9,6 +9,9 @@ import { TryIt } from './reference_try.js';
 
 export const Method = ({ name }) => html`<span class="method ${name.toLowerCase()}">${name}</span>`;
 
+/** A path that breaks before its slashes. */
+export const Path = ({ path }) => html`<code>${path.split(/(?=\/)/).map((part) => html`<wbr />${part}`)}</code>`;
+
 // A request as it stands in the document: required parameters have their examples, and the body its first one.
 function firstRequest(op) {
   const values = {};
@@ -91,7 +94,7 @@ function Answer({ answer, schemas, refer, opened }) {
       ${open && html`
         <div class="stack">
           <${Markdown} text=${description} refer=${refer} />
-          ${media.map(({ type, schema }) => html`<div class="stack tight"><div class="member-bound">${type}</div>${schema && html`<${Schema} given=${schema} schemas=${schemas} refer=${refer} />`}</div>`)}
+          ${media.map(({ type, schema }) => html`<${Schema} given=${schema} type=${type} schemas=${schemas} refer=${refer} />`)}
           ${headers.length > 0 && html`<details><summary>${headers.length} headers</summary>
             <div class="members">${headers.map(({ name, description: said, schema }) => html`<${Item} name=${name} description=${said} form=${schema} schemas=${schemas} refer=${refer} />`)}</div></details>`}
         </div>`}
@@ -108,7 +111,7 @@ export function Operation({ op, schemas, refer }) {
     <section class="op" data-operation=${op.id} aria-labelledby="at-${op.id}">
       <div class="op-head">
         <h2 id="at-${op.id}" tabindex="-1">${op.summary}</h2>
-        <a class="op-path" href=${href('reference', op.id)}><${Method} name=${op.method} /><code>${op.path}</code></a>
+        <a class="op-path" href=${href('reference', op.id)}><${Method} name=${op.method} /><${Path} path=${op.path} /></a>
         <div class="chips">
           <a class="chip" href=${href('reference', 'Authentication')}>${CREDENTIALS[op.credential] ?? `role ${op.role}`}</a>
           <a class="chip" href=${href('reference', 'Rate-limits')}>tier ${op.tier}</a>
@@ -123,7 +126,7 @@ export function Operation({ op, schemas, refer }) {
             <div class="stack tight"><h3>Body${op.body.required ? '' : ', optional'}</h3>
               ${op.body.description && html`<${Markdown} text=${op.body.description} refer=${refer} />`}
               ${op.body.media.filter(({ schema }, i, all) => all.findIndex((other) => other.schema?.$ref === schema?.$ref) === i).map(({ type, schema }) => html`
-                <div class="member-bound">${type}</div>${schema && html`<${Schema} given=${schema} schemas=${schemas} refer=${refer} />`}`)}</div>`}
+                <${Schema} given=${schema} type=${type} schemas=${schemas} refer=${refer} />`)}</div>`}
           ${op.message && html`<div class="stack tight"><h3>Messages</h3><${Schema} given=${op.message} schemas=${schemas} refer=${refer} /></div>`}
           <div class="stack tight"><h3>Answers</h3>
             ${op.responses.map((answer) => html`<${Answer} answer=${answer} opened=${answer === done} schemas=${schemas} refer=${refer} />`)}</div>

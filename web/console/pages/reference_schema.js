@@ -23,6 +23,7 @@ function typeOf(given, schemas) {
   if (form.enum) return `one of ${values(form.enum)}`;
   const choices = form.oneOf ?? form.anyOf;
   if (choices) return choices.map((choice) => typeOf(choice, schemas)).join(' or ');
+  if (form.type?.length >= 6) return 'any JSON value';
   const types = (form.type ?? (form.properties ? ['object'] : ['any value'])).map((type) => (type === 'array' && form.items ? `list of ${typeOf(form.items, schemas)}` : type === 'object' && form.name ? form.name : type));
   return types.join(' or ');
 }
@@ -79,13 +80,13 @@ function Members({ form, schemas, refer }) {
     <${Item} name=${name} required=${required.includes(name)} form=${property} schemas=${schemas} refer=${refer} />`)}</div>`;
 }
 
-/** The schema of a body. What has members is shown with them; what is a choice, each in turn. */
-export function Schema({ given, schemas, refer }) {
+/** The schema of a body of a media type. What has members is shown with them; what is a choice, each in turn. */
+export function Schema({ given = {}, type, schemas, refer }) {
   const form = whole(given, schemas);
   const inner = innerOf(given, schemas);
   return html`
     <div class="stack tight">
-      <div class="member-type">${typeOf(given, schemas)}</div>
+      <div class="member-type">${type && html`<code>${type}</code> · `}${typeOf(given, schemas)}</div>
       ${form.description && html`<${Markdown} text=${form.description} refer=${refer} />`}
       ${inner.length === 1 ? html`<${Members} form=${inner[0]} schemas=${schemas} refer=${refer} />` : inner.map((one) => html`<${Inner} form=${one} schemas=${schemas} refer=${refer} />`)}
     </div>`;
