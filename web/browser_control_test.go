@@ -133,8 +133,12 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 	key := administer(s)
 	action := chainLine(t, s, key, 0)
 	lies := map[string]func([]byte) []byte{
-		"changed": func(answer []byte) []byte { return bytes.Replace(answer, []byte(`"role":"reader"`), []byte(`"role":"writer"`), 1) },
-		"moved":   func(answer []byte) []byte { return bytes.Replace(answer, []byte(`{"index":2,`), []byte(`{"index":3,`), 1) },
+		"changed": func(answer []byte) []byte {
+			return bytes.Replace(answer, []byte(`"role":"reader"`), []byte(`"role":"writer"`), 1)
+		},
+		"moved": func(answer []byte) []byte {
+			return bytes.Replace(answer, []byte(`{"index":2,`), []byte(`{"index":3,`), 1)
+		},
 		"action": func(answer []byte) []byte {
 			at := bytes.Index(answer, []byte(`{"index":0,`))
 			end := bytes.Index(answer, []byte(`,{"index":1,`))

@@ -130,6 +130,11 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 		t.Errorf("%d requests: %v", len(asked), asked)
 	}
 	t.Log(asked)
+	b.reload()
+	if files := eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => !p.startsWith('/v1/'))`); len(files) > 3 {
+		t.Errorf("the page is loaded with %v", files)
+	}
+	t.Logf("first paint after %.0f ms", eval[float64](b, `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1`))
 }
 
 // What a lying server sends instead of a record is shown as no record, and is a failure found here.

@@ -8,7 +8,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"strings"
@@ -102,27 +101,19 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loadConsole reads the embedded files by URL path. They are fixed at compile time, so an error is a broken build.
+// loadConsole makes what is served of the embedded files, by URL path. They are fixed at compile time, so an error is a broken build.
 var loadConsole = sync.OnceValue(func() map[string]*asset {
 	assets := make(map[string]*asset)
-	err := fs.WalkDir(consoleFiles, "console", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := consoleFiles.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		a := newAsset(path.Ext(name), content)
-		url := strings.TrimPrefix(name, "console")
-		if url == "/index.html" {
-			url = "/"
-		}
-		assets[url] = a
-		return nil
-	})
+	joined, err := joinConsole()
 	if err != nil {
 		panic(err)
+	}
+	for url, content := range joined {
+		ext := path.Ext(url)
+		if url == "/" {
+			ext = ".html"
+		}
+		assets[url] = newAsset(ext, content)
 	}
 	for _, name := range []string{"verifier.html", "check.py", "check.mjs"} {
 		content, err := checkerFiles.ReadFile(name)
@@ -153,8 +144,8 @@ func newAsset(ext string, content []byte) *asset {
 	}
 	sum := sha256.Sum256(content)
 	var zipped bytes.Buffer
-	zip := gzip.NewWriter(&zipped)
-	_, _ = zip.Write(content) // a bytes.Buffer takes everything
+	zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // a level that exists
+	_, _ = zip.Write(content)                                    // a bytes.Buffer takes everything
 	_ = zip.Close()
 	return &asset{
 		contentType: contentType,

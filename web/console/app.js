@@ -13,10 +13,6 @@ import { Confirm } from './parts/dialogs.js';
 import { useStanding } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
-import { Agents } from './pages/agents.js';
-import { Chain } from './pages/chain.js';
-import { Control } from './pages/control.js';
-import { Keys } from './pages/keys.js';
 import { Live } from './pages/live.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
@@ -24,17 +20,17 @@ import { Records } from './pages/records.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
 
-// The modules of all pages but the last are loaded at once, so that what needs no server goes on working when there is none.
+// The modules of the pages that need no server, and of those that follow the chain, are loaded at once, so that they go on working when there is none.
 const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
   { id: 'live', name: 'Live', page: Live },
   { id: 'records', name: 'Records', page: Records },
   { id: 'proof', name: 'Proof', page: Proof, open: true },
   { id: 'verify', name: 'Verify', page: Verify },
-  { id: 'agents', name: 'Agents', page: Agents },
+  { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
   { id: 'passports', name: 'Passports', page: Passports, open: true },
-  { id: 'control', name: 'Control log', page: Control },
-  { id: 'keys', name: 'Keys', page: Keys },
+  { id: 'control', name: 'Control log', page: lazy('Control log', () => import('./pages/control.js').then((m) => m.Control)) },
+  { id: 'keys', name: 'Keys', page: lazy('Keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
   { id: 'reference', name: 'Reference', page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)), open: true },
 ];
 

@@ -7,16 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"attestd/web/bundle"
 )
 
 // The places of a page where something is put in.
-var (
-	styleLink  = regexp.MustCompile(`(?m)^<link rel="stylesheet" href="([^"]+)">\n`)
-	scriptLink = regexp.MustCompile(`(?m)^<script type="module" src="([^"]+)"></script>\n`)
+const (
 	policyMark = "{{policy}}"
 	noticeMark = "{{licences}}"
 )
@@ -27,33 +27,35 @@ func page(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Dir(name)
+	parts, err := bundle.ReadPage(src)
+	if err != nil {
+		return nil, err
+	}
+	dir := path.Dir(name)
 	var style bytes.Buffer
-	for _, m := range styleLink.FindAllSubmatch(src, -1) {
-		css, err := os.ReadFile(filepath.Join(dir, string(m[1])))
+	for _, name := range parts.Styles {
+		css, err := os.ReadFile(path.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
 		style.Write(css)
 	}
-	entry := scriptLink.FindSubmatch(src)
-	if entry == nil || bytes.Contains(style.Bytes(), []byte("</style")) {
-		return nil, errors.New("the page has no one script, or its styles end early")
+	if bytes.Contains(style.Bytes(), []byte("</style")) {
+		return nil, errors.New("the styles end early")
 	}
-	var modules bundle
-	if _, err := modules.add(filepath.Join(dir, string(entry[1]))); err != nil {
+	modules := bundle.Bundle{Files: os.DirFS(".")}
+	if _, err := modules.Add(path.Join(dir, parts.Script)); err != nil {
 		return nil, err
 	}
-	licences, err := licencesOf(modules.names)
+	licences, err := licencesOf(modules.Names())
 	if err != nil {
 		return nil, err
 	}
-	script := "'use strict';\n(() => {" + modules.out.String() + "})();\n"
+	script := modules.Script()
 	policy := "default-src 'none'; script-src " + hashOf(script) + "; style-src " + hashOf(style.String()) +
 		"; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-	text := styleLink.ReplaceAllLiteralString(string(src), "")
-	text = scriptLink.ReplaceAllLiteralString(text, "<script>"+script+"</script>\n")
-	return []byte(strings.NewReplacer(policyMark, policy, noticeMark, licences, "</head>", "<style>"+style.String()+"</style>\n</head>").Replace(text)), nil
+	return []byte(strings.NewReplacer(policyMark, policy, noticeMark, licences,
+		"</head>", "<style>"+style.String()+"</style>\n</head>", "</body>", "<script>"+script+"</script>\n</body>").Replace(parts.Text)), nil
 }
 
 func hashOf(text string) string {
