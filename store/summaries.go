@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -254,3 +255,48 @@ func (f *filler) write(ctx context.Context) error {
 	f.ready = f.ready[:0]
 	return err
 }
+
+// checkSummaries compares the summaries of a chain that is valid with its records. One that says something else could keep a record from being
+// found: then the verdict is that the first of its records fails.
+func (s *Store) checkSummaries(ctx context.Context, v *ChainVerdict) error {
+	if s.schema.Load() < summarized {
+		return nil
+	}
+	for next, last := int64(0), int64(1)<<summaryBits; next < last; {
+		index, terms := last, []byte(nil) // of the next one that is there
+		err := s.Summaries(ctx, v.Chain, next, last, false, func(at int64, summary []byte) error {
+			index, terms = at, bytes.Clone(summary)
+			return errFound
+		})
+		if err != nil && !errors.Is(err, errFound) {
+			return err
+		}
+		if next = index + 1; index == last {
+			break
+		}
+		reason := "a summary stands beyond the last record"
+		if (index+1)*search.Width > v.Length { // which may have been appended since
+			head, _, err := s.Tip(ctx, v.Chain)
+			if err != nil {
+				return err
+			}
+			if (index+1)*search.Width <= head.Length {
+				return nil
+			}
+		} else {
+			reason = "the summary of its range is not what follows from the records; delete that row and a server makes it anew"
+			want, err := search.Summarize(ctx, s, v.Chain, index)
+			if err != nil {
+				return err
+			}
+			if bytes.Equal(terms, want) {
+				continue
+			}
+		}
+		v.Valid, v.FailedAt, v.Reason = false, index*search.Width, reason
+		return nil
+	}
+	return nil
+}
+
+var errFound = errors.New("found")

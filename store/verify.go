@@ -143,6 +143,9 @@ func (a *audit) verify(ctx context.Context, c ChainVerdict) (err error) {
 			a.progress(a.done+n, max(a.total, of))
 		}
 	})
+	if err == nil && c.Valid {
+		err = a.store.checkSummaries(ctx, &c)
+	}
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", c.Title(), err)
 	}

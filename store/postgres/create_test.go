@@ -1,8 +1,11 @@
 package postgres_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,13 +50,44 @@ func TestARoleThatMayNotCreateIsRefused(t *testing.T) {
 	}
 }
 
+// createdAt9 is a database as the first servers of PostgreSQL made it.
+func createdAt9(t *testing.T) (*sql.DB, string) {
+	t.Helper()
+	db, address := created(t)
+	if _, err := db.ExecContext(t.Context(), "DROP TABLE summary; UPDATE setting SET value = '9' WHERE name = 'schema'"); err != nil {
+		t.Fatal(err)
+	}
+	return db, address
+}
+
+// A database of schema 9 is brought to the schema of a new one, and whoever serves it may do there what a server must, without new grants.
+func TestADatabaseOfSchema9IsUpgraded(t *testing.T) {
+	db, address := createdAt9(t)
+	server := role(t, address)
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, regexp.MustCompile(`(?m)^.*summary.*$`).ReplaceAllString(postgres.Grants("public", u.User.Username()), ""))
+	if err := postgres.Migrate(t.Context(), db, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	wantWrong(t, address)
+	if _, err := open(t, server).ExecContext(t.Context(), "INSERT INTO summary VALUES (1, '') ON CONFLICT (id) DO NOTHING"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, server).ExecContext(t.Context(), "DELETE FROM summary"); err == nil {
+		t.Fatal("a server may delete summaries")
+	}
+}
+
 // A migration takes the steps that are due, each once, whoever else migrates at the same time.
 func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
-	_, address := created(t)
-	steps := []postgres.Step{
+	_, address := createdAt9(t)
+	steps := []postgres.Step{ // after ours
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
-		{"ALTER TABLE more DROP COLUMN n", 11},
+		{"ALTER TABLE more DROP COLUMN n", 12},
 	}
 	var mu sync.Mutex
 	var taken []int
@@ -75,7 +109,7 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 	slices.Sort(taken)
 	var settings string
 	scan(t, open(t, address), &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%'")
-	if !slices.Equal(taken, []int{10, 11, 12}) || settings != "schema=12 schema_compatible=11" {
+	if !slices.Equal(taken, []int{10, 11, 12, 13}) || settings != "schema=13 schema_compatible=12" {
 		t.Fatal(taken, settings)
 	}
 }
@@ -83,12 +117,12 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 // While a database is migrated the servers of the version before go on, until a step that they cannot serve after.
 func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 	db, _ := created(t)
-	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 11}
+	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 12}
 	ignore := func(int) {}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 10 {
+	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 11 {
 		t.Fatal(d, err)
 	}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds, takes); err != nil {
@@ -106,12 +140,12 @@ func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
 	db, _ := created(t)
 	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
-	if err == nil || !strings.Contains(err.Error(), "to schema 11") {
+	if err == nil || !strings.Contains(err.Error(), "to schema 12") {
 		t.Fatal(err)
 	}
 	var tables string
 	scan(t, db, &tables, "SELECT concat(to_regclass('more'), to_regclass('second'), (SELECT value FROM setting WHERE name = 'schema'))")
-	if tables != "more10" {
+	if tables != "more11" {
 		t.Fatal(tables)
 	}
 }

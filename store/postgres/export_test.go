@@ -13,13 +13,13 @@ type Step struct {
 	Compatible int
 }
 
-// MigrateWith is Migrate with other steps.
+// MigrateWith is Migrate with other steps after ours.
 func MigrateWith(ctx context.Context, db *sql.DB, progress func(int), invented ...Step) error {
-	var steps []step
+	all := steps()
 	for _, s := range invented {
-		steps = append(steps, step{s.SQL, s.Compatible})
+		all = append(all, step{s.SQL, s.Compatible})
 	}
-	return migrate(ctx, db, steps, progress)
+	return migrate(ctx, db, all, progress)
 }
 
 // Catalog is what is there of our tables, as catalog.txt has it.
