@@ -46,6 +46,7 @@ var sections = []struct {
 	{"hooks", (*bench).hooks},
 	{"credentials", (*bench).credentials},
 	{"length", (*bench).length},
+	{"records", (*bench).records},
 	{"stream", (*bench).stream},
 	{"mcp", (*bench).mcp},
 	{"webhooks", (*bench).webhooks},
