@@ -9,7 +9,8 @@ import { recordForm } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { call, jsonTexts } from './api.js';
 import { checkRecords } from './checker.js';
-import { foundRecord, logSize, narrows, pageOf, pathOf, streamOf } from './search.js';
+import { readLogs } from './heads.js';
+import { foundRecord, narrows, pageOf, pathOf, streamOf } from './search.js';
 import { refreshKey, session } from './session.js';
 
 const PIECE = 256; // records fetched or checked at a time
@@ -27,6 +28,9 @@ const rowOf = ({ index, timestamp, agentId, actionType, hash, delegation, inner,
 
 // What stands where a record should be.
 const brokenRow = (index, reason) => ({ index, timestamp: '', agentId: '', actionType: '', hash: '', text: '', check: { ok: false, reason } });
+
+// How many records the log has, as the server says.
+const logSize = async () => (await readLogs()).find(({ log }) => log === 'actions')?.size ?? 0;
 
 async function check(records) {
   const { key } = session.get();
@@ -103,8 +107,8 @@ class LogRows extends Rows {
   }
 
   more() {
-    return this.run(async (options) => {
-      const size = await logSize(options);
+    return this.run(async () => {
+      const size = await logSize();
       Object.assign(this, { size, count: size, read: size, done: true });
     });
   }
@@ -230,7 +234,7 @@ class FailedRows extends ListedRows {
   more() {
     return this.run(async (options) => {
       Object.assign(this, { rows: [], failed: [], checked: 0, read: 0, last: undefined });
-      this.size = await logSize(options);
+      this.size = await logSize();
       const under = []; // pieces that are being checked, in their order
       const begin = (texts) => under.push(this.piece(texts));
       const show = async () => {

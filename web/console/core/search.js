@@ -53,17 +53,10 @@ export function pathOf(search, more = {}, what = '/v1/records') {
   return `${what}?${new URLSearchParams([...asked, ...Object.entries(more).filter(([, value]) => value)])}`;
 }
 
-const logsForm = having({ logs: list(having({ log: string, size: integer })) });
 const pageForm = having({ records: list(json, 1000), size: integer }, { next: string });
 const progressForm = having({ read: integer, at: integer, size: integer });
 const endForm = having({ read: integer, found: integer }, { next: string });
 const histogramForm = having({ since: timestamp, until: timestamp, total: integer, size: integer, buckets: list(having({ since: timestamp, count: integer }), 200) });
-
-/** How many records the log has, as the server says. */
-export async function logSize(options) {
-  const { logs } = await call(logsForm, 'GET', '/v1/logs', options);
-  return logs.find(({ log }) => log === 'actions')?.size ?? 0;
-}
 
 /** A page of what a search finds: {records: [{node, source}], size, next}, next '' at the end. */
 export async function pageOf(search, cursor, limit, options) {

@@ -65,8 +65,9 @@ function useMedia(media) {
 }
 
 // How many records have come since the rows were read that belong to them; more: there may be others that are not kept here.
-function newOf(search, rows, { entries, length }) {
-  if (!rows?.size) return { fresh: 0 };
+function newOf(search, rows, { entries }) {
+  if (!rows) return { fresh: 0 };
+  const length = (entries[0]?.record.index ?? -1) + 1;
   if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
   const since = entries.filter(({ record }) => record.index >= rows.size);
   const fresh = since.filter(({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok))).length;
