@@ -9,17 +9,17 @@ const BOX = { width: 152, height: 46 };
 const COLUMN = { left: 90, right: 270, middle: 180 };
 
 // What a box that can be picked is to a keyboard and a screen reader: a button that stays pressed.
-function asButton(onPick, picked, label) {
+function asButton(onPick, picked) {
   const onKeyDown = (event) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
     onPick();
   };
-  return { role: 'button', tabindex: '0', 'aria-pressed': picked ? 'true' : 'false', 'aria-label': label, onClick: onPick, onKeyDown };
+  return { role: 'button', tabindex: '0', 'aria-pressed': picked ? 'true' : 'false', onClick: onPick, onKeyDown };
 }
 
 function Node({ x, y, hash, label, kind, onPick, picked }) {
-  const button = onPick ? asButton(onPick, picked, `${label} ${short(hash, 8, 4)}, flip one bit`) : {};
+  const button = onPick ? asButton(onPick, picked) : {};
   return html`
     <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}" transform="translate(${x - BOX.width / 2} ${y})" ...${button}>
       <rect width=${BOX.width} height=${BOX.height} rx="9" />

@@ -87,7 +87,7 @@ export function ProofWalk({ subject, leaf, tone }) {
           : html`<span class="muted">Step ${lit} of ${levels}</span>`}</p>
         <${StepText} paths=${paths} lit=${lit} />
         <hr />
-        <${Field} label="Flip one bit of" hint="A click on a box of the picture does the same.">
+        <${Field} label="Flip one bit of" hint="A click on a box of the picture, or Enter on it, does the same.">
           ${(p) => html`<select ...${p} class="input" value=${String(place)} onChange=${(e) => { setPlace(e.target.value === 'leaf' ? 'leaf' : Number(e.target.value)); setFlip(null); }}>
             <option value="leaf">the record’s hash</option>
             ${subject.proof.map((_, i) => html`<option value=${String(i)}>sibling ${i + 1}</option>`)}
