@@ -5,15 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -147,60 +141,5 @@ func places(v any, replace func(any), f func(func(any))) {
 		for i, item := range v {
 			places(item, func(to any) { v[i] = to }, f)
 		}
-	}
-}
-
-// Whatever stands in the place of any value of an evidence file, the page holds no element and no attribute but those of the console's own templates (row 31).
-func TestBrowserShowsOnlyItsOwnElements(t *testing.T) {
-	s := startService(t, "", "")
-	key := s.company("acme")
-	s.attest(key, 6)
-	genuine := savedOf(s, key, "acme", 4)
-	own := map[string]bool{}
-	names := regexp.MustCompile(`<([a-z][a-z0-9]*)|\s([A-Za-z-]+)=|\s(required|hidden|autofocus)\b|'(aria-[a-z]+)':`)
-	must(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.Contains(name, "vendor") || filepath.Ext(name) == ".css" {
-			return err
-		}
-		source, err := os.ReadFile(name)
-		for _, m := range names.FindAllStringSubmatch(string(source), -1) {
-			own[strings.ToLower(m[1]+m[2]+m[3]+m[4])] = true
-		}
-		return err
-	}))
-	if own["iframe"] || own["content-type"] || !own["svg"] || !own["aria-label"] {
-		t.Fatal("the templates are not read well")
-	}
-	b := openBrowser(t, s.base)
-	b.goTo("#/proof")
-	b.reads("h1", "Proof")
-	eval[bool](b, fmt.Sprintf(`(window.own = new Set(%s), window.head = document.head.childElementCount, true)`, jsonOf(t, slices.Collect(maps.Keys(own)))))
-
-	shown, files := 0, 0
-	for i := 0; ; i++ {
-		var file, to any
-		must(t, json.Unmarshal([]byte(jsonOf(t, genuine)), &file))
-		must(t, json.Unmarshal([]byte(strange[i%len(strange)]), &to))
-		var all []func(any)
-		places(file, func(v any) { file = v }, func(replace func(any)) { all = append(all, replace) })
-		if i == len(all)*len(strange) {
-			files = i
-			break
-		}
-		all[i/len(strange)](to)
-		name := "f" + strconv.Itoa(i) + ".json"
-		b.drop(name, jsonOf(t, file))
-		b.wait(fmt.Sprintf(`document.querySelector('[role="alert"]')?.textContent.startsWith(%q) || document.querySelector('h2 .muted')?.textContent.includes(%q) && document.querySelector('[data-evidence]')`, name, name))
-		found := eval[[]string](b, `[...document.querySelectorAll('#app *')].flatMap((e) => [e.localName, ...e.getAttributeNames()].filter((n) => !own.has(n.toLowerCase()))
-			.concat(e.id === 'injected' || location.search ? ['injected'] : [])).concat(document.head.childElementCount === head ? [] : ['head'])`)
-		if len(found) > 0 {
-			t.Fatalf("%s makes %v:\n%.3000s", name, found, jsonOf(t, file))
-		}
-		if eval[bool](b, `document.querySelector('[data-evidence]') !== null`) {
-			shown++
-		}
-	}
-	if files < 250 || shown < 20 || shown > files/2 {
-		t.Errorf("%d of %d files were shown: the changes are lopsided", shown, files)
 	}
 }

@@ -1,0 +1,394 @@
+package web_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// A fuzzer changes texts from outside. Whatever it puts in carries the mark "evil", which stands in no template.
+type fuzzer struct {
+	*rand.Rand
+	t *testing.T
+}
+
+// evil are values that have no place in evidence, tokens or answers. The first are what Preact would take for nodes of its own.
+var evil = []string{
+	`{"type":"evil-tag","props":{"id":"evil","class":"evil","data-evil":"1","children":"pay here"},"constructor":null,"key":null,"ref":null,"__k":null,"__b":0,"__e":null,"__v":1}`,
+	`{"__b":1,"type":"div","props":{"class":"evil","dangerouslySetInnerHTML":{"__html":"<evil-tag data-evil=1></evil-tag>"}},"__v":null}`,
+	`[{"type":"a","props":{"href":"javascript:evil()","class":"evil","children":"x"},"__v":null,"constructor":null}]`,
+	`{"__proto__":{"type":"evil-tag","props":{"class":"evil"}},"constructor":{"prototype":{"evil":1}},"toString":"evil"}`,
+	`{"__html":"<evil-tag class=evil></evil-tag>"}`,
+	`"<evil-tag class=evil data-evil=1><script>violations.push('evil')</script>"`,
+	`"\"><img src=x onerror=violations.push('evil') class=evil>"`,
+	`"\u202eevil\u200b\u2066\ufeff\u0000\udb40\udc41"`, `"javascript:evil"`, `"../../evil?x=#/start"`,
+	`[]`, `{}`, `[[[[[[]]]]]]`, `null`, `true`, `-1`, `1e308`, `12345678901234567890`, `9007199254740991`, `""`, `"0"`, `"9999-99-99T99:99:99.999Z"`, `"2026-01-02T03:04:05.678Z"`,
+}
+
+func (f *fuzzer) value() string {
+	switch n := f.IntN(len(evil) + 3); n {
+	case 0:
+		return `"` + strings.Repeat("evil ", 20_000) + `"`
+	case 1:
+		return strings.Repeat(`{"evil":`, 200) + "1" + strings.Repeat("}", 200)
+	case 2:
+		return `[` + strings.Repeat(evil[0]+",", 300) + `1]`
+	default:
+		return evil[n-3]
+	}
+}
+
+// setAll returns a text with each of its values in turn in the place of which another stands.
+func setAll(t *testing.T, text, value string) (changed []string) {
+	t.Helper()
+	var root any
+	must(t, json.Unmarshal([]byte(text), &root))
+	n := 0
+	places(root, func(any) {}, func(func(any)) { n++ })
+	for i := range n {
+		var copied any
+		must(t, json.Unmarshal([]byte(text), &copied))
+		at := 0
+		places(copied, func(v any) { copied = v }, func(replace func(any)) {
+			if at == i {
+				replace(json.RawMessage(value))
+			}
+			at++
+		})
+		changed = append(changed, jsonOf(t, copied))
+	}
+	return changed
+}
+
+// mutate returns a text of JSON with one to three changes, in its values, its names or its characters.
+func (f *fuzzer) mutate(text string) string {
+	for range 1 + f.IntN(3) {
+		if f.IntN(5) == 0 {
+			text = f.characters(text)
+			continue
+		}
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.UseNumber()
+		var root any
+		if decoder.Decode(&root) != nil {
+			return text
+		}
+		var at []func(any)
+		var values []any
+		places(root, func(v any) { root = v }, func(replace func(any)) { at = append(at, replace) })
+		each(root, func(v any) { values = append(values, v) })
+		i := f.IntN(len(at))
+		switch of := values[f.IntN(len(values))].(type) {
+		case map[string]any:
+			switch name := []string{"__proto__", "constructor", "type", "props", "toString", "evil"}[f.IntN(6)]; f.IntN(3) {
+			case 0:
+				of[name] = json.RawMessage(f.value())
+			case 1:
+				delete(of, f.one(slices.Sorted(maps.Keys(of))))
+			default:
+				from := f.one(slices.Sorted(maps.Keys(of)))
+				of[name] = of[from]
+				delete(of, from)
+			}
+		default:
+			if f.IntN(4) == 0 {
+				at[i](json.RawMessage(jsonOf(f.t, of))) // what stands at another place
+			} else {
+				at[i](json.RawMessage(f.value()))
+			}
+		}
+		text = jsonOf(f.t, root)
+	}
+	return text
+}
+
+func (f *fuzzer) one(of []string) string {
+	if len(of) == 0 {
+		return ""
+	}
+	return of[f.IntN(len(of))]
+}
+
+// characters changes a text as bytes: cut off, doubled, or with another character in it.
+func (f *fuzzer) characters(text string) string {
+	if text == "" {
+		return text
+	}
+	i := f.IntN(len(text))
+	j := min(len(text), i+f.IntN(40))
+	switch f.IntN(4) {
+	case 0:
+		return text[:i]
+	case 1:
+		return text[:j] + text[i:]
+	case 2:
+		return strings.ToValidUTF8(text[:i]+`<evil-tag class=evil>`+text[j:], "?")
+	default:
+		return strings.ToValidUTF8(text[:i]+string("\"{}[],:\\0\u202e\u2028"[f.IntN(10)])+text[i+1:], "?")
+	}
+}
+
+// each calls f for each value inside v, as places does.
+func each(v any, f func(any)) {
+	f(v)
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			each(v[name], f)
+		}
+	case []any:
+		for _, item := range v {
+			each(item, f)
+		}
+	}
+}
+
+// token returns a JWT of which header or claims are changed, and the signature perhaps.
+func (f *fuzzer) token(jwt string) string {
+	parts := strings.Split(jwt, ".")
+	i := f.IntN(8)
+	if i == 0 {
+		return f.characters(jwt)
+	}
+	part := min(i-1, 1)
+	if i == 2 {
+		part = 0
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[part])
+	must(f.t, err)
+	parts[part] = base64.RawURLEncoding.EncodeToString([]byte(f.mutate(string(text))))
+	return strings.Join(parts, ".")
+}
+
+// ownNames are the elements and attributes that the console's own templates name.
+func ownNames(t *testing.T) []string {
+	t.Helper()
+	own := map[string]bool{}
+	names := regexp.MustCompile(`<([a-z][a-z0-9]*)|\s([A-Za-z-]+)=|\s(required|hidden|autofocus|open|checked|disabled|multiple|novalidate)\b|'?(aria-[a-z]+|role|tabindex|id)'?:`)
+	must(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(name, "vendor") || filepath.Ext(name) == ".css" {
+			return err
+		}
+		source, err := os.ReadFile(name)
+		for _, m := range names.FindAllStringSubmatch(string(source), -1) {
+			own[strings.ToLower(m[1]+m[2]+m[3]+m[4])] = true
+		}
+		return err
+	}))
+	if own["iframe"] || own["evil-tag"] || own["data-evil"] || !own["svg"] || !own["aria-label"] {
+		t.Fatal("the templates are not read well")
+	}
+	return slices.Sorted(maps.Keys(own))
+}
+
+// fuzzHooks runs in every document before its own scripts: it keeps the stream's sockets, counts requests under way, keeps answers, and may give another one for a path.
+const fuzzHooks = `
+window.sockets = []; window.pending = 0; window.answered = []; window.planned = null;
+window.WebSocket = class extends WebSocket { constructor(...args) { super(...args); sockets.push(this); } };
+const realFetch = window.fetch;
+window.fetch = async (path, options) => {
+	pending++;
+	try {
+		const response = await realFetch(path, options);
+		if (!/json/.test(response.headers.get('Content-Type'))) return response;
+		let text = await response.text();
+		answered.push([path, text]);
+		if (planned && path === planned.path) text = planned.text;
+		return new Response(text, { status: response.status, headers: response.headers });
+	} finally {
+		pending--;
+	}
+};`
+
+// fuzzDriver feeds a page and looks at what has become of it.
+const fuzzDriver = `(() => {
+	window.own = new Set(%s);
+	window.headCount = document.head.childElementCount;
+	const tick = () => new Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); });
+	const until = async (condition, limit) => { const end = performance.now() + limit; while (!condition() && performance.now() < end) await tick(); return Boolean(condition()); };
+	const marks = 'evil-tag, [data-evil], .evil, #evil, iframe, object, embed, script:not([src]), [style*=evil], [src*=evil], [href^="javascript"], [onerror]';
+	const foreign = () => [...document.querySelectorAll('#app *')].flatMap((e) => [e.localName, ...e.getAttributeNames()]).filter((name) => !own.has(name.toLowerCase()))
+		.concat([...document.querySelectorAll(marks)].map((e) => e.outerHTML.slice(0, 200)))
+		.concat(document.head.childElementCount === headCount ? [] : ['head'], location.search ? ['search'] : [], ({}).evil === undefined ? [] : ['prototype']);
+	const quiet = async () => { await tick(); await tick(); await until(() => pending === 0, 400); await tick(); await tick(); };
+	window.look = () => [...new Set(foreign())];
+	window.each = async (all, feed) => {
+		const found = [];
+		for (const one of all) {
+			await feed(one);
+			const what = look();
+			if (what.length) found.push(what.join(', ') + ' of ' + JSON.stringify(one).slice(0, 3000));
+		}
+		return found;
+	};
+	window.shown = 0;
+	window.feedFile = async ([name, text]) => {
+		const data = new DataTransfer();
+		data.items.add(new File([text], name, { type: 'application/json' }));
+		document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+		const said = () => document.querySelector('[role="alert"]')?.textContent.includes(name) || document.querySelector('h2 .muted')?.textContent.includes(name);
+		if (!(await until(said, 5000))) throw new Error('nothing is shown of ' + name);
+		await quiet();
+		if (document.querySelector('[data-evidence]')) shown++;
+	};
+	window.feedToken = async (token) => {
+		const field = document.querySelector('textarea[name="token"]');
+		field.value = token;
+		field.dispatchEvent(new Event('input', { bubbles: true }));
+		await quiet();
+	};
+	window.feedMessages = async (messages) => {
+		for (const data of messages) sockets.at(-1).dispatchEvent(new MessageEvent('message', { data }));
+		await new Promise((done) => setTimeout(done, 120)); // the page collects changes for 80 ms
+		await quiet();
+	};
+	window.feedAnswer = async ([hash, path, text]) => {
+		planned = { path, text };
+		location.hash = hash;
+		await tick();
+		await quiet();
+		planned = null;
+	};
+	window.feedURL = async (hash) => { location.hash = hash; await tick(); await quiet(); };
+	return true;
+})()`
+
+// Whatever stands in files, tokens, answers, stream messages, storage and the URL, the page holds no element and no attribute but those of the console's own
+// templates. ATTESTD_FUZZ_SEED repeats a run.
+func TestBrowserFuzz(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if given := os.Getenv("ATTESTD_FUZZ_SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		must(t, err)
+	}
+	t.Logf("ATTESTD_FUZZ_SEED=%d", seed)
+	f := &fuzzer{rand.New(rand.NewPCG(seed, 0)), t}
+	s := startService(t, "", "")
+	key := furnish(s)
+	b := openBrowser(t, s.base, chromedp.Flag("disable-frame-rate-limit", true), chromedp.Flag("disable-gpu-vsync", true))
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: fuzzHooks})
+	driver := fmt.Sprintf(fuzzDriver, jsonOf(t, ownNames(t)))
+	fresh := func() {
+		t.Helper()
+		must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+		b.wait(`document.querySelector('h1')`)
+		eval[bool](b, driver)
+	}
+	fresh()
+	b.look(1280, "light") // without motion: a walk is complete at once
+	b.signIn(key)
+	fed := 0
+	feed := func(what, with string, all any, n int) {
+		t.Helper()
+		fed += n
+		for _, found := range eval[[]string](b, fmt.Sprintf(`each(%s, %s)`, jsonOf(t, all), with)) {
+			t.Errorf("%s makes %s", what, found)
+		}
+	}
+
+	// Evidence of both forms: each value replaced by what looks like a node, then any changes.
+	genuine, small := evidenceOf(s, key, "/v1/evidence/8"), jsonOf(t, savedOf(s, key, "acme", 4))
+	whole := sample(t, "whole.json")
+	var files []string
+	for _, value := range evil[:3] {
+		files = append(files, setAll(t, small, value)...)
+		files = append(files, setAll(t, genuine, value)...)
+	}
+	for i := 0; len(files) < 1300; i++ {
+		files = append(files, f.mutate([]string{genuine, small, whole, sample(t, "control.json"), genuine}[i%5]))
+	}
+	b.goTo("#/proof")
+	b.reads("h1", "Proof")
+	for i, chunk := range slices.Collect(slices.Chunk(files, 100)) {
+		named := make([][2]string, len(chunk))
+		for j, text := range chunk {
+			named[j] = [2]string{fmt.Sprintf("f%d.json", 100*i+j), text}
+		}
+		feed("a file", "feedFile", named, len(named))
+	}
+	if shown := eval[int](b, `shown`); shown < 50 || shown > len(files)*2/3 {
+		t.Errorf("%d of %d files were shown: the changes are lopsided", shown, len(files))
+	}
+
+	// Tokens.
+	issued := s.api("POST", "/v1/agents/agent-0/passport", key, nil)["passport"].(string)
+	svid := s.api("GET", "/v1/agents/agent-1/svid", key, nil)["svid"].(string)
+	delegation := s.api("POST", "/v1/token-exchange", key, map[string]any{"agentId": "agent-1", "actingOn": "acme", "scope": "pay"})["token"].(string)
+	tokens := make([]string, 250)
+	for i := range tokens {
+		tokens[i] = f.token([]string{issued, svid, delegation}[i%3])
+	}
+	b.goTo("#/passports")
+	b.shows(`textarea[name="token"]`)
+	feed("a token", "feedToken", tokens, len(tokens))
+
+	// Messages of the stream.
+	message := fmt.Sprintf(`{"type":"record","record":%s,"valid":true,"merkleRoot":%q}`, jsonOf(t, s.api("GET", "/v1/proof/8", key, nil)["record"]), strings.Repeat("0", 64))
+	messages := make([]string, 200)
+	for i := range messages {
+		messages[i] = f.mutate(strings.Replace(message, `"index":8`, fmt.Sprintf(`"index":%d`, 15+i), 1))
+	}
+	b.goTo("#/live")
+	b.wait(`sockets.length`)
+	feed("a message", "feedMessages", slices.Collect(slices.Chunk(messages, 20)), len(messages))
+
+	// Answers: what each page asks for is asked once, and then answered otherwise.
+	hashes := eval[[]string](b, `[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))`)
+	hashes = append(hashes, "#/agents/agent-1", "#/proof/5", "#/chain/8")
+	var answers [][3]string
+	for _, hash := range hashes {
+		asked := eval[[][2]string](b, fmt.Sprintf(`(answered.length = 0, feedURL(%q).then(() => answered))`, hash))
+		for _, answer := range asked {
+			for range 1 + 24/len(asked) {
+				answers = append(answers, [3]string{hash, answer[0], f.mutate(answer[1])})
+			}
+		}
+	}
+	f.Shuffle(len(answers), func(i, j int) { answers[i], answers[j] = answers[j], answers[i] })
+	feed("an answer", "feedAnswer", answers, len(answers))
+
+	// The URL.
+	var urls []string
+	for i := range 100 {
+		var text string
+		if json.Unmarshal([]byte(evil[i%len(evil)]), &text) != nil {
+			text = evil[i%len(evil)]
+		}
+		hash := hashes[f.IntN(len(hashes))]
+		urls = append(urls, []string{hash + "/" + text, hash + "?agent=" + text + "&q=" + text + "&log=" + text + "&__proto__=" + text, "#/" + text, hash + "/%" + text}[i%4])
+	}
+	feed("an address", "feedURL", urls, len(urls))
+
+	// What this browser keeps, changed by who knows whom.
+	kept := eval[map[string]string](b, `({ ...localStorage, ...sessionStorage, 'attestd.confirmed': '["acme SHA256:x"]' })`)
+	for range 4 {
+		for name, text := range kept {
+			if name == "attestd.key" {
+				continue
+			}
+			fed++
+			eval[bool](b, fmt.Sprintf(`(localStorage.setItem(%s, %s), sessionStorage.setItem(%s, %s), true)`, jsString(name), jsString(f.mutate(text)), jsString(name), jsString(f.mutate(text))))
+		}
+		fresh()
+		feed("what is kept", "feedURL", hashes[:4], 0)
+	}
+	t.Logf("%d texts, %d answers among them", fed, len(answers))
+	if fed < 2000 {
+		t.Errorf("only %d texts were shown", fed)
+	}
+}
