@@ -121,17 +121,26 @@ func (s *Server) enableAgent(ctx context.Context, by store.Caller, r agentReques
 	return newAgentBody(by.Company, agent), nil
 }
 
-// pageRequest asks for a page of a list.
-type pageRequest struct {
+type agentsRequest struct {
 	Limit  int    `query:"limit" must:"number 1..1000" default:"100"`
 	Cursor string `query:"cursor"`
+	Text   string `query:"q"`
+	Status string `query:"status" must:"oneof active disabled"`
 }
 
-// listAgents is an addition to the specification: a page of agents ordered by ID. Its cursor is the last agentId.
-func (s *Server) listAgents(ctx context.Context, by store.Caller, r pageRequest) (list[agentBody], error) {
+// listAgents is an addition to the specification: a page of agents ordered by ID, and how many there are. Its cursor is the last agentId.
+func (s *Server) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (list[agentBody], error) {
+	if len(r.Text) > 128 { // no agentId is longer
+		return list[agentBody]{}, fail(http.StatusBadRequest, "Invalid query parameter: q must have at most 128 bytes")
+	}
+	filter := store.AgentFilter{Text: r.Text, Status: r.Status}
+	total, err := s.Store.CountAgents(ctx, by, filter)
+	if err != nil {
+		return list[agentBody]{}, err
+	}
 	show := func(a store.Agent) agentBody { return newAgentBody(by.Company, a) }
 	return list[agentBody]{
-		name: "agents", items: mapped(s.Store.Agents(ctx, by, r.Cursor), show),
+		name: "agents", items: mapped(s.Store.Agents(ctx, by, filter, r.Cursor), show), total: &total,
 		most: r.Limit, next: func(a agentBody) string { return a.AgentID },
 	}, nil
 }

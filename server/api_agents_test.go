@@ -78,7 +78,7 @@ func TestRegisterAgentAgain(t *testing.T) {
 		registered := acme.do(t, "POST /v1/agents/register", step.body).status(201).str("registeredAt")
 		want := `{"agentId":"bot","spiffeId":"<anything>","companyId":"acme","registeredAt":"` + registered + `"` + step.known + `}`
 		acme.do(t, "GET /v1/agents/bot", "").gets(200, want)
-		acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[`+want+`]}`)
+		acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[`+want+`],"total":1}`)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestListAgents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
-	acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[]}`)
+	acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[],"total":0}`)
 	for _, id := range []string{"c", "a", "e", "b", "d"} {
 		acme.agent(t, id)
 	}
@@ -114,4 +114,30 @@ func TestListAgents(t *testing.T) {
 	}
 	acme.do(t, "GET /v1/agents?limit=1000", "").status(200)
 	s.anyone().do(t, "GET /v1/agents", "").gets(401, `{"error":"Unauthorized"}`)
+}
+
+// Agents are sought by a part of their ID and by their state; total counts what was found on all pages.
+func TestSearchAgents(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	for _, id := range []string{"deploy_1", "deploy_2", "Deploy_3", "mailer"} {
+		acme.agent(t, id)
+	}
+	acme.do(t, "POST /v1/agents/deploy_2/disable", "").status(200)
+	for query, want := range map[string]string{
+		"":                               `{"agents":["<anything>","<anything>","<anything>","<anything>"],"total":4}`,
+		"?q=deploy_":                     `{"agents":["<anything>","<anything>","<anything>"],"total":3}`,
+		"?q=DEPLOY_&limit=1":             `{"agents":["<anything>"],"total":3,"next":"Deploy_3"}`,
+		"?q=deploy_&status=active":       `{"agents":["<anything>","<anything>"],"total":2}`,
+		"?q=%25&status=disabled":         `{"agents":[],"total":0}`,
+		"?status=disabled":               `{"agents":["<anything>"],"total":1}`,
+		"?q=deploy_&cursor=deploy_1":     `{"agents":["<anything>"],"total":3}`,
+		"?q=nobody":                      `{"agents":[],"total":0}`,
+		"?q=" + strings.Repeat("x", 128): `{"agents":[],"total":0}`,
+	} {
+		acme.do(t, "GET /v1/agents"+query, "").gets(200, want)
+	}
+	acme.do(t, "GET /v1/agents?status=off", "").gets(400, `{"error":"Invalid query parameter: status must be active or disabled"}`)
+	acme.do(t, "GET /v1/agents?status=", "").gets(400, `{"error":"Invalid query parameter: status must be active or disabled"}`)
+	acme.do(t, "GET /v1/agents?q="+strings.Repeat("x", 129), "").gets(400, `{"error":"Invalid query parameter: q must have at most 128 bytes"}`)
 }

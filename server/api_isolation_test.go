@@ -38,7 +38,7 @@ func TestIsolation(t *testing.T) {
 			{does: "company SVID", as: them, call: "POST /v1/companies/svid", status: 200, gets: `{"companyId":"globex","spiffeId":"spiffe://attestd.local/company/globex","svid":"<token>"}`},
 			{does: "an agent of the same name", as: them, call: "GET /v1/agents/bot", status: 200, gets: `{"agentId":"bot","spiffeId":"spiffe://attestd.local/company/globex/agent/bot","companyId":"globex","registeredAt":"<time>"}`},
 			{does: "SVID of an agent of the same name", as: them, call: "GET /v1/agents/bot/svid", status: 200, gets: `{"agentId":"bot","spiffeId":"spiffe://attestd.local/company/globex/agent/bot","svid":"<token>"}`},
-			{does: "agents", as: them, call: "GET /v1/agents", status: 200, gets: `{"agents":[{"agentId":"bot","spiffeId":"<anything>","companyId":"globex","registeredAt":"<time>"}]}`},
+			{does: "agents", as: them, call: "GET /v1/agents", status: 200, gets: `{"agents":[{"agentId":"bot","spiffeId":"<anything>","companyId":"globex","registeredAt":"<time>"}],"total":1}`},
 			{does: "agent", as: them, call: "GET /v1/agents/secret-agent", status: 404, gets: `{"error":"Agent not found: secret-agent"}`},
 			{does: "SVID", as: them, call: "GET /v1/agents/secret-agent/svid", status: 404, gets: `{"error":"Agent not found: secret-agent"}`},
 			{does: "passport for an agent", as: them, call: "POST /v1/agents/secret-agent/passport", status: 404, gets: `{"error":"Agent not found: secret-agent"}`},

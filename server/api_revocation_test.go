@@ -162,6 +162,12 @@ func TestListPassports(t *testing.T) {
 	acme.do(t, "POST /v1/passports/"+want[0]+"/revoke", `{"reason":"x"}`).status(200)
 	acme.do(t, "GET /v1/passports?limit=1", "").gets(200, `{"passports":[{"jti":"`+want[0]+`","agentId":"bot","scopes":["*"],"issuedAt":"<time>","expiresAt":"<time>",
 		"status":"revoked","revokedAt":"<time>","reason":"x"}],"next":"…"}`)
+	for query, n := range map[string]int{"agent=bot": 6, "agent=nobody": 0, "status=valid": 4, "status=expired": 1, "status=revoked&agent=bot": 1, "status=revoked&agent=b": 0} {
+		if found := acme.do(t, "GET /v1/passports?"+query, "").status(200).at("passports").([]any); len(found) != n {
+			t.Errorf("%s: %d passports, want %d", query, len(found), n)
+		}
+	}
+	acme.do(t, "GET /v1/passports?status=active", "").gets(400, `{"error":"Invalid query parameter: status must be valid, revoked or expired"}`)
 	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "cursor=x", "cursor=-1"} {
 		acme.do(t, "GET /v1/passports?"+query, "").gets(400, `{"error":"…`+query[:5]+`…"}`)
 	}

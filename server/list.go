@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 )
 
-// list is an answer of one member, an array of any length. It is written as it is read, in constant memory, and broken off
-// where reading fails: what ends with its last brace is whole.
+// list is an answer that is an array of any length, and perhaps their number. It is written as it is read, in constant memory, and broken
+// off where reading fails: what ends with its last brace is whole.
 type list[T any] struct {
 	name  string
 	items iter.Seq2[T, error]
 	most  int            // items of a page; 0 for all
 	next  func(T) string // cursor after an item: the member "next" where there are more than most
+	rest  string         // cursor after the last item where more may follow that were not looked at
+	total *int64         // the member "total", if the answer has one
 }
 
 // listBytes is after how many bytes of a list what was read is written.
@@ -61,7 +64,13 @@ func (l list[T]) writeTo(c *call, status int) error {
 		}
 	}
 	b.WriteByte(']')
-	if more {
+	if l.total != nil {
+		fmt.Fprintf(&b, `,"total":%d`, *l.total)
+	}
+	if !more {
+		cursor = l.rest
+	}
+	if cursor != "" {
 		b.WriteString(`,"next":`)
 		if err := encode.Encode(cursor); err != nil {
 			return err

@@ -178,24 +178,27 @@ type passportItem struct {
 	cursor string
 }
 
+type passportsRequest struct {
+	Limit  int    `query:"limit" must:"number 1..1000" default:"100"`
+	Cursor string `query:"cursor"`
+	Agent  string `query:"agent"`
+	Status string `query:"status" must:"oneof valid revoked expired"`
+}
+
 // listPassports is an addition to the specification: a page of issued passports, the newest first.
-func (s *Server) listPassports(ctx context.Context, by store.Caller, r pageRequest) (list[passportItem], error) {
-	found, err := s.Store.Passports(ctx, by, r.Cursor)
-	if err != nil {
+func (s *Server) listPassports(ctx context.Context, by store.Caller, r passportsRequest) (list[passportItem], error) {
+	found, rest, err := s.Store.Passports(ctx, by, store.PassportFilter{AgentID: r.Agent, Status: r.Status}, r.Cursor)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return list[passportItem]{}, fail(http.StatusBadRequest, "Invalid query parameter: cursor must be the next of an earlier page")
+	case err != nil:
+		return list[passportItem]{}, err
 	}
 	show := func(p store.Passport) passportItem {
-		status := "valid"
-		switch {
-		case p.RevokedAt != "":
-			status = "revoked"
-		case p.ExpiresAt <= by.At.Unix():
-			status = "expired"
-		}
-		return passportItem{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), status, p.RevokedAt, p.Reason, p.Cursor()}
+		return passportItem{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), p.Status(by.At), p.RevokedAt, p.Reason, p.Cursor()}
 	}
 	return list[passportItem]{
 		name: "passports", items: mapped(found, show),
-		most: r.Limit, next: func(p passportItem) string { return p.cursor },
+		most: r.Limit, next: func(p passportItem) string { return p.cursor }, rest: rest,
 	}, nil
 }

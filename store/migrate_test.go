@@ -118,7 +118,7 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 			if k := got(s.FirstKey(ctx, id))(t); k.Key != f.Keys[0] {
 				t.Errorf("%s: first key %+v", id, k)
 			}
-			if page := all(t, s.Agents(ctx, by(c, now), "")); len(page) != 2 {
+			if page := all(t, s.Agents(ctx, by(c, now), store.AgentFilter{}, "")); len(page) != 2 {
 				t.Errorf("%s: agents %v", id, page)
 			}
 			attest(t, s, c, 10)

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"time"
 
 	"attestd/chain"
 )
@@ -183,19 +185,76 @@ func parseCursor(s string) (c cursor, err error) {
 // Cursor is the place of a passport in the list of Passports, to go on after it.
 func (p Passport) Cursor() string { return cursor{p.IssuedAt, p.id}.String() }
 
-// Passports yields issued passports, the newest first, those older than the cursor ("" for all). ErrNotFound for what was never a cursor.
-func (s *Store) Passports(ctx context.Context, by Caller, after string) (iter.Seq2[Passport, error], error) {
+// PassportFilter says which passports are meant; the zero one means all.
+type PassportFilter struct {
+	AgentID string
+	Status  string // of Passport.Status, or "" for all
+}
+
+// The states of a passport.
+const (
+	PassportValid     = "valid"
+	PassportIsRevoked = "revoked"
+	PassportExpired   = "expired"
+)
+
+// Status is the state of a passport at a time.
+func (p Passport) Status(at time.Time) string {
+	switch {
+	case p.RevokedAt != "":
+		return PassportIsRevoked
+	case p.ExpiresAt <= at.Unix():
+		return PassportExpired
+	}
+	return PassportValid
+}
+
+// passportWindow is how many passports one call of Passports looks at where it looks for some: a company has any number of them, and no
+// index for each filter.
+const passportWindow = 100_000
+
+// Passports yields issued passports that the filter means, the newest first, those older than the cursor ("" for all). rest is the cursor from
+// which on older ones were not looked at, "" where there are none. ErrNotFound for what was never a cursor.
+func (s *Store) Passports(ctx context.Context, by Caller, f PassportFilter, after string) (found iter.Seq2[Passport, error], rest string, err error) {
 	from, err := parseCursor(after)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	var end cursor
+	if f != (PassportFilter{}) {
+		if end, err = s.passportsEnd(ctx, by, from); err != nil {
+			return nil, "", err
+		}
+		if end.id > 0 {
+			rest = end.String()
+		}
 	}
 	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
-		WHERE company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC`,
+		WHERE company = ?1 AND (issued_at, id) >= (?2, ?3) AND (issued_at, id) < (?4, ?5) AND (?6 = '' OR agent_id = ?6)
+		AND (?7 = '' OR ?7 = CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ?8 THEN 'expired' ELSE 'valid' END)
+		ORDER BY issued_at DESC, id DESC`,
 		func(last Passport) []any {
 			at := from
 			if last.id > 0 {
 				at = cursor{last.IssuedAt, last.id}
 			}
-			return []any{by.Company.Chain, at.issuedAt, at.id}
-		}), nil
+			return []any{by.Company.Chain, end.issuedAt, end.id, at.issuedAt, at.id, f.AgentID, f.Status, by.At.Unix()}
+		}), rest, nil
+}
+
+// passportsEnd is the place of the last passport of the window that begins after a cursor; the zero one where that holds all that are left.
+func (s *Store) passportsEnd(ctx context.Context, by Caller, from cursor) (end cursor, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		err := r.one([]any{&end.issuedAt, &end.id}, `SELECT issued_at, id FROM passport
+			WHERE company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC LIMIT 1 OFFSET ?`,
+			by.Company.Chain, from.issuedAt, from.id, passportWindow-1)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return cursor{}, fmt.Errorf("list passports: %w", err)
+	}
+	return end, nil
 }

@@ -68,7 +68,7 @@ func TestOfTwentyRotationsOneWins(t *testing.T) {
 	if won, lost := count(t, errs, store.ErrRevoked); won != 1 || lost != 19 {
 		t.Errorf("%d won, %d lost", won, lost)
 	}
-	if page := all(t, got(s.Passports(ctx, by(c, now), ""))(t)); len(page) != 2 {
+	if page := issued(t, s, c, store.PassportFilter{}, ""); len(page) != 2 {
 		t.Errorf("passports: %v", page)
 	}
 }
@@ -174,10 +174,10 @@ func TestManyWritersOfAllKinds(t *testing.T) {
 	count(t, errs, nil)
 	must(t, s.Close())
 	s = open(t, path)
-	agents := all(t, s.Agents(ctx, by(c, now), ""))
+	agents := all(t, s.Agents(ctx, by(c, now), store.AgentFilter{}, ""))
 	companies := verified(t, s)
 	keys := all(t, s.Keys(ctx, by(c, now)))
-	passports := all(t, got(s.Passports(ctx, by(c, now), ""))(t))
+	passports := issued(t, s, c, store.PassportFilter{}, "")
 	if len(agents) != 10 || len(companies) != 11 || len(keys) != 11 || len(passports) != 10 {
 		t.Errorf("%d agents, %d companies, %d keys, %d passports", len(agents), len(companies), len(keys), len(passports))
 	}

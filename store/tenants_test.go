@@ -224,7 +224,7 @@ func TestAgents(t *testing.T) {
 	}
 	for after, want := range map[string]string{"": "B a bot c", "a": "bot c", "c": ""} {
 		var ids []string
-		for _, a := range all(t, s.Agents(ctx, by(acme, now), after)) {
+		for _, a := range all(t, s.Agents(ctx, by(acme, now), store.AgentFilter{}, after)) {
 			ids = append(ids, a.ID)
 		}
 		if got := strings.Join(ids, " "); got != want {
@@ -306,7 +306,7 @@ func TestPassportPages(t *testing.T) {
 		want = append([]string{fmt.Sprint(i)}, want...)
 	}
 	for left, cursor := want, ""; len(left) > 0; left = left[1:] { // from each place on
-		listed := all(t, got(s.Passports(ctx, by(acme, now), cursor))(t))
+		listed := issued(t, s, acme, store.PassportFilter{}, cursor)
 		var ids []string
 		for _, p := range listed {
 			ids = append(ids, p.JTI)
@@ -317,7 +317,7 @@ func TestPassportPages(t *testing.T) {
 		cursor = listed[0].Cursor()
 	}
 	for _, cursor := range []string{"x", "1.2", "!", "MS4yIA", "Ky4"} {
-		if _, err := s.Passports(ctx, by(acme, now), cursor); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := s.Passports(ctx, by(acme, now), store.PassportFilter{}, cursor); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}

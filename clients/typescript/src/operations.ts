@@ -31,7 +31,7 @@ export const operations = {
   rotateKeys: { call: "POST /v1/companies/rotate-keys" },
 
   registerAgent: { call: "POST /v1/agents/register", status: 201, header: ["If-None-Match"] },
-  listAgents: { call: "GET /v1/agents", query: page },
+  listAgents: { call: "GET /v1/agents", query: ["q", "status", ...page] },
   getAgent: { call: "GET /v1/agents/{agentId}" },
   disableAgent: { call: "POST /v1/agents/{agentId}/disable", safe: true },
   enableAgent: { call: "POST /v1/agents/{agentId}/enable", safe: true },
@@ -72,7 +72,7 @@ export const operations = {
   delegate: { call: "POST /v1/token-exchange", status: 201, safe: true },
   exchangeToken: { call: "POST /v1/token/exchange", safe: true },
   verifyPassport: { call: "POST /v1/passport/verify", safe: true, denies: true },
-  listPassports: { call: "GET /v1/passports", query: page },
+  listPassports: { call: "GET /v1/passports", query: ["agent", "status", ...page] },
   listRevokedPassports: { call: "GET /v1/passports/revoked" },
   revokePassport: { call: "POST /v1/passports/{jti}/revoke" },
   getPassportStatus: { call: "GET /v1/ocsp/{jti}" },

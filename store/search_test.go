@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"attestd/store"
+)
+
+// issued are all passports that the filter means, of all windows from a cursor on.
+func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilter, from string) (found []store.Passport) {
+	t.Helper()
+	for more := true; more; more = from != "" {
+		items, rest, err := s.Passports(ctx, by(c, now), f, from)
+		must(t, err)
+		found, from = append(found, all(t, items)...), rest
+	}
+	return found
+}
+
+// Agents are found by a part of their ID in any case and by their state, and counted so; what a pattern of SQL means is a letter like any other.
+func TestAgentSearch(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	for _, id := range []string{"Deploy-Bot", "deploy_bot", "deployXbot", "mailer", "off"} {
+		_, err := s.RegisterAgent(ctx, by(acme, now), id, nil, store.AgentBounds{Most: 10})
+		must(t, err)
+	}
+	_, err := s.RegisterAgent(ctx, by(zoo, now), "deploy_zoo", nil, store.AgentBounds{Most: 10})
+	must(t, err)
+	for _, id := range []string{"off", "mailer"} {
+		_, _, err := s.DisableAgent(ctx, by(acme, now), id)
+		must(t, err)
+	}
+	_, err = s.EnableAgent(ctx, by(acme, now), "mailer")
+	must(t, err)
+	for f, want := range map[store.AgentFilter]string{
+		{}:                                      "Deploy-Bot deployXbot deploy_bot mailer off",
+		{Text: "deploy"}:                        "Deploy-Bot deployXbot deploy_bot",
+		{Text: "DEPLOY_"}:                       "deploy_bot",
+		{Text: "y%b"}:                           "",
+		{Text: `\`}:                             "",
+		{Text: "'"}:                             "",
+		{Text: "é\x00\xff"}:                     "",
+		{Status: "active"}:                      "Deploy-Bot deployXbot deploy_bot mailer",
+		{Status: "disabled"}:                    "off",
+		{Text: "f", Status: "disabled"}:         "off",
+		{Text: "deploy", Status: "disabled"}:    "",
+		{Text: "m", Status: store.AgentActive}:  "mailer",
+		{Text: strings.Repeat("deploy-bot", 9)}: "",
+	} {
+		var ids []string
+		for _, a := range all(t, s.Agents(ctx, by(acme, now), f, "")) {
+			ids = append(ids, a.ID)
+		}
+		if found := strings.Join(ids, " "); found != want {
+			t.Errorf("%+v: %s, want %s", f, found, want)
+		}
+		if n := got(s.CountAgents(ctx, by(acme, now), f))(t); int(n) != len(ids) {
+			t.Errorf("%+v: %d counted, %d found", f, n, len(ids))
+		}
+	}
+	if list := all(t, s.Agents(ctx, by(acme, now), store.AgentFilter{Text: "deploy"}, "deployXbot")); len(list) != 1 || list[0].ID != "deploy_bot" {
+		t.Errorf("after a cursor: %+v", list)
+	}
+}
+
+// Passports are found by their agent and their state, whether a revoked one has expired or not.
+func TestPassportSearch(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	record := func(c *store.Company, jti, agent string, age int64) {
+		p := passport(jti, now.Unix()-age) // of a minute
+		p.AgentID = agent
+		must(t, s.RecordPassport(ctx, by(c, now), p))
+	}
+	record(acme, "old", "bot", 100)
+	record(acme, "over", "bot", 60)
+	record(acme, "mine", "bot", 59)
+	record(acme, "gone", "bot", 10)
+	record(acme, "gone-old", "bot", 3000)
+	record(acme, "other", "mailer", 1)
+	record(zoo, "zoo's", "bot", 1)
+	for _, jti := range []string{"gone", "gone-old"} {
+		_, err := s.RevokePassport(ctx, by(acme, now), jti, nil)
+		must(t, err)
+	}
+	for f, want := range map[store.PassportFilter]string{
+		{}:                  "other gone mine over old gone-old",
+		{AgentID: "bot"}:    "gone mine over old gone-old",
+		{AgentID: "BOT"}:    "",
+		{Status: "valid"}:   "other mine",
+		{Status: "expired"}: "over old",
+		{Status: "revoked"}: "gone gone-old",
+		{AgentID: "mailer", Status: store.PassportValid}:     "other",
+		{AgentID: "mailer", Status: store.PassportIsRevoked}: "",
+	} {
+		var ids []string
+		for _, p := range issued(t, s, acme, f, "") {
+			ids = append(ids, p.JTI)
+		}
+		if found := strings.Join(ids, " "); found != want {
+			t.Errorf("%+v: %s, want %s", f, found, want)
+		}
+	}
+}
+
+// One look for passports stops after 100,000 of them and says where to go on, and the looks together find what a look at all would; without a
+// filter there is nothing to look for.
+func TestPassportWindows(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	acme, _ := company(t, s, "acme")
+	const n = 200_001
+	other(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at)
+		SELECT %d, 'p' || i, CASE i WHEN 0 THEN 'first' WHEN 100000 THEN 'second' WHEN %d THEN 'second' ELSE 'bot' END, '["*"]', i / 3, i FROM n`, n-1, acme.Chain, n-1))
+	look := func(f store.PassportFilter, from string) (jtis []string, rest string) {
+		items, rest, err := s.Passports(ctx, by(acme, now), f, from)
+		must(t, err)
+		for _, p := range all(t, items) {
+			jtis = append(jtis, p.JTI)
+		}
+		return jtis, rest
+	}
+	second, rest := look(store.PassportFilter{AgentID: "second"}, "")
+	if want := []string{"p200000"}; !same(second, want) || rest == "" {
+		t.Errorf("the first window: %v, rest %q", second, rest)
+	}
+	second, rest = look(store.PassportFilter{AgentID: "second"}, rest)
+	if want := []string{"p100000"}; !same(second, want) || rest == "" {
+		t.Errorf("the second window: %v, rest %q", second, rest)
+	}
+	if second, rest = look(store.PassportFilter{AgentID: "second"}, rest); len(second) > 0 || rest != "" {
+		t.Errorf("the last window: %v, rest %q", second, rest)
+	}
+	if first := issued(t, s, acme, store.PassportFilter{AgentID: "first", Status: "expired"}, ""); len(first) != 1 || first[0].JTI != "p0" {
+		t.Errorf("the oldest: %v", first)
+	}
+	if _, rest, err := s.Passports(ctx, by(acme, now), store.PassportFilter{}, ""); err != nil || rest != "" {
+		t.Errorf("all: rest %q, %v", rest, err)
+	}
+}
