@@ -181,7 +181,7 @@ export interface paths {
         /**
          * List agents
          * @description **Addition.** The company's agents, ordered by `agentId`, a page at a time. `next` is there if there are more;
-         *     give it as `cursor` to get them.
+         *     give it as `cursor` to get them. `total` is how many there are on all pages.
          */
         get: operations["listAgents"];
         put?: never;
@@ -1175,6 +1175,9 @@ export interface paths {
          * @description **Addition.** The passports that the company has issued, the newest first, a page at a time. The tokens
          *     themselves are not kept. `next` is there if there are more; give it as `cursor` to get them. `status` is
          *     `revoked` for a revoked passport, expired or not.
+         *
+         *     With `agent` or `status`, one call looks at 100,000 passports: a page may hold fewer than `limit`, or none, and still
+         *     have a `next`, with which the search goes on.
          */
         get: operations["listPassports"];
         put?: never;
@@ -1664,6 +1667,8 @@ export interface components {
         };
         AgentPage: {
             agents: components["schemas"]["Agent"][];
+            /** @description How many agents there are on all pages. */
+            total: number;
             /** @description Cursor of the next page; absent on the last. */
             next?: string;
         };
@@ -3379,6 +3384,16 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description Only agents with this in their `agentId`; A to Z in either case. 128 bytes at most.
+                 * @example deploy
+                 */
+                q?: string;
+                /**
+                 * @description Only agents that are enabled, or that are disabled.
+                 * @example active
+                 */
+                status?: "active" | "disabled";
+                /**
                  * @description Largest number of entries in the page.
                  * @example 100
                  */
@@ -3410,7 +3425,10 @@ export interface operations {
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
-            /** @description `limit` is not an integer from 1 to 1000, or `cursor` cannot be one that this endpoint gave. */
+            /**
+             * @description `limit` is not an integer from 1 to 1000, `cursor` cannot be one that this endpoint gave, or `status` or `q` is
+             *     none that it knows.
+             */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6245,6 +6263,16 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description Only passports of the agent with this `agentId`.
+                 * @example deploy-bot
+                 */
+                agent?: string;
+                /**
+                 * @description Only passports of this state.
+                 * @example valid
+                 */
+                status?: "valid" | "revoked" | "expired";
+                /**
                  * @description Largest number of entries in the page.
                  * @example 100
                  */
@@ -6276,7 +6304,10 @@ export interface operations {
                     "application/json": components["schemas"]["PassportPage"];
                 };
             };
-            /** @description `limit` is not an integer from 1 to 1000, or `cursor` cannot be one that this endpoint gave. */
+            /**
+             * @description `limit` is not an integer from 1 to 1000, `cursor` cannot be one that this endpoint gave, or `status` or `q` is
+             *     none that it knows.
+             */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
