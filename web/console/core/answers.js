@@ -1,5 +1,5 @@
 // What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, exactly, hash, having, integer, jsonOf, list, nullable, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
+import { boolean, exactly, hash, having, integer, list, nullable, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
 import { proofForm } from '../lib/merkle.js';
 import { recordForm } from '../lib/record.js';
 
@@ -29,17 +29,8 @@ const whole = (form) => (...args) => {
 export const chainVerdict = whole(having(verdict, more));
 export const streamMessage = whole(having({ type: oneOf('record'), record: recordForm, ...verdict }, more));
 
-export const agent = having({ agentId: string, spiffeId: string, registeredAt: timestamp }, { metadata: jsonOf('object', 'null') });
-export const agentSVID = having({ svid: string });
-export const agentPage = having({ agents: list(agent) }, { next: string });
 export const passportIssued = having({ passport: string, expiresIn: integer });
 export const passportRotated = having({ passport: string, rotatedFrom: string });
-export const passportPage = having({
-  passports: list(having(
-    { jti: string, agentId: string, scopes: list(string), expiresAt: timestamp, status: oneOf('valid', 'revoked', 'expired') },
-    { revokedAt: timestamp, reason: string },
-  )),
-}, { next: string });
 
 export const keyRotated = having({ fingerprint: string, index: integer });
 export const keyCreated = having({ key: string });

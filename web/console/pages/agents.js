@@ -1,97 +1,72 @@
-// Agents: who may act for the company; register one, get its SVID, issue it a passport.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import * as answers from '../core/answers.js';
-import { call } from '../core/api.js';
-import { localTime } from '../core/format.js';
-import { go } from '../core/router.js';
-import { parse } from '../lib/json.js';
-import { Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
-import { Drawer } from '../parts/dialogs.js';
-import { JSONView } from '../parts/json_view.js';
+// Agents: who may act for the company. The list is searched by the server, and what was searched for stands in the URL.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { agentPage } from '../core/agents.js';
+import { localTime, plural } from '../core/format.js';
+import { href, replace, route } from '../core/router.js';
+import { useStore } from '../core/store.js';
+import { Badge, Failure, Field, Page } from '../parts/basic.js';
 import { usePaged } from '../parts/pages_of.js';
 import { Text } from '../parts/text.js';
-import { IssuePassport } from './issue_passport.js';
+import { Agent } from './agent.js';
+import { RegisterAgent } from './register_agent.js';
 
-function Register({ onDone }) {
-  const [agentId, setAgentId] = useState('');
-  const [metadata, setMetadata] = useState('');
-  const [run, busy, error] = useTask();
-  const [made, setMade] = useState('');
+const TYPING = 250; // ms without a key before what was typed is searched for
+const STATES = [['', 'any'], ['active', 'active'], ['disabled', 'disabled']];
+
+/** The fields of a search: {q, status} of the URL. */
+function Search({ q, status }) {
+  const [typed, setTyped] = useState(q);
+  const timer = useRef(0);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const look = (text) => {
+    clearTimeout(timer.current);
+    replace({ ...route.get().query, q: text.trim() });
+  };
+  const type = (event) => {
+    const text = event.target.value;
+    setTyped(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => look(text), TYPING);
+  };
   const submit = (event) => {
     event.preventDefault();
-    run(async () => {
-      const body = { agentId };
-      if (metadata.trim()) {
-        parse(metadata); // says where the JSON is wrong
-        body.metadata = JSON.parse(metadata);
-      }
-      await call(answers.agent, 'POST', '/v1/agents/register', { body });
-      setMade(agentId);
-      setAgentId('');
-      setMetadata('');
-      onDone();
-    });
+    look(typed);
   };
   return html`
-    <form class="card" onSubmit=${submit}>
-      <h2>Register an agent</h2>
-      <${Field} label="Agent ID" hint="Letters, digits, dot, hyphen and underscore. An ID that exists is registered anew.">
-        ${(p) => html`<input ...${p} class="input" name="agentId" required autocomplete="off" spellcheck="false" value=${agentId} onInput=${(e) => setAgentId(e.target.value)} />`}
-      <//>
-      <${Field} label="Metadata (optional)" hint="A JSON object.">
-        ${(p) => html`<textarea ...${p} class="input" name="metadata" spellcheck="false" placeholder='{"team":"payments"}' value=${metadata} onInput=${(e) => setMetadata(e.target.value)}></textarea>`}
-      <//>
-      <${Failure} error=${error} />
-      ${made && html`<${Notice}>Agent <strong><${Text} of=${made} /></strong> is registered.<//>`}
-      <div><button class="button primary" disabled=${busy}>Register agent</button></div>
+    <form class="filters" role="search" onSubmit=${submit}>
+      <${Field} label="Agent ID holds">${(p) => html`<input ...${p} class="input" name="q" type="search" maxlength="128" autocomplete="off" spellcheck="false" value=${typed} onInput=${type} />`}<//>
+      <${Field} label="Status">${(p) => html`
+        <select ...${p} class="input" name="status" value=${status} onChange=${(e) => replace({ ...route.get().query, status: e.target.value })}>
+          ${STATES.map(([state, name]) => html`<option value=${state}>${name}</option>`)}</select>`}<//>
     </form>`;
 }
 
-function AgentPanel({ agentId, onClose }) {
-  const [agent, setAgent] = useState(null);
-  const [svid, setSVID] = useState('');
-  const [run, , error] = useTask();
-  const [runSVID, busy, svidError] = useTask();
-  useEffect(() => { run(async () => setAgent(await call(answers.agent, 'GET', `/v1/agents/${encodeURIComponent(agentId)}`))); }, [agentId]);
-  const fetchSVID = () => runSVID(async () => setSVID((await call(answers.agentSVID, 'GET', `/v1/agents/${encodeURIComponent(agentId)}/svid`)).svid));
+function AgentList() {
+  const { query } = useStore(route);
+  const { q = '', status = '' } = query;
+  const asked = { q, status: STATES.some(([state]) => state === status) ? status : '' };
+  const { items, total, more, reload, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked);
+  const sought = asked.q || asked.status;
   return html`
-    <${Drawer} title=${agentId} onClose=${onClose}>
-      <${Failure} error=${error} />
-      ${agent && html`
-        <dl class="facts">
-          <dt>SPIFFE ID</dt><dd><code><${Text} of=${agent.spiffeId} /></code></dd>
-          <dt>registered</dt><dd>${localTime(agent.registeredAt)} <span class="muted">(${agent.registeredAt})</span></dd>
-        </dl>
-        ${agent.metadata?.node.type === 'object' && html`<section class="stack tight"><h3>Metadata</h3><${JSONView} ...${agent.metadata} what="metadata" /></section>`}
-        <section class="stack"><h3>SVID</h3>
-          <p class="small muted">A JWT that says who the agent is, for one hour. It goes into the token exchange.</p>
-          ${svid && html`<${Value} value=${svid} what="SVID" />`}
-          <${Failure} error=${svidError} />
-          <div><button type="button" class="button" disabled=${busy} onClick=${fetchSVID}>${svid ? 'Get a fresh SVID' : 'Get an SVID'}</button></div>
+    <${Page} title="Agents" lead="Each agent has a SPIFFE ID below the company’s. Open one for what it did, what gave it the right, and its passports.">
+      <div class="columns uneven">
+        <section class="stack" aria-label="Registered agents">
+          <${Search} ...${asked} />
+          <${Failure} error=${error} />
+          ${total !== undefined && html`<p class="small muted" role="status" data-total=${total}>${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
+          ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent is so.' : 'No agent yet. Register the first one.'}</p>`}
+          ${items?.length > 0 && html`
+            <ul class="rows">${items.map((a) => html`
+              <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>
+                <span class="stack tight"><strong><${Text} of=${a.agentId} /></strong><code class="muted"><${Text} of=${a.spiffeId} /></code></span>
+                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}<span class="muted small nowrap" title="registered ${a.registeredAt}">${localTime(a.registeredAt)}</span></span>
+              </a></li>`)}
+            </ul>`}
+          ${hasMore && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>Show more</button><span class="small muted">${items.length} of ${plural(total, 'agent')}</span></div>`}
         </section>
-        <${IssuePassport} agentId=${agentId} />`}
+        <section class="card" aria-label="Register an agent"><h2>Register an agent</h2><${RegisterAgent} onDone=${reload} /></section>
+      </div>
     <//>`;
 }
 
-export function Agents({ argument }) {
-  const { items, more, reload, hasMore, busy, error } = usePaged(answers.agentPage, '/v1/agents', 'agents');
-  return html`
-    <${Page} title="Agents" lead="Each agent has a SPIFFE ID below the company’s. Open one for its SVID, or to issue it a passport.">
-      <div class="columns uneven">
-        <section class="stack" aria-label="Registered agents">
-          <${Failure} error=${error} />
-          ${items?.length === 0 && html`<p class="empty">No agent yet. Register the first one.</p>`}
-          ${items?.length > 0 && html`
-            <ul class="rows">${items.map((a) => html`
-              <li key=${a.agentId}><button type="button" class="row-button" onClick=${() => go('agents', a.agentId)}>
-                <span class="stack tight"><strong><${Text} of=${a.agentId} /></strong><code class="muted"><${Text} of=${a.spiffeId} /></code></span>
-                <span class="muted small nowrap">${localTime(a.registeredAt)}</span>
-              </button></li>`)}
-            </ul>`}
-          ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>Show more</button></div>`}
-        </section>
-        <${Register} onDone=${reload} />
-      </div>
-      ${argument && html`<${AgentPanel} key=${argument} agentId=${argument} onClose=${() => go('agents')} />`}
-    <//>`;
-}
+export const Agents = ({ argument }) => (argument ? html`<${Agent} key=${argument} agentId=${argument} />` : html`<${AgentList} />`);

@@ -8,7 +8,8 @@ import { inspect } from './passport_inspector.js';
 
 const LIFETIMES = [[900, '15 minutes'], [3600, '1 hour'], [28800, '8 hours'], [86400, '24 hours']];
 
-export function IssuePassport({ agentId }) {
+/** onDone is called when one was issued. */
+export function IssuePassport({ agentId, onDone }) {
   const [scopes, setScopes] = useState('tool:* attest:write');
   const [ttl, setTTL] = useState(3600);
   const [made, setMade] = useState(null);
@@ -18,11 +19,11 @@ export function IssuePassport({ agentId }) {
     run(async () => {
       const body = { scopes: scopes.split(/[\s,]+/).filter(Boolean), ttl: Number(ttl) };
       setMade(await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, { body }));
+      onDone();
     });
   };
   return html`
     <form class="stack" onSubmit=${submit}>
-      <h3>Passport</h3>
       <${Field} label="Scopes" hint="Separated by spaces: category:name, category:* or *.">
         ${(p) => html`<input ...${p} class="input mono" name="scopes" required spellcheck="false" value=${scopes} onInput=${(e) => setScopes(e.target.value)} />`}
       <//>

@@ -1,28 +1,17 @@
 // Passports: look into a token, revoke or rotate it, and the list of those issued.
 import { html, useState } from '../vendor/preact-htm.js';
 import * as answers from '../core/answers.js';
+import { passportPage } from '../core/agents.js';
 import { call } from '../core/api.js';
-import { localTime } from '../core/format.js';
+import { replace, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { visible } from '../lib/visible.js';
-import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
-import { Confirm } from '../parts/dialogs.js';
+import { Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { usePaged } from '../parts/pages_of.js';
+import { PassportTable, Revoke } from '../parts/passport_table.js';
 import { Text } from '../parts/text.js';
 import { Inspector, bench } from './passport_inspector.js';
-
-function Revoke({ jti, agentId, onDone, onClose }) {
-  const act = async (reason) => {
-    await call(answers.nothing, 'POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, { body: reason ? { reason } : {} });
-    onDone();
-  };
-  return html`
-    <${Confirm} title="Revoke this passport?" action="Revoke" reasonLabel="Reason (optional)" act=${act} onClose=${onClose}>
-      <p>Passport <code><${Text} of=${jti} /></code> of <strong><${Text} of=${agentId} /></strong> is refused by the service at once. A verifier that works offline learns it when it asks for the status. This cannot be taken back.</p>
-    <//>`;
-}
 
 function Rotate({ decoded, onDone }) {
   const [run, busy, error] = useTask();
@@ -35,36 +24,30 @@ function Rotate({ decoded, onDone }) {
   return html`<button type="button" class="button" disabled=${busy} onClick=${rotate}>Rotate</button><${Failure} error=${error} />`;
 }
 
-const TONES = { revoked: 'bad' }; // valid is only the server’s word
+const STATES = [['', 'any'], ['valid', 'valid'], ['revoked', 'revoked'], ['expired', 'expired']];
 
-function Issued({ list, onRevoke }) {
-  const { items, more, hasMore, busy, error } = list;
+// The list needs a company; looking into a token does not. What is sought stands in the URL.
+function Issued({ onChange }) {
+  const { query } = useStore(route);
+  const { agent = '', status = '' } = query;
+  const [typed, setTyped] = useState(agent);
+  const asked = { agent, status: STATES.some(([state]) => state === status) ? status : '' };
+  const paged = usePaged(passportPage, '/v1/passports', 'passports', asked);
+  const look = (event) => {
+    event.preventDefault();
+    replace({ ...query, agent: typed.trim() });
+  };
   return html`
-    <section class="stack">
-      <h2>Issued</h2>
-      <${Failure} error=${error} />
-      ${items?.length === 0 && html`<p class="empty">No passport issued yet. Open an agent to issue one.</p>`}
-      ${items?.length > 0 && html`
-        <div class="card"><table class="table">
-          <thead><tr><th>Agent</th><th>Status</th><th>Expires</th><th>Scopes</th><th>Passport ID</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
-          <tbody>${items.map((p) => html`
-            <tr key=${p.jti} data-jti=${visible(p.jti)} data-status=${p.status}>
-              <td data-label="Agent"><strong><${Text} of=${p.agentId} /></strong></td>
-              <td data-label="Status"><${Badge} tone=${TONES[p.status]}>${p.status}<//>
-                ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</td>
-              <td data-label="Expires" class="nowrap">${localTime(p.expiresAt)}</td>
-              <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
-              <td data-label="ID"><code><${Text} of=${p.jti} /></code></td>
-              <td>${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label=${visible(`Revoke passport ${p.jti}`)} onClick=${() => onRevoke(p)}>Revoke</button>`}</td>
-            </tr>`)}</tbody>
-        </table></div>`}
-      ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>Show more</button></div>`}
+    <section class="card" aria-label="Issued passports">
+      <div class="card-head"><h2>Issued</h2>
+        <form class="filters" onSubmit=${look}>
+          <${Field} label="Agent">${(p) => html`<input ...${p} class="input" name="agent" type="search" autocomplete="off" spellcheck="false" value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${look} />`}<//>
+          <${Field} label="Status">${(p) => html`<select ...${p} class="input" name="status" value=${asked.status} onChange=${(e) => replace({ ...query, status: e.target.value })}>
+            ${STATES.map(([state, name]) => html`<option value=${state}>${name}</option>`)}</select>`}<//>
+        </form></div>
+      <${PassportTable} paged=${paged} onChange=${onChange}
+        empty=${asked.agent || asked.status ? 'No passport is so.' : 'No passport issued yet. Open an agent to issue one.'} />
     </section>`;
-}
-
-// The list needs a company; looking into a token does not.
-function Company({ onRevoke }) {
-  return html`<${Issued} list=${usePaged(answers.passportPage, '/v1/passports', 'passports')} onRevoke=${onRevoke} />`;
 }
 
 export function Passports() {
@@ -88,7 +71,7 @@ export function Passports() {
       <//>
       ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code><${Text} of=${rotatedFrom} /></code> is revoked.<//>`}
       ${token.trim() && html`<${Inspector} token=${token} version=${version} actions=${actions} />`}
-      ${status === 'in' && html`<${Company} key=${version} onRevoke=${setRevoking} />`}
+      ${status === 'in' && html`<${Issued} key=${version} onChange=${changed} />`}
       ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${changed} onClose=${() => setRevoking(null)} />`}
     <//>`;
 }

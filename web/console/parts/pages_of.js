@@ -5,17 +5,21 @@ import { useTask } from './basic.js';
 
 const LIMIT = 50;
 
-/** {items, more(), reload(), hasMore, busy, error} of a paged endpoint: its form, its path, and the name that its list has. */
-export function usePaged(form, path, name) {
+/**
+ * {items, total, more(), reload(), hasMore, busy, error} of a paged endpoint: its form, its path, the name that its list has, and a query, of which what is
+ * empty is left out. Another query begins anew.
+ */
+export function usePaged(form, path, name, query = {}) {
   const [state, setState] = useState({ items: null, next: '' });
   const [run, busy, error] = useTask();
   const load = (cursor, before) => run(async () => {
-    const page = await call(form, 'GET', `${path}?limit=${LIMIT}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
-    setState({ items: [...before, ...page[name]], next: page.next ?? '' });
+    const search = new URLSearchParams(Object.entries({ limit: LIMIT, ...query, cursor }).filter(([, value]) => value));
+    const page = await call(form, 'GET', `${path}?${search}`);
+    setState({ items: [...before, ...page[name]], next: page.next ?? '', total: page.total });
   });
-  useEffect(() => { load('', []); }, []);
+  useEffect(() => { load('', []); }, [JSON.stringify(query)]);
   return {
-    items: state.items, hasMore: Boolean(state.next), busy, error,
+    items: state.items, total: state.total, hasMore: Boolean(state.next), busy, error,
     more: () => load(state.next, state.items ?? []),
     reload: () => load('', []),
   };

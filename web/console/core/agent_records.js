@@ -1,0 +1,55 @@
+// Records of one agent: what the server finds, each checked here.
+import { checkRecords } from './checker.js';
+import { foundRecord, histogramOf, pageOf, searchOf } from './search.js';
+import { refreshKey, session } from './session.js';
+
+// A key may have been rotated since the company's were asked for.
+async function checked(records) {
+  const { key } = session.get();
+  const results = records.length ? await checkRecords(records, key) : [];
+  const late = results.findLastIndex(({ hashOK, signatureOK }) => hashOK && !signatureOK);
+  if (late < 0) return results;
+  const newer = await refreshKey(key.companyId, records[late].index).catch(() => key);
+  return newer === key ? results : checkRecords(records, newer);
+}
+
+const searchFor = (asked) => searchOf(asked, Date.now());
+
+/** Some of the newest records that a search finds: {found, next}, and in found {record, ok, reason} of each. */
+export async function newest(asked, limit, cursor = '') {
+  const search = searchFor(asked);
+  const page = await pageOf(search, cursor, limit);
+  const records = page.records.map((one) => foundRecord(one, search));
+  const results = await checked(records);
+  return { found: records.map((record, i) => ({ record, ok: results[i].ok, reason: results[i].reason })), next: page.next };
+}
+
+/** How many records of an agent there are, and when. */
+export const activityOf = (agentId, buckets) => histogramOf(searchFor({ agent: agentId }), buckets);
+
+const PAGE = 500;
+
+/**
+ * The newest records in which an agent acted for others and in which others acted for it, up to `most` of each: {found, drawn, total}. found is as of newest, the
+ * newest first; drawn and total are {acted, gave}: how many were read of either kind, and how many there are.
+ */
+export async function delegationsOf({ agentId, spiffeId }, most) {
+  const searches = [{ agent: agentId, delegatedBy: '*' }, { delegatedBy: spiffeId }];
+  const read = async (asked) => {
+    const all = [];
+    for (let cursor = ''; ;) {
+      const { found, next } = await newest(asked, Math.min(PAGE, most - all.length), cursor);
+      all.push(...found);
+      if (!next || all.length >= most) return all;
+      cursor = next;
+    }
+  };
+  const [acted, gave] = await Promise.all(searches.map(read));
+  const totals = await Promise.all(searches.map(async (asked) => (await histogramOf(searchFor(asked), 1)).total));
+  const found = new Map([...acted, ...gave].map((one) => [one.record.index, one]));
+  return {
+    found: [...found.values()].sort((a, b) => b.record.index - a.record.index),
+    drawn: { acted: acted.length, gave: gave.length },
+    total: { acted: totals[0], gave: totals[1] },
+  };
+}

@@ -1,0 +1,34 @@
+// Changes that the control log holds about something: found by the server by a text in them, or by their indices, and checked here.
+import { having, integer, json, list, nullable, string } from '../lib/form.js';
+import { controlRecordForm } from '../lib/record.js';
+import { call } from './api.js';
+import { checkRecords } from './checker.js';
+import { changes } from './control.js';
+import { controlKey } from './logs.js';
+
+const about = having({ subject: string, by: nullable(string) }, { agentId: string });
+
+// Records as changes: {record, subject, by, agentId, ok, flaw}; ok and flaw are what was found when the record was checked.
+async function checked(records) {
+  const results = records.length ? await checkRecords(records, await controlKey(), 'control') : [];
+  return records.map((record, i) => ({ record, ...about(record.inner, record.source, `control record ${record.index}`), ok: results[i].ok, flaw: results[i].reason }));
+}
+
+const page = having({ records: list(json, 1000), read: having({ from: integer }) }, { next: string });
+
+/** The newest changes in which a text stands, some at a time: {found, from, next}; from: down to which record the server has looked. */
+export async function changesWith(text, cursor, limit) {
+  const query = new URLSearchParams({ log: 'control', q: text, limit, ...(cursor && { cursor }) });
+  const { records, read, next = '' } = await call(page, 'GET', `/v1/records?${query}`);
+  return { found: await checked(records.map(({ node, source }, i) => controlRecordForm(node, source, `records[${i}]`))), from: read.from, next };
+}
+
+/** The changes at some indices of the control log, by index. */
+export async function changesAt(indices) {
+  const found = await Promise.all([...new Set(indices)].map(async (index) => {
+    const [record] = await changes(index, 1);
+    if (!record) throw new Error(`The server has no control record ${index}.`);
+    return record;
+  }));
+  return new Map((await checked(found)).map((change) => [change.record.index, change]));
+}

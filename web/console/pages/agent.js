@@ -1,0 +1,125 @@
+// One agent: what it did, what gave it the right, what it holds, and what can be changed of it.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { disable, enable, findAgent, passportPage, readSVID } from '../core/agents.js';
+import { localTime, plural } from '../core/format.js';
+import { href } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { Badge, Failure, Notice, Value, useTask } from '../parts/basic.js';
+import { Confirm } from '../parts/dialogs.js';
+import { JSONView } from '../parts/json_view.js';
+import { usePaged } from '../parts/pages_of.js';
+import { PassportTable } from '../parts/passport_table.js';
+import { Text } from '../parts/text.js';
+import { AgentChanges, Authority } from './agent_authority.js';
+import { Delegations, LatestRecords } from './agent_records.js';
+import { IssuePassport } from './issue_passport.js';
+import { RegisterAgent } from './register_agent.js';
+
+/** Disabling or enabling, after a question. onDone gets what is to be said of it. */
+function Switch({ agent, onDone }) {
+  const [asking, ask] = useState(false);
+  const off = Boolean(agent.disabledAt);
+  const act = async () => {
+    if (off) {
+      await enable(agent.agentId);
+      onDone('The agent is enabled. What was revoked stays revoked.');
+    } else {
+      const { revokedPassports } = await disable(agent.agentId);
+      onDone(`The agent is disabled. ${plural(revokedPassports, 'passport')} ${revokedPassports === 1 ? 'was' : 'were'} revoked with it.`);
+    }
+  };
+  return html`
+    <button type="button" class="button ${off ? '' : 'danger'}" onClick=${() => ask(true)}>${off ? 'Enable' : 'Disable'}</button>
+    ${asking && html`
+      <${Confirm} title=${`${off ? 'Enable' : 'Disable'} ${agent.agentId}?`} action=${off ? 'Enable agent' : 'Disable agent'} act=${act} onClose=${() => ask(false)}>
+        <p>${off
+          ? 'It may be given SVIDs, passports and delegations again, and act. Passports that were revoked stay revoked.'
+          : 'From now on it gets no SVID, passport or delegation, and nothing is recorded in its name. All its passports are revoked for good. What it holds still verifies offline until it expires, within an hour. It can be enabled again.'}</p>
+      <//>`}`;
+}
+
+function SVID({ agentId }) {
+  const [svid, setSVID] = useState('');
+  const [run, busy, error] = useTask();
+  return html`
+    <section class="stack tight"><h3>SVID</h3>
+      <p class="small muted">A JWT that says who the agent is, for one hour. It goes into the token exchange.</p>
+      ${svid && html`<${Value} value=${svid} what="SVID" />`}
+      <${Failure} error=${error} />
+      <div><button type="button" class="button" disabled=${busy} onClick=${() => run(async () => setSVID(await readSVID(agentId)))}>${svid ? 'Get a fresh SVID' : 'Get an SVID'}</button></div>
+    </section>`;
+}
+
+function About({ agent, onChange }) {
+  const metadata = agent.metadata?.node.type === 'object' ? agent.metadata : null;
+  const source = metadata ? metadata.source.slice(metadata.node.start, metadata.node.end) : '';
+  return html`
+    <section class="card" aria-label="Registration">
+      <div class="card-head"><h2>Registration</h2></div>
+      <dl class="facts">
+        <dt>SPIFFE ID</dt><dd><code><${Text} of=${agent.spiffeId} /></code></dd>
+        <dt>registered</dt><dd>${localTime(agent.registeredAt)} <span class="muted">(${agent.registeredAt})</span></dd>
+        ${agent.disabledAt && html`<dt>disabled</dt><dd>${localTime(agent.disabledAt)} <span class="muted">(${agent.disabledAt})</span></dd>`}
+      </dl>
+      <section class="stack tight"><h3>Metadata</h3>${metadata ? html`<${JSONView} ...${metadata} what="metadata" />` : html`<p class="small muted">none</p>`}</section>
+      ${!agent.disabledAt && html`
+        <details class="steps"><summary>Register it anew, with other metadata</summary>
+          <${RegisterAgent} key=${agent.registeredAt} agentId=${agent.agentId} metadata=${source} onDone=${onChange} /></details>
+        <${SVID} agentId=${agent.agentId} />`}
+    </section>`;
+}
+
+// Records may come in any name.
+const Nobody = ({ agentId, onChange }) => html`
+  <section class="card" aria-label="Registration">
+    <h2>Not registered</h2>
+    <p>No agent of this name is registered. Records may name it nevertheless: whoever appends them chooses the name.</p>
+    <details class="steps"><summary>Register it</summary><${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
+  </section>`;
+
+function Passports({ agent, version, onChange }) {
+  const paged = usePaged(passportPage, '/v1/passports', 'passports', { agent: agent.agentId });
+  const bare = useRef(null); // whether it had none when the page was opened: then the form stands open, and stays so
+  if (paged.items) bare.current ??= paged.items.length === 0;
+  useEffect(() => { if (version) paged.reload(); }, [version]);
+  return html`
+    <section class="card across" aria-label="Passports of this agent" data-passports=${paged.items?.length ?? ''}>
+      <div class="card-head"><h2>Passports</h2><a href=${href('passports', '', { agent: agent.agentId })}>All passports</a></div>
+      <${PassportTable} paged=${paged} ofAgent empty="It has had none." onChange=${onChange} />
+      ${!agent.disabledAt && html`<details class="steps" open=${bare.current}><summary>Issue a passport</summary><${IssuePassport} agentId=${agent.agentId} onDone=${onChange} /></details>`}
+    </section>`;
+}
+
+export function Agent({ agentId }) {
+  const { company, key } = useStore(session);
+  const heading = useRef(null);
+  useEffect(() => { scrollTo(0, 0); heading.current.focus(); }, []);
+  const [agent, setAgent] = useState(null);
+  const [version, setVersion] = useState(0); // of what was changed here
+  const [records, setRecords] = useState([]);
+  const [said, say] = useState('');
+  const [run, , error] = useTask();
+  useEffect(() => { run(async () => setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` })); }, [agentId, version]);
+  const changed = (what = '') => {
+    say(what);
+    setVersion((v) => v + 1);
+  };
+  return html`
+    <div class="page-head agent-head">
+      <p class="small"><a href=${href('agents')}>Agents</a></p>
+      <div class="card-head"><h1 tabindex="-1" ref=${heading}><${Text} of=${agentId} /></h1>
+        ${agent?.registeredAt && html`<div class="buttons" data-agent-status=${agent.disabledAt ? 'disabled' : 'active'}><${Badge}>${agent.disabledAt ? `disabled since ${localTime(agent.disabledAt)}` : 'active'}<//><${Switch} agent=${agent} onDone=${changed} /></div>`}</div>
+    </div>
+    <${Failure} error=${error} />
+    ${said && html`<${Notice}>${said}<//>`}
+    ${agent && html`
+      <div class="agent-page">
+        <${LatestRecords} agent=${agent} companyKey=${key} onFound=${setRecords} />
+        ${agent.registeredAt ? html`<${About} agent=${agent} onChange=${() => changed()} />` : html`<${Nobody} agentId=${agentId} onChange=${() => changed()} />`}
+        <${Delegations} agent=${agent} company=${company} companyKey=${key} />
+        ${agent.registeredAt && html`<${Passports} agent=${agent} version=${version} onChange=${() => changed()} />`}
+        <${Authority} records=${records} companyKey=${key} />
+        <${AgentChanges} agentId=${agentId} version=${version} companyKey=${key} />
+      </div>`}`;
+}

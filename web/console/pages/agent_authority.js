@@ -1,0 +1,92 @@
+// What gave an agent the right to act: what the service says of one record, and the changes of the control log about the agent. Each change is a record
+// of its own, and is checked here.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { authorityOf } from '../core/agents.js';
+import { changesAt, changesWith } from '../core/control_log.js';
+import { count, localTime } from '../core/format.js';
+import { href } from '../core/router.js';
+import { visible } from '../lib/visible.js';
+import { Failure, Field, useTask } from '../parts/basic.js';
+import { Change } from '../parts/change.js';
+import { useStanding } from '../parts/key_trust.js';
+import { Text } from '../parts/text.js';
+
+const PAGE = 50;
+
+const SAYS = { registered: 'registered', disabled: 'registered, and disabled', notRegistered: 'not registered', unknown: 'of a state that the control log cannot say' };
+
+// A checked change that an answer names at a place, as one that fails where it is another change than the answer says.
+function compared(change, { subject, entry }) {
+  const { record: { timestamp, actionType } } = change;
+  if (!change.ok || (timestamp === entry.timestamp && actionType === entry.actionType && change.by === entry.by && change.subject === subject)) return change;
+  return { ...change, ok: false, flaw: `this record says something else than the service says of it: ${visible(entry.actionType)} at ${entry.timestamp}` };
+}
+
+/** Every entry of the control log that an answer names, with the subject that its record must have. */
+function entriesOf({ agent, passports, delegation, signingKey }) {
+  const found = [];
+  const add = (subject, ...entries) => {
+    for (const entry of entries) if (entry && !found.some((one) => one.entry.index === entry.index)) found.push({ subject, entry });
+  };
+  for (const one of [agent, ...(delegation?.agents ?? [])]) add(`agent:${one.agentId}`, one.registered, one.last, one.next);
+  for (const one of passports) add(`passport:${one.jti}`, one.issued, one.revoked);
+  add(`signing-key:${signingKey.kid}`, signingKey.rotated);
+  return found.sort((a, b) => a.entry.index - b.entry.index);
+}
+
+/** Why the action of a record was allowed. records: those of the agent that are shown, the newest first. */
+export function Authority({ records, companyKey }) {
+  const standing = useStanding(companyKey);
+  const [chosen, choose] = useState('');
+  const [state, setState] = useState(null);
+  const [run, busy, error] = useTask();
+  const index = chosen === '' ? records[0]?.index : Number(chosen);
+  useEffect(() => {
+    if (index === undefined) return;
+    run(async () => {
+      const said = await authorityOf(index);
+      const entries = entriesOf(said);
+      const changes = await changesAt(entries.map(({ entry }) => entry.index));
+      setState({ said, changes: entries.map((one) => compared(changes.get(one.entry.index), one)) });
+    });
+  }, [index]);
+  if (!records.length) return null;
+  const { said, changes } = state ?? {};
+  const current = said?.index === index;
+  return html`
+    <section class="card" aria-label="Authority" data-authority=${current ? index : ''} aria-busy=${busy ? 'true' : 'false'}>
+      <div class="card-head"><h2>What gave it the right</h2></div>
+      <${Field} label="When it did">${(p) => html`
+        <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => choose(e.target.value)}>
+          ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${localTime(r.timestamp)}</option>`)}</select>`}<//>
+      <${Failure} error=${error} />
+      ${current && html`
+        <p>The service says that the agent was <strong>${SAYS[said.agent.state]}</strong> then${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
+          ${said.delegation && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
+        ${changes.length > 0 && html`<ul class="changes">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>`}
+        <details class="steps"><summary>What cannot be said</summary><ul class="cannot small muted">${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`}
+    </section>`;
+}
+
+/** All changes about an agent and its passports, the newest first, as far as the server has looked. */
+export function AgentChanges({ agentId, version, companyKey }) {
+  const standing = useStanding(companyKey);
+  const [state, setState] = useState(null);
+  const [run, busy, error] = useTask();
+  const load = (cursor, before) => run(async () => {
+    const page = await changesWith(agentId, cursor, PAGE);
+    const about = page.found.filter((change) => change.subject === `agent:${agentId}` || change.agentId === agentId);
+    setState({ ...page, found: [...before, ...about] });
+  });
+  useEffect(() => { load('', []); }, [agentId, version]);
+  return html`
+    <section class="card" aria-label="Changes of this agent" data-changes=${state ? state.found.length : ''}>
+      <div class="card-head"><h2>Changes</h2><a href=${href('control', '', { subject: agentId })}>Control log</a></div>
+      <${Failure} error=${error} />
+      ${state?.found.length === 0 && !state.next && html`<p class="empty">The control log says nothing of it.</p>`}
+      ${state && html`
+        <ul class="changes">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>
+        ${state.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, state.found)}>Look further back</button>
+          <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}`}
+    </section>`;
+}

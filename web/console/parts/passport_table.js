@@ -1,0 +1,76 @@
+// Passports that were issued, as the server lists them; each can be revoked, and its signed status asked for.
+import { html, useState } from '../vendor/preact-htm.js';
+import { nothing } from '../core/answers.js';
+import { call, callText } from '../core/api.js';
+import { localTime } from '../core/format.js';
+import { href } from '../core/router.js';
+import { companyKey, session } from '../core/session.js';
+import { toneOf } from '../core/trust.js';
+import { checkStatus } from '../lib/status.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure, useTask } from './basic.js';
+import { Confirm } from './dialogs.js';
+import { useStanding } from './key_trust.js';
+import { Text } from './text.js';
+
+const TONES = { revoked: 'bad' }; // valid is only the server’s word
+
+export function Revoke({ jti, agentId, onDone, onClose }) {
+  const act = async (reason) => {
+    await call(nothing, 'POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, { body: reason ? { reason } : {} });
+    onDone();
+  };
+  return html`
+    <${Confirm} title="Revoke this passport?" action="Revoke" reasonLabel="Reason (optional)" act=${act} onClose=${onClose}>
+      <p>Passport <code><${Text} of=${jti} /></code> of <strong><${Text} of=${agentId} /></strong> is refused by the service at once. A verifier that works offline learns it when it asks for the status. This cannot be taken back.</p>
+    <//>`;
+}
+
+async function signedStatus(jti) {
+  const answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
+  const key = await companyKey(session.get().company.companyId);
+  return { key, ...(await checkStatus(answer, key, { jti, now: Date.now() / 1000 })) };
+}
+
+/** The service's signed statement about a passport, checked here, once it is asked for. */
+function Status({ jti }) {
+  const [found, setFound] = useState(null);
+  const [run, busy, error] = useTask();
+  const standing = useStanding(found?.key ?? session.get().key);
+  const ask = () => run(async () => setFound(await signedStatus(jti)));
+  return html`
+    ${found && html`<span data-signed-status=${found.status}><${Badge} tone=${toneOf(found.status === 'valid', standing)}>${found.status === 'valid' ? 'not revoked' : found.status}, signed<//>
+      <span class="small muted nowrap" title=${found.checkedAt}>${localTime(found.checkedAt)}</span></span>`}
+    ${error && html`<span class="small bad-text" role="alert">The signed status is worth nothing: ${error.message}</span>`}
+    <button type="button" class="button small quiet" disabled=${busy} aria-label=${visible(`Ask for the signed status of passport ${jti}`)} onClick=${ask}>${found ? 'Ask again' : 'Signed status'}</button>`;
+}
+
+function Row({ passport: p, ofAgent, onRevoke }) {
+  return html`
+    <tr data-jti=${visible(p.jti)} data-status=${p.status}>
+      ${!ofAgent && html`<td data-label="Agent"><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></td>`}
+      <td data-label="Status"><div><${Badge} tone=${TONES[p.status]}>${p.status}<//>
+        ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</div></td>
+      <td data-label="Expires" class="nowrap" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${localTime(p.expiresAt)}</td>
+      <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
+      <td data-label="ID"><code><${Text} of=${p.jti} /></code></td>
+      <td><div class="buttons"><${Status} jti=${p.jti} />
+        ${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label=${visible(`Revoke passport ${p.jti}`)} onClick=${() => onRevoke(p)}>Revoke</button>`}</div></td>
+    </tr>`;
+}
+
+/** paged: of usePaged; empty: what is said where there is none; ofAgent: whether all are of the agent that the page is about. */
+export function PassportTable({ paged, empty, ofAgent, onChange }) {
+  const { items, more, hasMore, busy, error } = paged;
+  const [revoking, setRevoking] = useState(null);
+  return html`
+    <${Failure} error=${error} />
+    ${items?.length === 0 && html`<p class="empty">${hasMore ? 'None among the newest 100,000 passports.' : empty}</p>`}
+    ${items?.length > 0 && html`
+      <table class="table passports">
+        <thead><tr>${!ofAgent && html`<th>Agent</th>`}<th>Status</th><th>Expires</th><th>Scopes</th><th>Passport ID</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
+        <tbody>${items.map((p) => html`<${Row} key=${p.jti} passport=${p} ofAgent=${ofAgent} onRevoke=${setRevoking} />`)}</tbody>
+      </table>`}
+    ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>${items.length ? 'Show more' : 'Look further back'}</button></div>`}
+    ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${onChange} onClose=${() => setRevoking(null)} />`}`;
+}
