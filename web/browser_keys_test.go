@@ -101,3 +101,131 @@ func TestBrowserRotationOfOthers(t *testing.T) {
 		t.Error("a fingerprint that nothing proves is shown to be pinned")
 	}
 }
+
+// credential is what the service says of the credential that has a label, or of the only OAuth client.
+func (s *service) credential(key, label string) map[string]any {
+	s.t.Helper()
+	for _, c := range s.api("GET", "/v1/credentials", key, nil)["credentials"].([]any) {
+		if c := c.(map[string]any); c["label"] == label || label == "" && c["kind"] == "oauthClient" {
+			return c
+		}
+	}
+	s.t.Fatalf("there is no credential %q", label)
+	return nil
+}
+
+// choose chooses an option of a select.
+func (b *browser) choose(name, value string) {
+	b.t.Helper()
+	b.shows(`select[name="` + name + `"]`)
+	eval[bool](b, `(() => { const s = document.querySelector('select[name="`+name+`"]'); s.value = '`+value+`'; return s.dispatchEvent(new Event('change')); })()`)
+}
+
+// Keys and clients are listed by role, expiry, maker and last use without their secrets: the page asks for none before a key is revealed, and none is ever in a URL.
+// What has expired, and what was unused for long, stands out; filters and order stand in the URL.
+func TestBrowserKeysByUse(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	ci := s.api("POST", "/v1/keys", key, map[string]any{"label": "ci"})["key"].(string)
+	secret := s.api("POST", "/v1/keys", ci, map[string]any{"label": "old", "role": "writer", "expiresAt": "2126-04-01T00:00:00.000Z"})["key"].(string)
+	s.api("POST", "/v1/keys", ci, map[string]any{"label": "forgotten", "role": "writer", "expiresAt": "2126-05-01T00:00:00.000Z"})
+	s.api("POST", "/v1/oauth/clients", ci, map[string]any{"role": "reader"})
+	var asked atomic.Int64
+	base := lie(t, s, func(path string, answer []byte) []byte { // the times that no test can wait for
+		switch path {
+		case "/v1/keys":
+			asked.Add(1)
+		case "/v1/credentials":
+			text := strings.Replace(string(answer), `"expiresAt":"2126-04-01T`, `"expiresAt":"2026-03-01T`, 1)
+			return []byte(strings.Replace(text, `"role":"writer","expiresAt":"2126-05-01T`, `"lastUsedAt":"2026-01-02T00:00:00.000Z","role":"writer","expiresAt":"2126-05-01T`, 1))
+		}
+		return answer
+	})
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.goTo("#/keys")
+	b.shows(`[data-shown="5"]`)
+	b.reads(`tr[data-key-label="bootstrap"]`, "in use here")
+	b.reads(`tr[data-key-label="bootstrap"] [data-label="Opened"]`, "4")
+	b.reads(`tr[data-key-label="old"] .badge.mark`, "expired")
+	b.reads(`tr[data-key-label="old"] [data-label="Made"]`, "by ci")
+	b.reads(`tr[data-key-label="forgotten"] .badge.mark`, "unused for 30 days")
+	b.reads(`tr[data-kind="oauthClient"] [data-label="Last used"]`, "never used")
+	if n := eval[int](b, `document.querySelectorAll('.credentials .ok').length`); n > 0 {
+		t.Errorf("%d things that the server says are green", n)
+	}
+	if page := eval[string](b, `document.documentElement.outerHTML`); asked.Load() > 0 || strings.Contains(page, secret) || strings.Contains(page, key) {
+		t.Error("the page has a secret before it is revealed")
+	}
+	names := func() string {
+		return eval[string](b, `[...document.querySelectorAll('.credentials tbody tr')].map((tr) => tr.dataset.keyLabel ?? 'client').join(' ')`)
+	}
+	for _, step := range []struct{ field, value, want string }{
+		{"sort", "use", "old client forgotten bootstrap ci"},
+		{"sort", "expiry", "old forgotten bootstrap ci client"},
+		{"sort", "role", "bootstrap ci old forgotten client"},
+		{"maker", s.credential(key, "ci")["fingerprint"].(string), "old forgotten client"},
+		{"state", "unused", "forgotten"},
+		{"state", "expired", "old"},
+		{"state", "", "old forgotten client"},
+		{"byRole", "writer", "old forgotten"},
+		{"kind", "oauthClient", ""},
+	} {
+		b.choose(step.field, step.value)
+		b.wait(`[...document.querySelectorAll('.credentials tbody tr')].map((tr) => tr.dataset.keyLabel ?? 'client').join(' ') === ` + jsString(step.want))
+		if got := names(); got != step.want {
+			t.Errorf("%s=%s shows %q, want %q", step.field, step.value, got, step.want)
+		}
+	}
+	b.goTo("#/keys?state=expired&role=writer")
+	b.shows(`[data-shown="1"] `)
+	eval[bool](b, `(document.querySelector('tr[data-key-label="old"] [aria-pressed="false"]').click(), true)`)
+	b.reads(`tr[data-key-label="old"] .value`, secret)
+	eval[bool](b, `(document.querySelector('tr[data-key-label="old"] [aria-pressed="true"]').click(), true)`)
+	b.wait(`!document.body.innerHTML.includes(` + jsString(secret) + `)`)
+	if address := eval[string](b, `location.href`); strings.Contains(address, secret) {
+		t.Error("a secret is in the URL")
+	}
+}
+
+// The page of a credential shows what it opened: the keys and clients that it made and that these made, and from the control log the agents, passports and webhooks
+// that were made with it. Each control record is checked here; one that a server has changed is shown in red.
+func TestBrowserKeysOpened(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	ci := s.api("POST", "/v1/keys", key, map[string]any{"label": "ci"})["key"].(string)
+	inner := s.api("POST", "/v1/keys", ci, map[string]any{"label": "inner"})["key"].(string)
+	s.api("POST", "/v1/keys", inner, map[string]any{"label": "innermost"})
+	s.api("POST", "/v1/oauth/clients", ci, nil)
+	s.api("POST", "/v1/agents/register", ci, map[string]any{"agentId": "bot"})
+	s.api("POST", "/v1/agents/bot/passport", ci, nil)
+	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "not-of-ci"})
+	fingerprint := s.credential(key, "ci")["fingerprint"].(string)
+
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.goTo("#/keys/" + fingerprint)
+	b.shows(`[data-tree="3"]`)
+	b.wait(`document.querySelector('[data-made="` + s.credential(key, "inner")["fingerprint"].(string) + `"] [data-made="` + s.credential(key, "innermost")["fingerprint"].(string) + `"]')`)
+	b.shows(`[data-opened="4"]`)
+	got := eval[string](b, `[...document.querySelectorAll('[data-opened] .chip')].map((e) => e.textContent).sort().join(', ')`)
+	if want := "API key created 1, Agent registered 1, OAuth client created 1, Passport issued 1"; got != want {
+		t.Errorf("it did %s, want %s", got, want)
+	}
+	b.wait(`document.querySelectorAll('[data-opened] .change[data-check="ok"]').length === 4`)
+	b.reads(`[data-opened]`, "bot")
+	if strings.Contains(eval[string](b, `document.querySelector('[data-opened]').innerText`), "not-of-ci") {
+		t.Error("what another credential did stands there")
+	}
+
+	lied := openBrowser(t, lie(t, s, func(path string, answer []byte) []byte {
+		if path == "/v1/records" {
+			return []byte(strings.Replace(string(answer), `"agentId":"bot"`, `"agentId":"cat"`, 1))
+		}
+		return answer
+	}))
+	lied.signIn(key)
+	lied.goTo("#/keys/" + fingerprint)
+	lied.reads(`[data-opened] .change[data-check="bad"]`, "does not hash")
+}

@@ -140,7 +140,7 @@ func TestBrowserStory(t *testing.T) {
 	eval[bool](b, `[['role', 'reader'], ['expires', '30']].every(([name, value]) => { const s = document.querySelector('select[name=' + name + ']'); s.value = value; return s.dispatchEvent(new Event('change')); })`)
 	b.press("Create key")
 	b.reads(`tr[data-key-label="ci"] [data-label="Role"]`, "reader")
-	b.reads(`tr[data-key-label="ci"] [data-label="Role"]`, "until")
+	b.reads(`tr[data-key-label="ci"] [data-label="Expires"]`, "20")
 	b.reads(`tr[data-key-label="bootstrap"] [data-label="Role"]`, "admin")
 	b.wait(`document.querySelector('tr[data-key-label="bootstrap"] .danger').disabled`)
 	if text := eval[string](b, `document.querySelector('.table').innerText`); strings.Contains(text, key) {

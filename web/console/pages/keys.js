@@ -1,112 +1,136 @@
-// Keys and OAuth clients: what opens the company's doors. And the key with which it signs.
+// Keys and OAuth clients: what opens the company's doors, who made it and when it was last used. And the key with which the company signs.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import * as answers from '../core/answers.js';
+import { clientCreated, keyCreated, nothing } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
-import { localTime } from '../core/format.js';
+import { chosen, fingerprintOf, lasting, madeBy, readCredentials, secretOf, sizeOf } from '../core/credentials.js';
+import { plural } from '../core/format.js';
+import { href, replace, route } from '../core/router.js';
 import { signOut } from '../core/session.js';
-import { sha256hex } from '../lib/sha256.js';
+import { useStore } from '../core/store.js';
 import { visible } from '../lib/visible.js';
-import { Badge, CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
+import { Badge, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
+import { CredentialLink, Day, State, nameOf } from '../parts/credential.js';
 import { Confirm } from '../parts/dialogs.js';
-import { Grant, grants, useGrant } from '../parts/grant.js';
-import { Text, withText } from '../parts/text.js';
+import { Choice, useGrant } from '../parts/grant.js';
+import { Credential } from './credential.js';
 import { RotateKey } from './rotate_key.js';
 
-/** The keys and the clients of the company, each with what it was made for. */
-async function readAll() {
-  const [{ keys }, { clients }, given] = await Promise.all([
-    call(answers.keyList, 'GET', '/v1/keys'),
-    call(answers.clientList, 'GET', '/v1/oauth/clients'),
-    grants(),
-  ]);
-  return {
-    keys: await Promise.all(keys.map(async (k) => ({ ...k, grant: given.get((await sha256hex(k.key)).slice(0, 16)) }))),
-    clients: clients.map((c) => ({ ...c, grant: given.get(c.clientId) })),
-  };
-}
+const SORTS = [['', 'creation'], ['use', 'last use, the oldest first'], ['expiry', 'expiry'], ['role', 'role'], ['maker', 'maker']];
+const KINDS = [['', 'all'], ['apiKey', 'API keys'], ['oauthClient', 'OAuth clients']];
+const ROLES = [['', 'any'], ['admin', 'admin'], ['writer', 'writer'], ['reader', 'reader']];
+const STATES = [['', 'any'], ['inuse', 'in use'], ['never', 'never used'], ['unused', 'long unused'], ['expired', 'expired']];
 
-/** Whether a key opens every door for ever: a company always has one that does. */
-const lasting = (k) => k.grant?.role === 'admin' && !k.grant.expiresAt;
+const one = (options, value) => (options.some(([option]) => option === value) ? value : '');
 
-const masked = (key) => `${key.slice(0, key.indexOf('_') + 1)}${'•'.repeat(12)}${key.slice(-4)}`;
-
-function KeyRow({ entry, last, onDelete }) {
-  const [shown, setShown] = useState(false);
-  const own = entry.key === getCredential();
-  const name = visible(entry.label ?? 'without a label');
+function Row({ of, all, own, last, now, onDelete }) {
+  const opened = sizeOf(madeBy(all, of.fingerprint));
+  const isKey = of.kind === 'apiKey';
+  const [secret, setSecret] = useState(''); // of a key, fetched when it is asked for; that of a client is kept nowhere
+  const [run, busy, error] = useTask();
+  const reveal = () => (secret ? setSecret('') : run(async () => setSecret(await secretOf(of.fingerprint))));
   return html`
-    <tr data-key-label=${visible(entry.label ?? '')}>
-      <td data-label="Label">${withText(entry.label) ?? html`<span class="muted">no label</span>`} ${own && html`<${Badge}>in use here<//>`}</td>
-      <td data-label="Key"><code><${Text} of=${shown ? entry.key : masked(entry.key)} /></code></td>
-      <td data-label="Role"><${Grant} of=${entry.grant} /></td>
-      <td data-label="Created" class="nowrap">${localTime(entry.createdAt)}</td>
+    <tr data-key-label=${isKey ? visible(of.label ?? '') : undefined} data-fingerprint=${of.fingerprint} data-kind=${of.kind}>
+      <td data-label="Name"><div><${CredentialLink} fingerprint=${of.fingerprint} of=${of} /> ${own && html`<${Badge}>in use here<//>`}
+        <div class="small muted">${isKey ? 'key' : 'client'} <code>${of.fingerprint}</code></div>
+        ${secret && html`<${Value} value=${secret} what="key ${nameOf(of)}" />`}<${Failure} error=${error} /></div></td>
+      <td data-label="Role" class="nowrap">${of.role}</td>
+      <td data-label="Expires"><${Day} of=${of.expiresAt} none="never" /></td>
+      <td data-label="Made"><div><${Day} of=${of.createdAt} /><div class="small muted">${of.madeBy ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />` : 'with the company'}</div></div></td>
+      <td data-label="Last used"><div>${of.lastUsedAt && html`<${Day} of=${of.lastUsedAt} /> `}<${State} of=${of} now=${now} /></div></td>
+      <td data-label="Opened">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>` : html`<span class="muted">0</span>`}</td>
       <td><div class="buttons">
-        <button type="button" class="button small quiet" aria-pressed=${shown ? 'true' : 'false'} aria-label="${shown ? 'Hide' : 'Reveal'} key ${name}" onClick=${() => setShown(!shown)}>${shown ? 'Hide' : 'Reveal'}</button>
-        <${CopyButton} text=${entry.key} what="key ${name}" />
-        <button type="button" class="button small danger" disabled=${last} aria-label="Delete key ${name}" onClick=${() => onDelete(entry)}>Delete</button>
+        ${isKey && html`<button type="button" class="button small quiet" disabled=${busy} aria-pressed=${secret ? 'true' : 'false'} aria-label="${secret ? 'Hide' : 'Reveal'} key ${nameOf(of)}" onClick=${reveal}>${secret ? 'Hide' : 'Reveal'}</button>`}
+        <button type="button" class="button small danger" disabled=${last} aria-label="Delete ${isKey ? 'key' : 'client'} ${nameOf(of)}" onClick=${() => onDelete(of)}>Delete</button>
       </div></td>
     </tr>`;
 }
 
-function APIKeys({ keys, load }) {
+/** The question before a key or client is deleted. A key's secret names it in the API, so it is fetched then. */
+function Delete({ of, own, load, onClose }) {
+  const isKey = of.kind === 'apiKey';
+  const act = async () => {
+    const path = isKey ? `/v1/keys/${encodeURIComponent(await secretOf(of.fingerprint))}` : `/v1/oauth/clients/${encodeURIComponent(of.clientId)}`;
+    await call(nothing, 'DELETE', path);
+    if (own) signOut('You deleted the key that you were signed in with.');
+    else await load();
+  };
+  return html`
+    <${Confirm} title=${isKey ? 'Delete this key?' : 'Delete this client?'} action=${isKey ? 'Delete key' : 'Delete client'} act=${act} onClose=${onClose}>
+      <p><strong>${nameOf(of)}</strong> (<code>${of.fingerprint}</code>) stops working at once, wherever it is used${isKey ? '' : ', and so do its tokens'}. What it made stays. This cannot be taken back.
+        ${own && html` <strong>You are signed in with it, and will be signed out.</strong>`}</p>
+    <//>`;
+}
+
+function Credentials({ all, own, load }) {
+  const { query } = useStore(route);
+  const [deleting, setDeleting] = useState(null);
+  const now = Date.now();
+  const set = (name) => (value) => replace({ ...query, [name]: value });
+  const asked = { kind: one(KINDS, query.kind), role: one(ROLES, query.role), state: one(STATES, query.state), sort: one(SORTS, query.sort), maker: query.maker ?? '' };
+  const shown = chosen(all, asked, now);
+  const onlyOne = all.filter(lasting).length === 1;
+  const makers = [['', 'anyone'], ...[...new Set(all.map((c) => c.madeBy).filter(Boolean))].map((f) => [f, all.find((c) => c.fingerprint === f) ? nameOf(all.find((c) => c.fingerprint === f)) : f])];
+  return html`
+    <section class="card" aria-label="Keys and clients">
+      <div class="card-head"><h2>Keys and clients</h2><span class="small muted" role="status" data-shown=${shown.length}>${shown.length === all.length ? plural(all.length, 'credential') : `${shown.length} of ${plural(all.length, 'credential')}`}</span></div>
+      <div class="filters credential-filters">
+        <${Choice} name="kind" label="Kind" options=${KINDS} value=${asked.kind} set=${set('kind')} />
+        <${Choice} name="byRole" label="Role" options=${ROLES} value=${asked.role} set=${set('role')} />
+        <${Choice} name="state" label="Use" options=${STATES} value=${asked.state} set=${set('state')} />
+        <${Choice} name="maker" label="Made by" options=${makers} value=${asked.maker} set=${set('maker')} />
+        <${Choice} name="sort" label="Order" options=${SORTS} value=${asked.sort} set=${set('sort')} />
+      </div>
+      ${shown.length === 0 && html`<p class="empty">No key or client is so.</p>`}
+      ${shown.length > 0 && html`
+        <table class="table credentials">
+          <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Made</th><th>Last used</th><th title="Keys and clients that it made, and that these made">Opened</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
+          <tbody>${shown.map((c) => html`<${Row} key=${c.fingerprint} of=${c} all=${all} own=${c.fingerprint === own} last=${onlyOne && lasting(c)} now=${now} onDelete=${setDeleting} />`)}</tbody>
+        </table>`}
+      <p class="small muted">The hour of the last use, as the service noted it.${onlyOne ? ' The last admin key that does not expire cannot be deleted: nobody could get in any more. Create another one first.' : ''}</p>
+      ${deleting && html`<${Delete} of=${deleting} own=${deleting.fingerprint === own} load=${load} onClose=${() => setDeleting(null)} />`}
+    </section>`;
+}
+
+function NewKey({ load }) {
   const [label, setLabel] = useState('');
   const [made, setMade] = useState('');
-  const [deleting, setDeleting] = useState(null);
   const [run, busy, error] = useTask();
   const [grantFields, grantMembers] = useGrant();
   const create = (event) => {
     event.preventDefault();
     run(async () => {
-      setMade((await call(answers.keyCreated, 'POST', '/v1/keys', { body: { label: label.trim() || null, ...grantMembers() } })).key);
+      setMade((await call(keyCreated, 'POST', '/v1/keys', { body: { label: label.trim() || null, ...grantMembers() } })).key);
       setLabel('');
       await load();
     });
   };
-  const remove = async () => {
-    const own = deleting.key === getCredential();
-    await call(answers.nothing, 'DELETE', `/v1/keys/${encodeURIComponent(deleting.key)}`);
-    if (own) signOut('You deleted the key that you were signed in with.');
-    else await load();
-  };
-  const onlyOne = keys?.filter(lasting).length === 1;
   return html`
-    <section class="card" aria-label="API keys">
-      <div class="card-head"><h2>API keys</h2></div>
-      ${keys && html`
-        <table class="table">
-          <thead><tr><th>Label</th><th>Key</th><th>Role</th><th>Created</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
-          <tbody>${keys.map((k) => html`<${KeyRow} key=${k.key} entry=${k} last=${onlyOne && lasting(k)} onDelete=${setDeleting} />`)}</tbody>
-        </table>
-        ${onlyOne && html`<p class="small muted">The last admin key that does not expire cannot be deleted: nobody could get in any more. Create another one first.</p>`}`}
+    <section class="card" aria-label="New API key">
+      <h2>New API key</h2>
       <form class="filters" onSubmit=${create}>
-        <${Field} label="Label of a new key">${(p) => html`<input ...${p} class="input" name="label" value=${label} onInput=${(e) => setLabel(e.target.value)} />`}<//>
+        <${Field} label="Label">${(p) => html`<input ...${p} class="input" name="label" value=${label} onInput=${(e) => setLabel(e.target.value)} />`}<//>
         ${grantFields}
         <button class="button primary" disabled=${busy}>Create key</button>
       </form>
       <${Failure} error=${error} />
       ${made && html`<${Notice}>The new key:<//><${Value} value=${made} what="new key" />`}
-      ${deleting && html`
-        <${Confirm} title="Delete this key?" action="Delete key" act=${remove} onClose=${() => setDeleting(null)}>
-          <p>Key <strong><${Text} of=${deleting.label ?? masked(deleting.key)} /></strong> stops working at once, wherever it is used. This cannot be taken back.
-            ${deleting.key === getCredential() && html` <strong>You are signed in with it, and will be signed out.</strong>`}</p>
-        <//>`}
     </section>`;
 }
 
-function OAuthClients({ clients, load }) {
+function NewClient({ load }) {
   const [made, setMade] = useState(null);
   const [run, busy, error] = useTask();
   const [grantFields, grantMembers] = useGrant();
   const create = (event) => {
     event.preventDefault();
     run(async () => {
-      setMade(await call(answers.clientCreated, 'POST', '/v1/oauth/clients', { body: grantMembers() }));
+      setMade(await call(clientCreated, 'POST', '/v1/oauth/clients', { body: grantMembers() }));
       await load();
     });
   };
   return html`
-    <section class="card" aria-label="OAuth clients">
-      <div class="card-head"><h2>OAuth clients</h2></div>
+    <section class="card" aria-label="New OAuth client">
+      <h2>New OAuth client</h2>
       <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that lasts an hour and opens what an API key of the client’s role opens.</p>
       <form class="filters" onSubmit=${create}>
         ${grantFields}
@@ -117,22 +141,25 @@ function OAuthClients({ clients, load }) {
         <${Notice}>The secret is shown only now.<//>
         <div class="stack tight"><h3>Client ID</h3><${Value} value=${made.clientId} what="client ID" /></div>
         <div class="stack tight"><h3>Client secret</h3><${Value} value=${made.clientSecret} what="client secret" /></div>`}
-      ${clients?.length === 0 && html`<p class="empty">No client yet.</p>`}
-      ${clients?.length > 0 && html`
-        <table class="table"><thead><tr><th>Client ID</th><th>Role</th><th>Created</th></tr></thead>
-          <tbody>${clients.map((c) => html`<tr key=${c.clientId}><td data-label="Client ID"><code><${Text} of=${c.clientId} /></code></td><td data-label="Role"><${Grant} of=${c.grant} /></td><td data-label="Created" class="nowrap">${localTime(c.createdAt)}</td></tr>`)}</tbody></table>`}
     </section>`;
 }
 
-export function Keys() {
+export function Keys({ argument }) {
   const [all, setAll] = useState(null); // null for who may not read them: they are an admin's
+  const [own, setOwn] = useState('');
   const [run, , error] = useTask();
-  const load = () => run(async () => setAll(await readAll()));
+  const load = () => run(async () => {
+    setOwn(await fingerprintOf(getCredential()));
+    setAll(await readCredentials());
+  });
   useEffect(() => { load(); }, []);
+  if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
   return html`
     <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">
       <${Failure} error=${error} />
-      <${APIKeys} keys=${all?.keys} load=${load} /><${OAuthClients} clients=${all?.clients} load=${load} />
-      ${all && html`<${RotateKey} />`}
+      ${all && html`
+        <${Credentials} all=${all} own=${own} load=${load} />
+        <div class="columns"><${NewKey} load=${load} /><${NewClient} load=${load} /></div>
+        <${RotateKey} />`}
     <//>`;
 }

@@ -1,0 +1,86 @@
+// One key or client, and what it opened: the keys and clients that it made, and all that was changed with it, as far as the control log says.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { changesWith } from '../core/control_log.js';
+import { madeBy, sizeOf } from '../core/credentials.js';
+import { count, localTime, plural } from '../core/format.js';
+import { href } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure, useTask } from '../parts/basic.js';
+import { Change } from '../parts/change.js';
+import { kindName } from '../parts/control_words.js';
+import { CredentialLink, Day, State, nameOf } from '../parts/credential.js';
+import { useStanding } from '../parts/key_trust.js';
+
+const PAGE = 100;
+
+function Tree({ tree, now }) {
+  return html`<ul class="made">${tree.map(({ credential: c, made }) => html`
+    <li key=${c.fingerprint} data-made=${c.fingerprint}><${CredentialLink} fingerprint=${c.fingerprint} of=${c} /> <span class="muted small">${c.kind === 'apiKey' ? 'key' : 'client'}, ${c.role}, <${Day} of=${c.createdAt} /></span> <${State} of=${c} now=${now} />
+      ${made.length > 0 && html`<${Tree} tree=${made} now=${now} />`}</li>`)}</ul>`;
+}
+
+/** What a credential did, by the control log: how often each kind of change, and each change. */
+function Opened({ fingerprint, companyKey }) {
+  const standing = useStanding(companyKey);
+  const [state, setState] = useState(null);
+  const [run, busy, error] = useTask();
+  const load = (cursor, before) => run(async () => {
+    const page = await changesWith(fingerprint, cursor, PAGE);
+    setState({ ...page, found: [...before, ...page.found.filter(({ by }) => by === fingerprint)] });
+  });
+  useEffect(() => { load('', []); }, []);
+  const { found = [] } = state ?? {};
+  const kinds = new Map();
+  for (const { record: { actionType } } of found) kinds.set(actionType, (kinds.get(actionType) ?? 0) + 1);
+  return html`
+    <section class="card" aria-label="Changes with this credential" data-opened=${state ? found.length : ''}>
+      <div class="card-head"><h2>What was changed with it</h2><a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
+      <${Failure} error=${error} />
+      ${state && !found.length && !state.next && html`<p class="empty">The control log names no change with it.</p>`}
+      ${found.length > 0 && html`
+        <div class="chips">${[...kinds].map(([action, n]) => html`<span class="chip" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
+        <ul class="changes">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} withBy=${false} />`)}</ul>`}
+      ${state?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, found)}>Look further back</button>
+        <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}
+      <p class="small muted">Which records name it is the server’s word; what each says was checked here. Reading, attesting, SVIDs and tokens leave no control record.</p>
+    </section>`;
+}
+
+export function Credential({ fingerprint, all, own }) {
+  const { key } = useStore(session);
+  const heading = useRef(null);
+  useEffect(() => { scrollTo(0, 0); heading.current.focus(); }, []);
+  const now = Date.now();
+  const of = all.find((c) => c.fingerprint === fingerprint);
+  const tree = madeBy(all, fingerprint);
+  const maker = of?.madeBy && all.find((c) => c.fingerprint === of.madeBy);
+  return html`
+    <div class="page-head">
+      <p class="small"><a href=${href('keys')}>Keys</a></p>
+      <div class="card-head"><h1 tabindex="-1" ref=${heading}>${of ? nameOf(of) : html`Credential <code>${/^[0-9a-f]{16}$/.test(fingerprint) ? fingerprint : 'unknown'}</code>`}</h1>
+        <div class="buttons">${fingerprint === own && html`<${Badge}>in use here<//>`} ${of && html`<${State} of=${of} now=${now} />`}</div></div>
+    </div>
+    <div class="agent-page">
+      <${Opened} fingerprint=${fingerprint} companyKey=${key} />
+      <div class="stack wide-gap">
+        <section class="card" aria-label="About it">
+          ${of ? html`
+            <dl class="facts">
+              <dt>kind</dt><dd>${of.kind === 'apiKey' ? 'API key' : 'OAuth client'}</dd>
+              <dt>fingerprint</dt><dd><code>${of.fingerprint}</code></dd>
+              ${of.clientId && html`<dt>client ID</dt><dd><code>${nameOf({ clientId: of.clientId })}</code></dd>`}
+              <dt>role</dt><dd>${of.role}</dd>
+              <dt>expires</dt><dd>${of.expiresAt ? localTime(of.expiresAt) : 'never'}</dd>
+              <dt>made</dt><dd>${localTime(of.createdAt)}${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />` : ', with the company'}</dd>
+              <dt>last used</dt><dd>${of.lastUsedAt ? `in the hour from ${localTime(of.lastUsedAt)}` : 'never'}</dd>
+            </dl>` : html`<p>There is no key or client with this fingerprint any more, or there never was one. What it made may still stand.</p>`}
+        </section>
+        <section class="card" aria-label="Keys and clients that it opened" data-tree=${sizeOf(tree)}>
+          <div class="card-head"><h2>Keys and clients that it opened</h2></div>
+          ${tree.length ? html`<p class="small muted">${plural(sizeOf(tree), 'credential')} that still ${sizeOf(tree) === 1 ? 'stands' : 'stand'}, those made with one of them among them.</p><${Tree} tree=${tree} now=${now} />` : html`<p class="empty">None that still stands.</p>`}
+        </section>
+      </div>
+    </div>`;
+}

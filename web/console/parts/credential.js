@@ -1,0 +1,23 @@
+// A key or an OAuth client: what it is called, and what of it stands out.
+import { html } from '../vendor/preact-htm.js';
+import { LONG, stateOf } from '../core/credentials.js';
+import { localTime } from '../core/format.js';
+import { href } from '../core/router.js';
+import { visible } from '../lib/visible.js';
+import { withText } from './text.js';
+
+/** The name of a credential as a string that may be seen. */
+export const nameOf = (c) => visible(c.label || c.clientId || 'no label');
+
+/** A credential by its name, as a link to its page. The name of one that is gone is its fingerprint. */
+export const CredentialLink = ({ fingerprint, of }) => html`<a href=${href('keys', fingerprint)}>${of ? withText(of.label || of.clientId) || 'no label' : html`<code>${fingerprint}</code>`}</a>`;
+
+const STANDS_OUT = { expired: 'expired', unused: `unused for ${LONG} days`, never: 'never used' };
+
+/** expired, long unused or never used; nothing else stands out. */
+export function State({ of, now }) {
+  const state = stateOf(of, now);
+  return state && html`<span class="badge ${state === 'never' ? '' : 'mark'}">${STANDS_OUT[state]}</span>`;
+}
+
+export const Day = ({ of, none }) => (of ? html`<span class="nowrap" title=${of}>${localTime(of).split(' ')[0]}</span>` : html`<span class="muted">${none}</span>`);
