@@ -1,5 +1,5 @@
 // What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, exactly, hash, having, integer, list, nullable, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
+import { boolean, exactly, hash, having, integer, list, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
 import { proofForm } from '../lib/merkle.js';
 import { recordForm } from '../lib/record.js';
 
@@ -34,12 +34,6 @@ export const passportRotated = having({ passport: string, rotatedFrom: string })
 
 export const keyRotated = having({ fingerprint: string, index: integer });
 export const keyCreated = having({ key: string });
-export const keyList = having({ keys: list(having({ key: string, label: nullable(string), createdAt: timestamp })) });
 export const clientCreated = having({ clientId: string, clientSecret: string });
-export const clientList = having({ clients: list(having({ clientId: string, createdAt: timestamp })) });
-
-export const credentialList = having({
-  credentials: list(having({ fingerprint: string, role: oneOf('reader', 'writer', 'admin') }, { clientId: string, expiresAt: timestamp })),
-});
 
 export const failure = having({}, { error: string, code: string });
