@@ -70,8 +70,8 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.shows(`[data-drawn="7"][data-failed="0"]`)
 	b.shows(`[aria-label="Delegations"] .badge.ok`)
 	const want = "acme>planner 3, planner>searcher 3, searcher>writer 1"
-	b.shows(`.delegations path.edge`)
-	if got := b.edges(`.delegations path.edge`); got != want {
+	b.shows(`.delegations path.acts`)
+	if got := b.edges(`.delegations path.acts`); got != want {
 		t.Errorf("the picture has the edges %s, want %s", got, want)
 	}
 	if got := b.edges(`.acted li[data-from]`); got != want {
@@ -88,9 +88,9 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.shows(`a.principal-box[href="#/agents/searcher"]`)
 
 	// What gave it the right: its registration stands in the control log, and is checked here; so do all changes of it.
-	b.shows(`[data-authority="7"] .change[data-check="ok"]`)
+	b.shows(`[data-authority="7"] .change-line[data-check="ok"]`)
 	b.reads(`[aria-label="Authority"]`, "the agent was registered then")
-	b.shows(`[aria-label="Changes of this agent"] .change[data-action="agent.registered"][data-check="ok"]`)
+	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
 }
 
 // A server that changes one principal in the delegation of a record is caught: what that record says is not drawn, and the page says so in red.
@@ -116,7 +116,7 @@ func TestBrowserAgentDelegationLies(t *testing.T) {
 	b.shows(`[data-drawn="6"][data-failed="1"]`)
 	b.reads(`[aria-label="Delegations"] .notice.bad`, "Record 0: its content does not hash to the hash that it names")
 	b.reads(`[aria-label="Delegations"] .badge.bad`, "1 record of 7 fail")
-	if got, want := b.edges(`.delegations path.edge`), "acme>planner 2, planner>searcher 3, searcher>writer 1"; got != want {
+	if got, want := b.edges(`.delegations path.acts`), "acme>planner 2, planner>searcher 3, searcher>writer 1"; got != want {
 		t.Errorf("the picture has the edges %s, want %s", got, want)
 	}
 	b.shows(`[data-records] li[data-index="0"][data-check="bad"]`)
@@ -150,8 +150,8 @@ func TestBrowserAgentAuthorityLies(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	b.goTo("#/agents/planner")
-	b.reads(`[data-authority="7"] .change[data-check="bad"]`, "says something else than the service says of it")
-	b.reads(`[aria-label="Changes of this agent"] .change[data-check="bad"]`, "does not hash")
+	b.reads(`[data-authority="7"] .change-line[data-check="bad"]`, "says something else than the service says of it")
+	b.reads(`[aria-label="Changes of this agent"] .change-line[data-check="bad"]`, "does not hash")
 }
 
 // Agents are searched on the server, by a part of their ID and by status, with totals; what is sought stands in the URL.
@@ -217,11 +217,11 @@ func TestBrowserAgentDisabled(t *testing.T) {
 	b.shows(`[data-agent-status="disabled"]`)
 	b.reads(`.notice`, "1 passport was revoked with it")
 	b.wait(`document.querySelectorAll('tr[data-status="revoked"]').length === 2`)
-	b.shows(`[aria-label="Changes of this agent"] .change[data-action="agent.disabled"]`)
+	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.disabled"]`)
 	b.press("Enable")
 	b.press("Enable agent")
 	b.shows(`[data-agent-status="active"]`)
-	b.shows(`[aria-label="Changes of this agent"] .change[data-action="agent.enabled"]`)
+	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.enabled"]`)
 }
 
 // Registering an agent that is there shows what would become of its metadata, member by member, and asks; Cancel leaves it as it is.

@@ -213,7 +213,7 @@ func TestBrowserKeysOpened(t *testing.T) {
 	if want := "API key created 1, Agent registered 1, OAuth client created 1, Passport issued 1"; got != want {
 		t.Errorf("it did %s, want %s", got, want)
 	}
-	b.wait(`document.querySelectorAll('[data-opened] .change[data-check="ok"]').length === 4`)
+	b.wait(`document.querySelectorAll('[data-opened] .change-line[data-check="ok"]').length === 4`)
 	b.reads(`[data-opened]`, "bot")
 	if strings.Contains(eval[string](b, `document.querySelector('[data-opened]').innerText`), "not-of-ci") {
 		t.Error("what another credential did stands there")
@@ -227,5 +227,5 @@ func TestBrowserKeysOpened(t *testing.T) {
 	}))
 	lied.signIn(key)
 	lied.goTo("#/keys/" + fingerprint)
-	lied.reads(`[data-opened] .change[data-check="bad"]`, "does not hash")
+	lied.reads(`[data-opened] .change-line[data-check="bad"]`, "does not hash")
 }

@@ -20,7 +20,7 @@ var pages = []struct{ name, hash, ready string }{
 	{"proof", "#/proof/5", `[data-walk="ok"]`},
 	{"verify", "#/verify", `.progress, .button.primary`},
 	{"agents", "#/agents", `.rows li`},
-	{"agent", "#/agents/agent-1", `[aria-label="Changes of this agent"] .change`},
+	{"agent", "#/agents/agent-1", `[aria-label="Changes of this agent"] .change-line`},
 	{"passports", "#/passports", `tr[data-status="revoked"]`},
 	{"keys", "#/keys", `tr[data-key-label="ci"]`},
 	{"reference", "#/reference", `.resource-grid`},

@@ -63,7 +63,7 @@ export function Authority({ records, companyKey }) {
       ${current && html`
         <p>The service says that the agent was <strong>${SAYS[said.agent.state]}</strong> then${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
           ${said.delegation && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
-        ${changes.length > 0 && html`<ul class="changes">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>`}
+        ${changes.length > 0 && html`<ul class="change-list">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>`}
         <details class="steps"><summary>What cannot be said</summary><ul class="cannot small muted">${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`}
     </section>`;
 }
@@ -85,7 +85,7 @@ export function AgentChanges({ agentId, version, companyKey }) {
       <${Failure} error=${error} />
       ${state?.found.length === 0 && !state.next && html`<p class="empty">The control log says nothing of it.</p>`}
       ${state && html`
-        <ul class="changes">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>
+        <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>
         ${state.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, state.found)}>Look further back</button>
           <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}`}
     </section>`;

@@ -12,7 +12,7 @@ export function Change({ change: { record, by, ok, flaw }, standing, withBy = tr
   const { index, timestamp, actionType: action, inner, source } = record;
   const tone = toneOf(ok, standing);
   return html`
-    <li class="change" data-control=${index} data-action=${visible(action)} data-check=${tone}>
+    <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${tone}>
       <a href=${href('control', index)}><code>#${index}</code></a>
       <div><${ControlWords} change=${{ action, inner, source }} />
         <div class="muted small"><span class="nowrap" title=${timestamp}>${localTime(timestamp)}</span>${withBy && html` · <span class="nowrap">by <${By} by=${by} /></span>`}</div>
