@@ -55,7 +55,7 @@ function Picture({ graph, company, own }) {
       ${boxes.length > 0 && html`
         <svg width=${width} height=${height + 34} viewBox="-2 -24 ${width} ${height + 34}" role="group"
           aria-label="Who acted for whom: ${plural(part.nodes.length, 'principal')} and ${plural(part.edges.length, 'delegation')} between them. The list below says the same.">
-          <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
+          <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
           ${lines.map(({ from, to, d, count: n }) => html`
             <path class="acts" key=${JSON.stringify([from, to])} data-from=${visible(from)} data-to=${visible(to)} data-count=${n} d=${d} marker-end="url(#acts)"
               stroke-width=${1.2 + Math.min(3.4, Math.log10(n) * 1.3)}><title>${visible(to)} acted for ${visible(from)} in ${plural(n, 'record')}</title></path>`)}
