@@ -33,6 +33,8 @@ const PAGES = [
   { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
   { id: 'passports', name: 'Passports', page: Passports, open: true },
   { id: 'control', name: 'Control log', page: lazy('Control log', () => import('./pages/control.js').then((m) => m.Control)) },
+  { id: 'checkpoints', name: 'Checkpoints', page: lazy('Checkpoints', () => import('./pages/checkpoints.js').then((m) => m.Checkpoints)) },
+  { id: 'report', name: 'Report', page: lazy('Report', () => import('./pages/report.js').then((m) => m.Report)) },
   { id: 'keys', name: 'Keys', page: lazy('Keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
   { id: 'reference', name: 'Reference', page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)), open: true },
 ];

@@ -120,3 +120,6 @@ export async function* jsonTexts(path, options) {
 
 /** The texts of all records from an index on. */
 export const recordLines = (from, options) => jsonTexts(`/v1/chain?from=${from}`, options);
+
+/** The body of an answer as it streams in. */
+export const callStream = async (path, options) => (await send('GET', path, options)).body;

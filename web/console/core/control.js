@@ -2,7 +2,7 @@
 import { FormError, having, json, list } from '../lib/form.js';
 import { controlRecordForm } from '../lib/record.js';
 import { call } from './api.js';
-import { readLogs } from './logs.js';
+import { bothLogs } from './logs.js';
 
 const CHUNK = 1000; // records in a request
 const WANTED = 100; // that match, before a page is full
@@ -27,7 +27,7 @@ export async function changes(from, limit, options) {
  * log. Without before, the end of the log is asked for.
  */
 export async function searchChanges(matches, before, options) {
-  const size = before ?? (await readLogs(options)).control.size;
+  const size = before ?? (await bothLogs()).control.size;
   const found = [];
   let read = size;
   while (read > 0 && found.length < WANTED && size - read < MOST) {

@@ -1,15 +1,14 @@
 // The two logs of the company that is signed in: how long they are, which keys sign them, and the checkpoints that the server gives of them.
-import { equalBytes } from '../lib/bytes.js';
-import { FormError, hash, having, integer, list, oneOf, signature, string, stringThat } from '../lib/form.js';
+import { equalBytes, hex } from '../lib/bytes.js';
+import { grows } from '../lib/consistency.js';
+import { FormError, having, integer, list, oneOf, signature, string } from '../lib/form.js';
 import { follows } from '../lib/keyring.js';
-import { isBeginning, readConsistency } from '../lib/log_tree.js';
+import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
 import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';
 import { call, callText } from './api.js';
+import { keepHead, readLogs } from './heads.js';
 import { refreshKey, session } from './session.js';
 
-const logList = having({
-  logs: list(having({ log: oneOf('actions', 'control'), logId: stringThat((s) => /^[0-9a-f]{32}$/.test(s), 'the ID of a log'), origin: string, size: integer, merkleRoot: hash, root: hash })),
-});
 const logKeys = having({
   logs: list(having({
     log: oneOf('control'), origin: string,
@@ -17,12 +16,12 @@ const logKeys = having({
   })),
 });
 
-/** Both logs as the server says they are: {actions, control}, each {log, logId, origin, size, merkleRoot, root}. */
-export async function readLogs(options) {
-  const { logs } = await call(logList, 'GET', '/v1/logs', options);
+/** Both logs as the server says they are: {actions, control}, each {log, logId, origin, vkeys, size, merkleRoot, root}. */
+export async function bothLogs() {
+  const logs = await readLogs();
   const [actions, control, ...more] = logs;
   must(actions?.log === 'actions' && control?.log === 'control' && !more.length && actions.origin !== control.origin, 'The server does not list the two logs of the company.');
-  for (const { origin, logId } of logs) must(origin.endsWith(`/v1/log/${logId}`), 'The server names another log by its origin than by its ID.');
+  for (const { origin, logId } of logs) must(/^[0-9a-f]{32}$/.test(logId) && origin.endsWith(`/v1/log/${logId}`), 'The server names another log by its origin than by its ID.');
   return { actions, control };
 }
 
@@ -54,13 +53,16 @@ async function ringOf(key) {
   return { ...key, ...keys.at(-1), origin: log.origin, ring: keys };
 }
 
-/** Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root, text, lines, signed, signer}. */
+/**
+ * Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root, text, lines, signed, signer}. The line of the signer is the
+ * first of lines.
+ */
 export async function openCheckpoint(signed, origin, key) {
-  const checkpoint = readCheckpoint(signed);
+  const { lines, ...checkpoint } = readCheckpoint(signed);
   must(checkpoint.origin === origin, `it is of another log, ${checkpoint.origin}`);
-  for (const one of (key.ring ?? [key]).toReversed()) {
-    const named = await noteKey(origin, LOG, one.raw);
-    for (const line of checkpoint.lines) if (await signedBy(line, checkpoint.text, named)) return { ...checkpoint, signed, signer: one };
+  for (const signer of (key.ring ?? [key]).toReversed()) {
+    const named = await noteKey(origin, LOG, signer.raw);
+    for (const own of lines) if (await signedBy(own, checkpoint.text, named)) return { ...checkpoint, lines: [own, ...lines.filter((line) => line !== own)], signed, signer };
   }
   throw new FormError('no key of the company has signed it');
 }
@@ -78,5 +80,11 @@ export async function follow(older, log, key, options) {
   if (older.size === newest.size) return { ok: equalBytes(older.root, newest.root), reason: 'rewritten', newest };
   const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${log.logId}/consistency?from=${older.size}`, { accept: 'text/plain', ...options }), older.size);
   const then = await openCheckpoint(signed, log.origin, key);
-  return { ok: await isBeginning(older, then, hashes), reason: 'rewritten', newest: then };
+  const ok = await grows({ from: Number(older.size), to: Number(then.size), fromRoot: hex(older.root), toRoot: hex(then.root), proof: hashes.map(hex) }, nodeOfHex);
+  return { ok, reason: 'rewritten', newest: then };
 }
+
+/** Remembers a checkpoint of a log that a key of the company has signed: what the server shows later must have grown from it. */
+export const keepCheckpoint = (key, log, { size, root }) => keepHead({
+  companyId: key.companyId, fingerprint: (key.ring?.[0] ?? key).fingerprint, log, size: Number(size), logRoot: hex(root), source: 'checkpoint',
+});

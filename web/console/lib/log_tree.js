@@ -1,9 +1,12 @@
-// The tree of RFC 6962 that checkpoints are of: how it grows by leaves, and whether one is the beginning of another. Hashes are 32 raw bytes.
-import { concat, equalBytes, unbase64 } from './bytes.js';
+// The tree of RFC 6962 that checkpoints are of, and how it grows by leaves. Hashes are 32 raw bytes.
+import { concat, hex, unbase64, unhex } from './bytes.js';
 import { must } from './note.js';
 import { sha256 } from './sha256.js';
 
 const node = (left, right) => sha256(concat(Uint8Array.of(1), left, right));
+
+/** The hash of a node from those of its two in hex, for grows of consistency.js. */
+export const nodeOfHex = async (left, right) => hex(await node(unhex(left), unhex(right)));
 
 /** A growing tree, of which only the roots of its perfect subtrees are held. */
 export class LogTree {
@@ -41,30 +44,6 @@ export class LogTree {
     for (const peak of higher) root = await node(peak, root);
     return root;
   }
-}
-
-/** Whether hashes prove that the tree from is the beginning of the tree to (RFC 9162 §2.1.4.2); each is {size, root}, with a size that is a BigInt. */
-export async function isBeginning(from, to, hashes) {
-  if (from.size > to.size) return false;
-  if (from.size === to.size) return !hashes.length && equalBytes(from.root, to.root);
-  if (from.size === 0n) return !hashes.length && equalBytes(from.root, await new LogTree().root());
-  let at = from.size - 1n;
-  let last = to.size - 1n;
-  for (; at & 1n; last >>= 1n) at >>= 1n;
-  const path = at ? [...hashes] : [from.root, ...hashes]; // a perfect tree is a node of the other
-  if (!path.length) return false;
-  let older = path.shift();
-  let newer = older;
-  for (const sibling of path) {
-    if (last === 0n) return false;
-    if (at & 1n || at === last) {
-      [older, newer] = await Promise.all([node(sibling, older), node(sibling, newer)]);
-      for (; at > 0n && !(at & 1n); last >>= 1n) at >>= 1n;
-    } else newer = await node(newer, sibling);
-    at >>= 1n;
-    last >>= 1n;
-  }
-  return last === 0n && equalBytes(older, from.root) && equalBytes(newer, to.root);
 }
 
 /** Reads the answer of GET /v1/log/{logId}/consistency from a size: {hashes, signed}, with the text of the checkpoint. */

@@ -1,0 +1,102 @@
+// What a report says, counted while its records come. Of what was done only times, names and numbers are held, of what was changed the records themselves.
+const MOST = 5000; // changes and failures that are held; all are counted
+const DEEDS = 10_000; // names of agents and actions: they are free text
+const OTHERS = '(others)';
+const FAILED = /(^|[._-])(failed|denied|error)$/; // tool.failed and tool.denied are ours (package toolcall)
+
+const MINUTE = 60_000;
+const WIDTHS = [1, 5, 15, 60, 180, 720, 1440, 7 * 1440, 30 * 1440, 90 * 1440, 365 * 1440].map((minutes) => minutes * MINUTE);
+const BARS = 60;
+
+const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const nameOf = ({ agent, action, delegated }) => JSON.stringify([agent, action, delegated]);
+const add = (map, name) => map.set(name, (map.get(name) ?? 0) + 1);
+
+export class Tally {
+  actions = { total: 0, times: [], agents: new Map(), kinds: new Map(), deeds: new Map() };
+
+  failures = { total: 0, times: [], list: [] };
+
+  changes = { total: 0, times: [], kinds: new Map(), list: [] };
+
+  alone = []; // {from, to}: times in which no witness was asked; to is '' for the end of the period
+
+  witnesses = null; // that are asked, null before the report says it
+
+  constructor(from) {
+    this.from = from;
+  }
+
+  /** Takes the events of some records, as checkReport gives them. */
+  take(events) {
+    for (const event of events) {
+      if (event.log === 'control') this.change(event);
+      else this.action(event);
+    }
+  }
+
+  action({ index, timestamp, agentId, action, delegated }) {
+    const { actions, failures } = this;
+    const time = Date.parse(timestamp);
+    actions.total++;
+    actions.times.push(time);
+    let deed = { agent: agentId, action, delegated, times: 0 };
+    if (actions.deeds.size >= DEEDS && !actions.deeds.has(nameOf(deed))) deed = { agent: OTHERS, action: OTHERS, delegated: false, times: 0 };
+    if (!actions.deeds.has(nameOf(deed))) actions.deeds.set(nameOf(deed), deed);
+    actions.deeds.get(nameOf(deed)).times++;
+    add(actions.agents, deed.agent);
+    add(actions.kinds, deed.action);
+    if (!FAILED.test(action)) return;
+    failures.total++;
+    failures.times.push(time);
+    if (failures.list.length < MOST) failures.list.push({ index, timestamp, agentId, action });
+  }
+
+  change(event) {
+    const { changes } = this;
+    changes.total++;
+    changes.times.push(Date.parse(event.timestamp));
+    add(changes.kinds, event.action);
+    if (changes.list.length < MOST) changes.list.push(event);
+    if (event.witnesses !== null) this.asked(event);
+  }
+
+  // From when to when no witness is asked, as attestd report says it.
+  asked({ timestamp, before, witnesses }) {
+    let was = this.witnesses;
+    if (was === null && before === '') { // since the beginning of the period
+      this.alone.push({ from: this.from, to: '' });
+      was = '';
+    }
+    if (was === '' && witnesses !== '') this.alone.at(-1).to = timestamp;
+    else if (was !== '' && witnesses === '') this.alone.push({ from: timestamp, to: '' });
+    this.witnesses = witnesses;
+  }
+
+  /** Who did what and how often, in the order of agents. */
+  deeds() {
+    return [...this.actions.deeds.values()].sort((a, b) => order(a.agent, b.agent) || order(a.action, b.action));
+  }
+
+  /** The first and the last time of a record, in ms; null where there is none. */
+  span() {
+    const ends = [this.actions.times, this.changes.times].filter(({ length }) => length).map((times) => [times[0], times.at(-1)]);
+    return ends.length ? [Math.min(...ends.map(([first]) => first)), Math.max(...ends.map(([, last]) => last))] : null;
+  }
+}
+
+/** The names with the greatest numbers, [[name, number]], and the rest as one. */
+export function greatest(map, most) {
+  const sorted = [...map].sort((a, b) => b[1] - a[1]);
+  const rest = sorted.slice(most).reduce((sum, [, n]) => sum + n, 0);
+  return rest ? [...sorted.slice(0, most), [OTHERS, rest]] : sorted;
+}
+
+/** A period in equal parts of a round length, [[start in ms, how many of times are in it]]; bounds in ms. */
+export function histogram(times, [first, last]) {
+  const width = WIDTHS.find((one) => (last - first) / one < BARS) ?? Math.ceil((last - first + 1) / BARS);
+  const start = Math.floor(first / width) * width;
+  const parts = Array.from({ length: Math.floor((last - start) / width) + 1 }, (_, i) => [start + i * width, 0]);
+  for (const time of times) parts[Math.floor((time - start) / width)][1]++;
+  return { width, parts };
+}

@@ -1,0 +1,115 @@
+// Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was kept earlier is still a part of it.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { count, duration, localTime, plural } from '../core/format.js';
+import { heads } from '../core/heads.js';
+import { bothLogs, keepCheckpoint, newestCheckpoint } from '../core/logs.js';
+import { cosignaturesOf, meets } from '../core/policy.js';
+import { refreshKey, session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { toneOf } from '../core/trust.js';
+import { hex } from '../lib/bytes.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure, Notice, Page, Value, useNow, useResult, useTask } from '../parts/basic.js';
+import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { PolicyCard, usePolicy } from '../parts/policy.js';
+import { save } from '../parts/save.js';
+import { KeptCheckpoints } from './checkpoints_kept.js';
+
+// A checkpoint that contradicts what the same server says of the log at the same time, in words; '' where it does not.
+function contradiction(checkpoint, { size, root }) {
+  if (checkpoint.size > BigInt(size)) return `It is of ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: what it signed is gone.`;
+  if (checkpoint.size === BigInt(size) && hex(checkpoint.root) !== root) return 'The server names another root for the same number of records: it has two histories.';
+  return '';
+}
+
+// Both logs with their newest checkpoints; logs are asked for again afterwards, for they may have grown.
+async function readAll() {
+  const { companyId } = session.get().key;
+  const key = await refreshKey(companyId);
+  const logs = await bothLogs();
+  const opened = await Promise.all([logs.actions, logs.control].map((log) => newestCheckpoint(log, key).then((checkpoint) => ({ log, checkpoint }), (error) => {
+    if (error.status !== undefined) throw error;
+    return { log, error: error.message };
+  })));
+  const now = await bothLogs();
+  return { key, logs: now, opened: opened.map((one) => ({ ...one, wrong: one.error ?? contradiction(one.checkpoint, now[one.log.log]) })) };
+}
+
+function Cosignature({ line: { name, time, witness, failed } }) {
+  const now = useNow();
+  return html`
+    <li class="cosignature" data-witness=${witness} data-failed=${failed ? 'yes' : 'no'}>
+      <strong>${visible(witness || name)}</strong>
+      <${Badge} tone=${failed ? 'bad' : witness ? 'ok' : ''}>${failed ? 'does not verify' : witness ? 'cosigned' : 'not in your policy'}<//>
+      ${witness && witness !== name && html`<span class="small muted">as ${visible(name)}</span>`}
+      ${time !== null && !failed && html`<span class="small muted" title=${new Date(time * 1000).toISOString()}>${witness ? '' : 'says: '}${localTime(new Date(time * 1000).toISOString())}, ${duration(now - time)} ago</span>`}
+    </li>`;
+}
+
+function Witnesses({ checkpoint, policy, origins }) {
+  const found = useResult(async () => ({ lines: await cosignaturesOf(checkpoint, policy), verdict: policy && (await meets(policy, checkpoint, origins)) }), [checkpoint, policy]);
+  if (!found) return null;
+  const { lines, verdict } = found;
+  return html`
+    <section class="stack tight">
+      <h3>Witnesses</h3>
+      ${lines.length ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} line=${line} />`)}</ul>` : html`<p class="small muted">Nobody has cosigned this checkpoint.</p>`}
+      ${verdict ? html`<${Notice} kind=${verdict.met ? 'ok' : 'bad'}><span data-met=${verdict.met ? 'yes' : 'no'}>${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
+        : lines.length > 0 && html`<p class="small muted">Whose they are, this page can check with a policy that names the witnesses.</p>`}
+    </section>`;
+}
+
+function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy }) {
+  const { rewritten } = useStore(heads);
+  const wrong = contradicted || (rewritten?.companyId === companyKey.companyId && rewritten.log === log.log ? 'It is signed, but it does not follow from what was kept of this log: history was rewritten.' : '');
+  const standing = useStanding(companyKey);
+  const tone = toneOf(!wrong, standing);
+  const download = () => {
+    save(`${companyKey.companyId}-${log.log}-${checkpoint.size}.checkpoint.txt`, 'text/plain', checkpoint.signed);
+    keepCheckpoint(companyKey, log.log, checkpoint);
+  };
+  return html`
+    <section class="card" data-log=${log.log} data-checkpoint=${tone}>
+      <div class="card-head"><h2>${log.log === 'actions' ? 'Actions' : 'Control log'}</h2>
+        <${Badge} tone=${tone}>${wrong ? 'do not believe it' : tone === 'bad' ? 'another key' : 'signed'}<//></div>
+      ${wrong && html`<${Notice} kind="bad">${checkpoint ? visible(wrong) : `The checkpoint that the server gives is not one of this log: ${visible(wrong)}.`}<//>`}
+      ${checkpoint && html`
+        <dl class="facts">
+          <dt>records</dt><dd><strong>${count(Number(checkpoint.size))}</strong></dd>
+          <dt>signed by</dt><dd><code>${checkpoint.signer.fingerprint}</code></dd>
+          <dt>origin</dt><dd><code>${visible(log.origin)}</code></dd>
+        </dl>
+        <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
+        <${KeyHint} keyOf=${companyKey} />
+        <${Witnesses} ...${{ checkpoint, policy, origins }} />
+        <div class="buttons"><button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download to keep</button></div>
+        <details><summary class="small">The checkpoint as it was signed</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
+    </section>`;
+}
+
+const vkeyLines = (logs) => [logs.actions, logs.control].flatMap(({ log, vkeys }) => [`# ${log}`, `log ${vkeys[0]}`]).join('\n');
+
+export function Checkpoints() {
+  const { key } = useStore(session);
+  const { policy } = usePolicy(key.companyId);
+  const [found, setFound] = useState(null);
+  const [run, busy, error] = useTask();
+  const load = async () => {
+    const all = await run(readAll);
+    if (all) setFound(all);
+  };
+  useEffect(() => { load(); }, [key.companyId]);
+  const origins = found && [found.logs.actions.origin, found.logs.control.origin];
+  return html`
+    <${Page} title="Checkpoints" lead="A checkpoint is the company’s signature over everything that a log holds. Keep one, and no record before it can be changed, removed or added without your finding it.">
+      <${Failure} error=${error} />
+      ${!found && busy && html`<p class="muted" role="status">Asking for the checkpoints of both logs …</p>`}
+      ${found && html`
+        <div class="columns">${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log} ...${{ opened, companyKey: found.key, origins, policy }} />`)}</div>
+        <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${load}>Ask again</button></div>
+        <div class="columns">
+          <${KeptCheckpoints} companyKey=${found.key} logs=${found.logs} />
+          <${PolicyCard} companyId=${found.key.companyId} lines=${vkeyLines(found.logs)} />
+        </div>`}
+    <//>`;
+}

@@ -1,0 +1,87 @@
+// Checkpoints that the person kept: whether what the server shows today has grown from them.
+import { html, useState } from '../vendor/preact-htm.js';
+import { count, plural } from '../core/format.js';
+import { proveSince } from '../core/heads.js';
+import { follow, keepCheckpoint, openCheckpoint } from '../core/logs.js';
+import { toneOf } from '../core/trust.js';
+import { readCheckpoint } from '../lib/note.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
+import { Drop } from '../parts/drop.js';
+import { KeyHint, useStanding } from '../parts/key_trust.js';
+
+// What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of this company; the last alone says nothing of the server.
+async function examine(text, companyKey, logs) {
+  const named = readCheckpoint(text); // throws where it is none
+  const log = Object.values(logs).find(({ origin }) => origin === named.origin);
+  if (!log) return { ok: false, unrelated: true, reason: `it is of the log ${named.origin}, which is none of this company` };
+  let kept;
+  try {
+    kept = await openCheckpoint(text, log.origin, companyKey);
+  } catch (err) {
+    return { ok: false, unrelated: true, log: log.log, size: Number(named.size), reason: err.message };
+  }
+  const { ok, reason, newest } = await follow(kept, log, companyKey);
+  const stolen = kept.signer.compromisedAt ?? '';
+  if (!stolen) {
+    keepCheckpoint(companyKey, log.log, kept);
+    if (!ok) await proveSince(companyKey).catch(() => {}); // every page says it from now on
+  }
+  return { ok, reason, log: log.log, size: Number(kept.size), now: Number(newest.size), stolen };
+}
+
+/** Between which records of a log the first one stands that was written anew: [first, last], or null where nothing was. */
+export function rewrittenBetween(results, log) {
+  const own = results.filter((one) => one.log === log && !one.unrelated);
+  const bad = own.filter(({ ok }) => !ok).map(({ size }) => size);
+  if (!bad.length) return null;
+  return [Math.max(0, ...own.filter(({ ok, size }) => ok && size < Math.min(...bad)).map(({ size }) => size)), Math.min(...bad) - 1];
+}
+
+function words({ ok, reason, unrelated, size, now }) {
+  if (unrelated) return `This is no checkpoint of this company: ${visible(reason)}.`;
+  if (ok) return now === size ? `Nothing has come since: the log is still exactly the ${plural(size, 'record')} that this checkpoint is of.` : `Proven here: the first ${count(size)} of today’s ${plural(now, 'record')} are those that this checkpoint is of.`;
+  if (reason === 'shorter') return `Rolled back: this checkpoint is of ${plural(size, 'record')}, and the server now shows ${count(now)}. What came after was taken away.`;
+  return `History was rewritten: the ${plural(size, 'record')} of this checkpoint are no beginning of the ${plural(now, 'record')} that the server shows now.`;
+}
+
+function Kept({ result, standing }) {
+  const tone = toneOf(result.ok, standing);
+  return html`
+    <li class="stack tight" data-kept=${result.name} data-tone=${tone}>
+      <div class="card-head"><strong>${visible(result.name)}</strong>${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
+      <${Notice} kind=${tone}>${words(result)}
+        ${result.stolen && html` It is signed with a key that was declared compromised: ${result.ok ? 'still, it is of this history' : 'whoever stole the key may have made it'}.`}<//>
+    </li>`;
+}
+
+const NAMES = { actions: 'actions', control: 'the control log' };
+
+function Rewritten({ results, log }) {
+  const between = rewrittenBetween(results, log);
+  if (!between) return null;
+  const [first, last] = between;
+  return html`<${Notice} kind="bad"><span data-rewritten=${log} data-first=${first} data-last=${last}>In ${NAMES[log]} the first record that is not what it was is ${first === last ? `record ${count(first)}` : `one of records ${count(first)} to ${count(last)}`}.
+    ${first > 0 ? ' What stands before is proven by another checkpoint.' : ' Drop an older checkpoint to learn what before them still stands.'}</span><//>`;
+}
+
+export function KeptCheckpoints({ companyKey, logs }) {
+  const standing = useStanding(companyKey);
+  const [results, setResults] = useState([]);
+  const [run, busy, error] = useTask();
+  const take = async (text, name) => {
+    const result = await run(async () => ({ name, ...(await examine(text, companyKey, logs)) }));
+    if (result) setResults((before) => [result, ...before.filter((one) => one.name !== name)]);
+  };
+  return html`
+    <section class="card" id="kept">
+      <div class="card-head"><h2>A checkpoint that you kept</h2>${busy && html`<${Badge}>checking …<//>`}</div>
+      <p class="small muted">Has the log only grown since then? The server must prove it, and the proof is checked here.</p>
+      <${Drop} what="a checkpoint" largest=${1 << 17} onText=${take}><p>Drop a checkpoint file here.</p><//>
+      <${Failure} error=${error} />
+      <div aria-live="polite" class="stack">
+        <${Rewritten} results=${results} log="actions" /><${Rewritten} results=${results} log="control" />
+        ${results.length > 0 && html`<${KeyHint} keyOf=${companyKey} /><ul class="stack">${results.map((result) => html`<${Kept} key=${result.name} ...${{ result, standing }} />`)}</ul>`}
+      </div>
+    </section>`;
+}

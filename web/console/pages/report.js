@@ -1,0 +1,90 @@
+// Report: all records of a period, checked here, and what they say in numbers, to be printed or saved.
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { count, localTime } from '../core/format.js';
+import { replace, route } from '../core/router.js';
+import { askReport, readReport } from '../core/report.js';
+import { useStore } from '../core/store.js';
+import { Notice, Page } from '../parts/basic.js';
+import { Drop } from '../parts/drop.js';
+import { PeriodFields } from '../parts/period.js';
+import { ReportResult } from './report_result.js';
+
+const LARGEST = 1 << 30; // bytes of a file
+
+const midnight = (year, month, day) => new Date(year, month, day).toISOString();
+
+// Periods of the reader's calendar, [name, since, until]; '' is no bound.
+function presets(now = new Date()) {
+  const [year, month, day] = [now.getFullYear(), now.getMonth(), now.getDate()];
+  return [
+    ['Today', midnight(year, month, day), ''], ['Yesterday', midnight(year, month, day - 1), midnight(year, month, day)],
+    ['7 days', midnight(year, month, day - 7), ''], ['30 days', midnight(year, month, day - 30), ''],
+    ['Last month', midnight(year, month - 1, 1), midnight(year, month, 1)], ['Everything', '', ''],
+  ];
+}
+
+function Period({ since = '', until = '' }) {
+  const set = (patch) => replace({ since, until, ...patch });
+  return html`
+    <div class="buttons" role="group" aria-label="Period">
+      ${presets().map(([name, from, to]) => html`
+        <button type="button" class="button small" aria-pressed=${from === since && to === until ? 'true' : 'false'} onClick=${() => set({ since: from, until: to })}>${name}</button>`)}
+    </div>
+    <div class="filters"><${PeriodFields} since=${since} until=${until} set=${set} names=${['From', 'Until (not a part of it)']} /></div>`;
+}
+
+function Progress({ done, total }) {
+  const share = total ? done / total : 0;
+  return html`
+    <div class="stack tight">
+      <div class="progress" role="progressbar" aria-label="Records checked" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}><div style=${{ width: `${share * 100}%` }}></div></div>
+      <p class="small muted">${count(done)}${total ? ` of ${count(total)}` : ''} checked</p>
+    </div>`;
+}
+
+export function Report() {
+  const { query: { since = '', until = '' } } = useStore(route);
+  const [state, setState] = useState({ phase: 'ready' });
+  const running = useRef(null);
+  const stop = () => {
+    running.current?.abort();
+    running.current = null;
+  };
+  useEffect(() => stop, []);
+
+  const run = async (work) => {
+    stop();
+    const mine = new AbortController();
+    running.current = mine;
+    const show = (next) => running.current === mine && setState(next);
+    show({ phase: 'running', done: 0, total: 0 });
+    try {
+      const report = await work({ signal: mine.signal, progress: (news) => show({ phase: 'running', ...news }) });
+      show({ phase: 'done', report });
+    } catch (error) {
+      show({ phase: 'error', error });
+    }
+  };
+  const make = () => run((options) => askReport({ since, until }, options));
+  const fromFile = (bytes) => run((options) => readReport(new Blob([bytes]).stream(), options));
+  const cancel = () => {
+    stop();
+    setState({ phase: 'ready' });
+  };
+  const words = since || until ? `${since ? `from ${localTime(since)}` : 'from the beginning'} ${until ? `until ${localTime(until)}` : 'until now'}` : 'of everything';
+  return html`
+    <${Page} title="Report" lead="Every record of a period, of both logs, with nothing left out: proven in this page from the checkpoint at its start to the one at its end.">
+      <section class="card report-form">
+        <${Period} since=${since} until=${until} />
+        <div class="buttons">
+          ${state.phase === 'running' ? html`<button type="button" class="button" onClick=${cancel}>Stop</button>`
+            : html`<button type="button" class="button primary" onClick=${make}>Make the report ${words}</button>`}
+        </div>
+        ${state.phase === 'running' && html`<${Progress} ...${state} />`}
+        <details><summary class="small">Check a report that somebody gave you</summary>
+          <${Drop} what="a report" largest=${LARGEST} onBytes=${fromFile}><p>Drop the .jsonl file of a report here. Nothing is asked of the server.</p><//></details>
+      </section>
+      ${state.phase === 'error' && html`<${Notice} kind="bad">${state.error.message}<//>`}
+      ${state.phase === 'done' && html`<${ReportResult} report=${state.report} />`}
+    <//>`;
+}

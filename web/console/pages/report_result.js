@@ -1,0 +1,151 @@
+// A report that was checked: the verdict, what was done and changed in numbers and words, and what all this does not prove.
+import { html, useEffect } from '../vendor/preact-htm.js';
+import { count, plural } from '../core/format.js';
+import { keepCheckpoint } from '../core/logs.js';
+import { meets } from '../core/policy.js';
+import { greatest, histogram } from '../core/report_tally.js';
+import { href } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { standing as standingOf, toneOf } from '../core/trust.js';
+import { visible } from '../lib/visible.js';
+import { Notice, useResult } from '../parts/basic.js';
+import { Bars, Ranks } from '../parts/chart.js';
+import { ControlWords, kindName } from '../parts/control_words.js';
+import { ConfirmKey, useStanding } from '../parts/key_trust.js';
+import { usePolicy } from '../parts/policy.js';
+import { saveData, savePage } from './report_save.js';
+
+const RANKED = 12; // agents and actions in a chart
+const LISTED = 500; // rows of a table
+
+const utc = (timestamp) => `${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)}`;
+const ofTime = (ms) => utc(new Date(ms).toISOString()).slice(0, 16);
+const bound = (timestamp) => (timestamp.startsWith('0001-') ? 'the beginning' : utc(timestamp));
+
+// Whether the policy of the person takes both checkpoints at the end; null where there is none.
+async function policyVerdict({ ends, checkpoints, logs, last }, policy) {
+  if (!policy || !ends) return null;
+  const origins = [...logs.values()].map(({ origin }) => origin);
+  for (const log of ['actions', 'control']) {
+    const { met, reason } = await meets(policy, { ...checkpoints.get(log), signer: last }, origins);
+    if (!met) return { met, reason: `${reason} (${log})` };
+  }
+  return { met: true, reason: '' };
+}
+
+const STANDINGS = { confirmed: 'confirmed by whoever made this page', other: 'not the one that was confirmed', unconfirmed: 'confirmed by nobody' };
+
+function Verdict({ check, at, digest, keyOf, policy }) {
+  const standing = useStanding(keyOf);
+  const holds = check.verdict !== 'fails';
+  const tone = toneOf(holds && policy?.met !== false, standing);
+  const failing = /the log (actions|control), record ([0-9]+)/.exec(check.reason);
+  const pinned = check.all?.find((key) => standingOf({ companyId: keyOf.companyId, ...key }) === 'confirmed');
+  return html`
+    <section class="stack" data-report=${tone} data-code=${check.code}>
+      <${Notice} kind=${tone}>
+        ${!holds ? html`<strong>This report fails</strong> (${check.code}): ${visible(check.reason)}.${failing && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>Look at that record</a>`}`
+          : policy?.met === false ? html`<strong>Your policy does not take it:</strong> ${visible(policy.reason)}.`
+            : tone === 'bad' ? html`<strong>Signed by another key</strong> than the one that you confirmed for ${visible(keyOf.companyId)}.`
+              : tone === 'ok' ? html`<strong>This report holds.</strong> No record of the period was left out or changed.`
+                : html`<strong>It fits together, and nobody vouches for the key.</strong> Anyone can make such a report with a key of their own.`}
+      <//>
+      <dl class="facts">
+        <dt>checked</dt><dd>${utc(at)} UTC, in a browser, with the attestd console</dd>
+        ${check.last && html`<dt>key</dt><dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}${pinned && pinned !== check.last && `, which follows from ${pinned.fingerprint}`}</dd>`}
+        ${policy && html`<dt>policy</dt><dd>${policy.met ? 'met: its witnesses have cosigned both checkpoints at the end' : 'not met'}</dd>`}
+        <dt>SHA-256</dt><dd><code>${digest}</code> <span class="muted">of the report’s data (.jsonl)</span></dd>
+      </dl>
+    </section>`;
+}
+
+const Numbers = ({ tally, ends }) => html`
+  <dl class="report-numbers">
+    ${[['actions', tally.actions.total], ['failures', tally.failures.total], ['changes', tally.changes.total], ['agents', tally.actions.agents.size]].map(([name, n]) => html`<div><dt>${name}</dt><dd>${count(n)}</dd></div>`)}
+  </dl>
+  <p class="small muted">Actions: from ${plural(ends.actions.start, 'record')} to ${count(ends.actions.size)}. Control log: from ${count(ends.control.start)} to ${count(ends.control.size)}.</p>`;
+
+function Charts({ tally, file }) {
+  const span = tally.span();
+  if (!span) return null;
+  const over = [Math.max(Date.parse(file.from), 0) || span[0], Date.parse(file.to) - 1];
+  const bars = (times) => histogram(times, over).parts.map(([start, value]) => ({ label: ofTime(start), value }));
+  const ranks = (map, name = visible) => greatest(map, RANKED).map(([one, value]) => ({ label: name(one), value }));
+  return html`
+    <section class="stack report-charts"><h3>Activity</h3>
+      <${Bars} label="Actions over time" bars=${bars(tally.actions.times)} />
+      ${tally.failures.total > 0 && html`<${Bars} label="Failures over time" bars=${bars(tally.failures.times)} />`}
+      <${Bars} label="Changes over time" bars=${bars(tally.changes.times)} />
+      <div class="columns">
+        ${tally.actions.total > 0 && html`<${Ranks} label="Actions by agent" bars=${ranks(tally.actions.agents)} /><${Ranks} label="Actions by kind" bars=${ranks(tally.actions.kinds)} />`}
+        ${tally.changes.total > 0 && html`<${Ranks} label="Changes by kind" bars=${ranks(tally.changes.kinds, kindName)} />`}
+      </div>
+    </section>`;
+}
+
+// A table of the first rows of a list; what is not listed is said.
+function Rows({ title, lead, head, list, total = list.length, row, empty }) {
+  return html`
+    <section class="stack tight"><h3>${title}</h3>
+      ${lead && html`<p class="small muted">${lead}</p>`}
+      ${list.length ? html`
+        <table class="table report-table"><thead><tr>${head.map((name) => html`<th>${name}</th>`)}</tr></thead>
+          <tbody>${list.slice(0, LISTED).map((one) => html`<tr>${row(one).map((cell, i) => html`<td data-label=${head[i]}>${cell}</td>`)}</tr>`)}</tbody></table>`
+        : html`<p class="small">${empty}</p>`}
+      ${total > Math.min(LISTED, list.length) && html`<p class="small muted">And ${count(total - Math.min(LISTED, list.length))} more, which stand in the report’s data.</p>`}
+    </section>`;
+}
+
+function Contents({ check: { file, ends }, tally }) {
+  const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${utc(to || file.to)}.`);
+  if (tally.witnesses === null) alone.push('No change of this period says whether a witness was asked; the report before does.');
+  return html`
+    <${Numbers} ...${{ tally, ends }} />
+    <${Charts} ...${{ tally, file }} />
+    <${Rows} title="Failures" lead="Actions whose name says that something failed or was denied." empty="None in this period." list=${tally.failures.list} total=${tally.failures.total}
+      head=${['Time', 'Record', 'Agent', 'Action']} row=${(one) => [utc(one.timestamp), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId), visible(one.action)]} />
+    <${Rows} title="What was changed" empty="Nothing." list=${tally.changes.list} total=${tally.changes.total}
+      head=${['Time', 'Record', 'Change', 'By']} row=${(one) => [utc(one.timestamp), html`<a href=${href('control', one.index)}>${one.index}</a>`, html`<${ControlWords} change=${one} />`, one.by ? html`<code>${visible(one.by)}</code>` : 'no credential']} />
+    <${Rows} title="What was done" empty="Nothing." list=${tally.deeds()}
+      head=${['Agent', 'Action', 'Times']} row=${({ agent, action, delegated, times }) => [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
+    <${Words} title="Times without a witness" list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
+}
+
+const Words = ({ title, list }) => html`<section class="stack tight"><h3>${title}</h3><ul class="report-words small">${list.map((words) => html`<li>${visible(words)}</li>`)}</ul></section>`;
+
+export function ReportResult({ report }) {
+  const { check, tally, digest, at, file: data } = report;
+  const { key } = useStore(session);
+  const companyId = check.file?.companyId ?? key.companyId;
+  const { policy } = usePolicy(companyId);
+  const verdict = useResult(() => policyVerdict(check, policy).then((value) => ({ value })), [check, policy]);
+  const holds = check.verdict !== 'fails';
+  const keyOf = check.last ? { companyId, ...check.last, ring: check.all } : key;
+  const standing = useStanding(keyOf);
+  const mine = holds && companyId === key.companyId && (key.ring ?? [key]).some(({ fingerprint }) => fingerprint === check.last.fingerprint);
+  useEffect(() => {
+    // What the server shows later must have grown from here too.
+    if (mine) for (const log of ['actions', 'control']) keepCheckpoint(key, log, check.checkpoints.get(log));
+    const before = document.title;
+    document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${utc(check.file.to)} UTC` : ''}`;
+    return () => { document.title = before; };
+  }, [report]);
+  const name = `${companyId}-report${check.file ? `-${check.file.from.slice(0, 10)}-${check.file.to.slice(0, 10)}` : ''}`;
+  return html`
+    <div class="buttons report-actions">
+      ${holds && html`<button type="button" class="button" onClick=${() => print()}>Print</button>
+        <button type="button" class="button" onClick=${() => savePage(`${name}.html`)}>Save this page</button>`}
+      <button type="button" class="button" onClick=${() => saveData(`${name}.jsonl`, data)}>Save the data</button>
+      ${holds && html`<span class="small muted">The page is for reading: it says what was found here, and proves nothing. The data proves it to anybody: <code>attestd report FILE --key FINGERPRINT</code>.</span>`}
+    </div>
+    ${holds && standing === 'unconfirmed' && html`<div class="card report-actions"><${ConfirmKey} keyOf=${keyOf} /></div>`}
+    <article class="report" id="report">
+      <header class="stack tight"><h2>Report of ${visible(companyId)}</h2>
+        ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${utc(check.file.to)}. All times are UTC.</p>`}</header>
+      <${Verdict} ...${{ check, at, digest, keyOf, policy: verdict?.value ?? null }} />
+      ${holds && html`<${Contents} ...${{ check, tally }} />`}
+      <${Words} title=${holds ? 'What was checked' : 'What was checked before it failed'} list=${check.checked} />
+      ${holds && html`<${Words} title="What is not proven" list=${check.file.notProven} />`}
+    </article>`;
+}

@@ -1,0 +1,52 @@
+// The policy that a person keeps for a company, and the field that takes it.
+import { forgetPolicy, keepPolicy, policies, policyText } from '../core/policy.js';
+import { useStore } from '../core/store.js';
+import { readPolicy } from '../lib/policy.js';
+import { visible } from '../lib/visible.js';
+import { html, useState } from '../vendor/preact-htm.js';
+import { CopyButton, Failure, Field, Notice, useResult, useTask } from './basic.js';
+import { Drop } from './drop.js';
+
+/** The policy that is kept for a company: {text, policy, error}, with policy as readPolicy gives it, or null. */
+export function usePolicy(companyId) {
+  useStore(policies);
+  const text = policyText(companyId);
+  const read = useResult(async () => (text ? readPolicy(text).then((policy) => ({ policy }), (error) => ({ error: error.message })) : {}), [text]);
+  return { text, policy: read?.policy ?? null, error: read?.error ?? '' };
+}
+
+function Entry({ companyId, lines }) {
+  const [text, setText] = useState('');
+  const [run, busy, error] = useTask();
+  const keep = (given) => run(() => keepPolicy(companyId, given));
+  const submit = (event) => {
+    event.preventDefault();
+    keep(text);
+  };
+  return html`
+    <form class="stack" onSubmit=${submit}>
+      <${Drop} what="a policy" largest=${1 << 20} onText=${keep}><p>Drop a policy file here, or paste it below.</p><//>
+      <${Field} label="Policy" hint="c2sp.org/tlog-policy: lines log, witness, group and quorum. From the witnesses themselves or your own hand: not from this server.">
+        ${(p) => html`<textarea ...${p} class="input" name="policy" required spellcheck="false" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)}></textarea>`}<//>
+      <div class="buttons"><button class="button primary" disabled=${busy}>Keep this policy</button></div>
+      <${Failure} error=${error} />
+      <details><summary class="small">The lines of these logs, to begin one with</summary>
+        <pre class="code" tabindex="0" aria-label="Lines of a policy for these logs">${lines}</pre>
+        <div class="buttons"><${CopyButton} text=${lines} what="lines of a policy" /></div>
+        <p class="small muted">They are this server’s word: compare the key with the one that you confirmed. One line is enough for both logs.</p>
+      </details>
+    </form>`;
+}
+
+/** What was kept, or the field for it. lines are those with which a policy for the company may begin. */
+export function PolicyCard({ companyId, lines }) {
+  const { text, policy, error } = usePolicy(companyId);
+  return html`
+    <section class="card" data-policy=${policy ? 'kept' : 'none'}>
+      <div class="card-head"><h2>Your policy</h2>
+        ${text && html`<button type="button" class="button quiet small" onClick=${() => forgetPolicy(companyId)}>Take it back</button>`}</div>
+      <p class="small muted">Witnesses whom you chose see every checkpoint before you do, and cosign one history only. A policy says who they are and how many must have cosigned. It is kept in this browser.</p>
+      ${error && html`<${Notice} kind="bad">The policy that was kept is none: ${visible(error)}<//>`}
+      ${text ? html`<pre class="code" tabindex="0" aria-label="Your policy">${visible(text)}</pre>` : html`<${Entry} ...${{ companyId, lines }} />`}
+    </section>`;
+}
