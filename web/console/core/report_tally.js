@@ -4,8 +4,8 @@ const DEEDS = 10_000; // names of agents and actions: they are free text
 const OTHERS = '(others)';
 const FAILED = /(^|[._-])(failed|denied|error)$/; // tool.failed and tool.denied are ours (package toolcall)
 
-const MINUTE = 60_000;
-const WIDTHS = [1, 5, 15, 60, 180, 720, 1440, 7 * 1440, 30 * 1440, 90 * 1440, 365 * 1440].map((minutes) => minutes * MINUTE);
+const DAY = 86400; // seconds
+const WIDTHS = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, DAY / 2, DAY, 7 * DAY, 30 * DAY, 90 * DAY, 365 * DAY].map((seconds) => seconds * 1000);
 const BARS = 60;
 
 const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);

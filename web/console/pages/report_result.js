@@ -20,7 +20,7 @@ const RANKED = 12; // agents and actions in a chart
 const LISTED = 500; // rows of a table
 
 const utc = (timestamp) => `${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)}`;
-const ofTime = (ms) => utc(new Date(ms).toISOString()).slice(0, 16);
+const ofTime = (ms, width) => utc(new Date(ms).toISOString()).slice(0, width < 60_000 ? 19 : 16);
 const bound = (timestamp) => (timestamp.startsWith('0001-') ? 'the beginning' : utc(timestamp));
 
 // Whether the policy of the person takes both checkpoints at the end; null where there is none.
@@ -70,7 +70,10 @@ function Charts({ tally, file }) {
   const span = tally.span();
   if (!span) return null;
   const over = [Math.max(Date.parse(file.from), 0) || span[0], Date.parse(file.to) - 1];
-  const bars = (times) => histogram(times, over).parts.map(([start, value]) => ({ label: ofTime(start), value }));
+  const bars = (times) => {
+    const { width, parts } = histogram(times, over);
+    return parts.map(([start, value]) => ({ label: ofTime(start, width), value }));
+  };
   const ranks = (map, name = visible) => greatest(map, RANKED).map(([one, value]) => ({ label: name(one), value }));
   return html`
     <section class="stack report-charts"><h3>Activity</h3>
@@ -85,17 +88,19 @@ function Charts({ tally, file }) {
 }
 
 // A table of the first rows of a list; what is not listed is said.
-function Rows({ title, lead, head, list, total = list.length, row, empty }) {
+function Rows({ title, lead, head, list, total = list.length, row, empty, counted }) {
   return html`
     <section class="stack tight"><h3>${title}</h3>
       ${lead && html`<p class="small muted">${lead}</p>`}
       ${list.length ? html`
-        <table class="table report-table"><thead><tr>${head.map((name) => html`<th>${name}</th>`)}</tr></thead>
+        <table class="table report-table ${counted ? 'counted' : ''}"><thead><tr>${head.map((name) => html`<th>${name}</th>`)}</tr></thead>
           <tbody>${list.slice(0, LISTED).map((one) => html`<tr>${row(one).map((cell, i) => html`<td data-label=${head[i]}>${cell}</td>`)}</tr>`)}</tbody></table>`
         : html`<p class="small">${empty}</p>`}
       ${total > Math.min(LISTED, list.length) && html`<p class="small muted">And ${count(total - Math.min(LISTED, list.length))} more, which stand in the report’s data.</p>`}
     </section>`;
 }
+
+const When = ({ timestamp }) => html`<span class="nowrap">${utc(timestamp)}</span>`;
 
 function Contents({ check: { file, ends }, tally }) {
   const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${utc(to || file.to)}.`);
@@ -104,10 +109,10 @@ function Contents({ check: { file, ends }, tally }) {
     <${Numbers} ...${{ tally, ends }} />
     <${Charts} ...${{ tally, file }} />
     <${Rows} title="Failures" lead="Actions whose name says that something failed or was denied." empty="None in this period." list=${tally.failures.list} total=${tally.failures.total}
-      head=${['Time', 'Record', 'Agent', 'Action']} row=${(one) => [utc(one.timestamp), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId), visible(one.action)]} />
+      head=${['Time', 'Record', 'Agent', 'Action']} row=${(one) => [When(one), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId), visible(one.action)]} />
     <${Rows} title="What was changed" empty="Nothing." list=${tally.changes.list} total=${tally.changes.total}
-      head=${['Time', 'Record', 'Change', 'By']} row=${(one) => [utc(one.timestamp), html`<a href=${href('control', one.index)}>${one.index}</a>`, html`<${ControlWords} change=${one} />`, one.by ? html`<code>${visible(one.by)}</code>` : 'no credential']} />
-    <${Rows} title="What was done" empty="Nothing." list=${tally.deeds()}
+      head=${['Time', 'Record', 'Change', 'By']} row=${(one) => [When(one), html`<a href=${href('control', one.index)}>${one.index}</a>`, html`<${ControlWords} change=${one} />`, one.by ? html`<code class="nowrap">${visible(one.by)}</code>` : 'no credential']} />
+    <${Rows} title="What was done" counted empty="Nothing." list=${tally.deeds()}
       head=${['Agent', 'Action', 'Times']} row=${({ agent, action, delegated, times }) => [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
     <${Words} title="Times without a witness" list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
 }

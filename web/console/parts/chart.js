@@ -3,6 +3,7 @@ import { html, useState } from '../vendor/preact-htm.js';
 import { count } from '../core/format.js';
 
 const TALL = 100; // height of the picture in its own units; one bar is one unit wide
+const WIDEST = 5; // rem that one bar may take
 const LEAST = 2; // height of the smallest bar that is not nothing
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
@@ -39,7 +40,7 @@ export function Bars({ label, bars, onPick, selected }) {
   return html`
     <figure class="bars">
       <figcaption class="bars-head"><span>${label}</span><span class="muted">at most ${count(most)}</span></figcaption>
-      <svg viewBox="0 0 ${bars.length} ${TALL}" preserveAspectRatio="none" role=${live ? 'group' : 'img'} aria-label=${summary} onKeyDown=${live ? onKeyDown : undefined}>
+      <svg viewBox="0 0 ${bars.length} ${TALL}" preserveAspectRatio="none" style=${{ maxWidth: `${bars.length * WIDEST}rem` }} role=${live ? 'group' : 'img'} aria-label=${summary} onKeyDown=${live ? onKeyDown : undefined}>
         ${bars.map((bar, i) => {
           const height = bar.value ? Math.max(LEAST, (bar.value / most) * TALL) : 0;
           const says = `${bar.label}: ${count(bar.value)}`;
