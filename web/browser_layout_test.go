@@ -115,7 +115,8 @@ func TestBrowserPhoneKeepsTimeAndHash(t *testing.T) {
 	b.signIn(key)
 	b.look(360, "light")
 	for hash, row := range map[string][]string{
-		"#/live": {".entry .entry-index", ".entry .entry-time", ".entry .entry-hash"},
+		"#/live":    {".entry .entry-index", ".entry .entry-time", ".entry .entry-hash"},
+		"#/records": {".vlist-row .row-index", ".vlist-row .row-time", ".vlist-row .row-hash"},
 	} {
 		b.goTo(hash)
 		b.shows(row[0])

@@ -23,7 +23,7 @@ function Node({ x, y, hash, label, kind, onPick, picked }) {
   return html`
     <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}" transform="translate(${x - BOX.width / 2} ${y})" ...${button}>
       <rect width=${BOX.width} height=${BOX.height} rx="9" />
-      <text class="node-label" x=${BOX.width / 2} y="18">${label}</text>
+      <text class="node-label" x=${BOX.width / 2} y="18">${label}</text>${' '}
       <text class="node-hash" x=${BOX.width / 2} y="35">${short(hash, 8, 4)}</text>
     </g>`;
 }

@@ -8,6 +8,7 @@ import { json, read } from '../lib/form.js';
 import { Failure, Field, Notice, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
+import { withText } from '../parts/text.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 
 // The answer as a JSON value where it is one.
@@ -25,10 +26,10 @@ function Result({ answer }) {
   return html`
     <div class="stack tight try-answer" data-status=${answer.status}>
       <div class="panel-head"><h4>Answer ${answer.status}</h4><span class="muted small">${answer.size} bytes · ${answer.ms} ms</span></div>
-      ${value ? html`<${JSONView} ...${value} what="the answer" />` : html`<pre class="code" tabindex="0" aria-label="the answer">${answer.text || '(empty)'}</pre>`}
+      ${value ? html`<${JSONView} ...${value} what="the answer" />` : html`<pre class="code" tabindex="0" aria-label="the answer">${withText(answer.text) || '(empty)'}</pre>`}
       ${answer.cut && html`<p class="muted small">Only the beginning was read.</p>`}
       <details><summary>${answer.headers.length} headers</summary>
-        <dl class="facts">${answer.headers.map(([name, given]) => html`<dt>${name}</dt><dd><code>${given}</code></dd>`)}</dl></details>
+        <dl class="facts">${answer.headers.map(([name, given]) => html`<dt>${name}</dt><dd><code>${withText(given)}</code></dd>`)}</dl></details>
     </div>`;
 }
 
