@@ -13,9 +13,8 @@ import { Confirm } from './parts/dialogs.js';
 import { useStanding } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
-import { Agents } from './pages/agents.js';
-import { Control } from './pages/control.js';
-import { Keys } from './pages/keys.js';
+import { News } from './parts/news.js';
+import { SignInFirst } from './parts/sign_in.js';
 import { Live } from './pages/live.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
@@ -113,12 +112,6 @@ function Rewritten() {
       <//>`}`;
 }
 
-function SignInFirst() {
-  return html`
-    <div class="page-head"><h1 tabindex="-1">Sign in first</h1></div>
-    <${Notice}>This page shows one company’s data. <a href=${href('start')}>Paste a key or register a company.</a><//>`;
-}
-
 function App() {
   const { page, argument } = useStore(route);
   const { status, company } = useStore(session);
@@ -142,7 +135,7 @@ function App() {
   }, [status, company?.companyId]);
 
   const body = status === 'restoring'
-    ? html`<h1 tabindex="-1">Taking up the key kept for this tab …</h1>`
+    ? html`<h1 tabindex="-1">Taking up the key that was kept …</h1>`
     : shown.open || status === 'in' ? html`<${shown.page} argument=${argument} />` : html`<${SignInFirst} />`;
   const skip = (event) => {
     event.preventDefault();
@@ -152,7 +145,7 @@ function App() {
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="shell">
       <${Side} page=${shown.id} />
-      <main class="page" id="main" ref=${main} key=${shown.id}><${Rewritten} />${body}</main>
+      <main class="page" id="main" ref=${main} key=${shown.id}><${News} page=${shown.id} open=${shown.open} /><${Rewritten} />${body}</main>
     </div>`;
 }
 

@@ -1,7 +1,8 @@
 // Reads a whole chain away from the page, so that the page stays alive: hands its records to the workers that check them, holds each to its place,
 // and computes the root over all of them, from what the server streams.
 import { chainVerdict } from './core/answers.js';
-import { call, recordLines, setCredential } from './core/api.js';
+import { call, hear, recordLines, setCredential } from './core/api.js';
+import { watchPause } from './core/pause.js';
 import { Pool } from './core/pool.js';
 import { Frontier } from './lib/merkle.js';
 
@@ -57,6 +58,9 @@ async function stream(pool, key) {
 
 async function run({ credential, key, ports }) {
   setCredential(credential);
+  // The page shows what bears on all of it.
+  hear({ refused: ({ message }) => postMessage({ type: 'refused', credential, message }) });
+  watchPause((until) => postMessage({ type: 'pause', until }));
   const pool = new Pool(ports);
   const started = performance.now();
   let server;

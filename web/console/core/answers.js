@@ -29,6 +29,7 @@ const whole = (form) => (...args) => {
 export const chainVerdict = whole(having(verdict, more));
 export const streamMessage = whole(having({ type: oneOf('record'), record: recordForm, ...verdict }, more));
 
+export const agentState = having({}, { disabledAt: timestamp });
 export const passportIssued = having({ passport: string, expiresIn: integer });
 export const passportRotated = having({ passport: string, rotatedFrom: string });
 

@@ -3,56 +3,119 @@ import { text } from '../lib/bytes.js';
 import { FormError, having, json, list, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 import { failure, inclusionProof } from './answers.js';
+import { rest } from './pause.js';
+
+const ATTEMPTS = 5; // of one read that the server puts off
+const LONGEST = 300; // seconds of a pause that is worth waiting for
 
 let credential = '';
 export const setCredential = (key) => { credential = key; };
 export const getCredential = () => credential;
 
-/** What the service answered instead of success. status is 0 when there was no answer at all. */
+// What the page wants to hear of: refused({message}), when the server no longer takes the credential; clock(offset), after each answer.
+const heard = { refused() {}, clock() {} };
+export const hear = (more) => Object.assign(heard, more);
+
+/** To be called where a worker found that a credential is no longer taken. What is said of another one than the present is of the past. */
+export const refused = (used, message) => used && used === credential && heard.refused({ message });
+
+/**
+ * What came instead of success. status is 0 when nothing came from the server at all. code: the server's own, or AWAY where nothing
+ * answered, ELSEWHERE where something else answered in its place. retryAt: the time, in milliseconds, before which it is no use to try again.
+ */
 export class APIError extends Error {
-  constructor(status, message, code = '') {
+  constructor(status, message, code = '', retryAt = 0) {
     super(message);
     this.status = status;
     this.code = code;
+    this.retryAt = retryAt;
   }
 }
 
-export async function send(method, path, { body, headers = {}, signal, accept = 'application/json' } = {}) {
+/** A GET that the server puts off (429) waits as long as the server says, and asks again. What changes something is never repeated here. */
+export async function send(method, path, options = {}) {
+  for (let attempt = 1; ; attempt++) {
+    const used = credential;
+    const response = await ask(method, path, options);
+    if (response.ok && !isPage(response)) return response;
+    const err = await refusal(response, used);
+    const wait = (err.retryAt - Date.now()) / 1000;
+    if (method !== 'GET' || err.status !== 429 || !err.retryAt || wait > LONGEST || attempt === ATTEMPTS) {
+      if (err.status === 401 && (!err.code || err.code === 'ELSEWHERE')) refused(used, err.message);
+      throw err;
+    }
+    await rest(err.retryAt, options.signal);
+    if (used !== credential) throw new APIError(401, 'You signed out before the server answered.', 'SIGNED_OUT');
+  }
+}
+
+async function ask(method, path, { body, headers = {}, signal, accept = 'application/json' }) {
   const all = { Accept: accept, ...headers };
   if (credential) all.Authorization = `Bearer ${credential}`;
   if (body !== undefined) all['Content-Type'] = 'application/json';
+  const request = new Request(path, {
+    method, signal, headers: all, body: body === undefined ? undefined : JSON.stringify(body),
+    cache: 'no-store', credentials: 'omit', redirect: 'manual', referrerPolicy: 'no-referrer',
+  });
+  const sent = Date.now();
   let response;
   try {
-    response = await fetch(path, {
-      method, signal, headers: all, body: body === undefined ? undefined : JSON.stringify(body),
-      cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer',
-    });
+    response = await fetch(request);
   } catch (err) {
     if (err.name === 'AbortError') throw err;
-    throw new APIError(0, 'The server does not answer.');
+    throw new APIError(0, navigator.onLine === false ? 'This computer is offline.' : 'The server does not answer.', 'AWAY');
   }
-  if (response.ok) return response;
-  throw await refusal(response);
+  noteClock(response.headers, sent, Date.now());
+  return response;
 }
 
-async function refusal(response) {
-  let answer = {};
+// The Date of an answer is the server's clock in whole seconds, taken somewhere between sent and answered. A cache's is not: it has an Age.
+function noteClock(headers, sent, answered) {
+  const date = Date.parse(headers.get('Date') ?? '');
+  if (!Number.isNaN(date) && !headers.has('Age')) heard.clock({ offset: (date + 500 - (sent + answered) / 2) / 1000, error: (500 + (answered - sent) / 2) / 1000 });
+}
+
+const isPage = (response) => /^text\/html/i.test(response.headers.get('Content-Type') ?? ''); // the API has none
+
+// An answer that did not come from the server: what stands between may refuse, fail, or ask for a sign-in of its own.
+function fromElsewhere(response) {
+  const what = response.type === 'opaqueredirect' ? 'a redirect to somewhere else'
+    : response.ok ? 'something that is not JSON' : `status ${response.status}, and not in the server’s words`;
+  return new APIError(response.status, `Not the server but something before it answered, perhaps a proxy: ${what}.`, 'ELSEWHERE');
+}
+
+async function refusal(response, used) {
+  let answer;
   try {
-    answer = read(failure, await response.text(), 'answer');
-  } catch { /* not from the service itself: a proxy, perhaps */ }
-  let message = answer.error ?? `status ${response.status}`;
-  if (response.status === 401) message = 'The server does not accept this key any more. Sign in again.';
-  const wait = response.headers.get('Retry-After');
-  if (response.status === 429 && wait) message += `; try again in ${wait} s`;
-  return new APIError(response.status, message, answer.code);
+    if (!response.ok && !isPage(response)) answer = read(failure, await response.text(), 'answer');
+  } catch { /* not from the service itself */ }
+  const { status } = response;
+  const seconds = Number(response.headers.get('Retry-After') ?? NaN);
+  const retryAt = seconds > 0 ? Date.now() + seconds * 1000 : 0;
+  if (status === 401 && answer && used && !answer.code) return new APIError(401, 'The server does not accept this key any more: it was deleted, was revoked, or has expired.');
+  if (status === 429) return new APIError(429, 'The server asks for a pause: more requests came than its limits allow.', answer?.code, retryAt);
+  if (!answer) return fromElsewhere(response);
+  return new APIError(status, answer.error ?? `status ${status}`, answer.code, retryAt);
+}
+
+async function textOf(response) {
+  let bytes;
+  try {
+    bytes = await response.arrayBuffer();
+  } catch (err) {
+    throw err.name === 'AbortError' ? err : new APIError(0, 'The answer broke off before its end.', 'AWAY');
+  }
+  return text(new Uint8Array(bytes));
 }
 
 /** The text of an answer, exactly as it came: what is signed in it can be checked. */
-export const callText = async (method, path, options) => text(new Uint8Array(await (await send(method, path, options)).arrayBuffer()));
+export const callText = async (method, path, options) => textOf(await send(method, path, options));
 
 /** A call whose answer has a form of answers.js; it returns what the form makes of it. */
 export async function call(form, method, path, options) {
-  const answer = await callText(method, path, options);
+  const response = await send(method, path, options);
+  if (!/\bjson\b/i.test(response.headers.get('Content-Type') ?? '')) throw fromElsewhere(response);
+  const answer = await textOf(response);
   try {
     return read(form, answer, 'answer');
   } catch (err) {

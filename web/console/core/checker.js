@@ -1,7 +1,8 @@
 // The workers of this page that check records: one for each core, so that a chain is read as fast as the machine can, and the page stays alive.
 import { Pool, plain } from './pool.js';
-import { notStarted, startWorker } from './worker.js';
+import { startWorker, whyFailed } from './worker.js';
 
+const SCRIPT = '/check_worker.js';
 const MOST = 16;
 const SLICE = 64; // records that one worker takes at once
 
@@ -10,16 +11,18 @@ let pool;
 let readers = []; // who reads through ports, and is told that no answer will come
 
 function start() {
-  workers = Array.from({ length: Math.min(MOST, navigator.hardwareConcurrency || 2) }, () => startWorker('/check_worker.js'));
+  workers = Array.from({ length: Math.min(MOST, navigator.hardwareConcurrency || 2) }, () => startWorker(SCRIPT));
   pool = new Pool(workers);
   for (const worker of workers) {
-    worker.onerror = (event) => {
-      const err = notStarted(event);
-      pool.fail(err);
-      readers.forEach((failed) => failed(err));
-      workers?.forEach((one) => one.terminate());
+    worker.onerror = async (event) => {
+      if (!workers?.includes(worker)) return; // another one failed before it
+      const [mine, waiting] = [pool, readers];
+      workers.forEach((one) => one.terminate());
       workers = undefined; // the next check tries again
       readers = [];
+      const err = await whyFailed(event, SCRIPT);
+      mine.fail(err);
+      waiting.forEach((failed) => failed(err));
     };
   }
 }

@@ -2,7 +2,7 @@
 // found here and what the server says of its chain are kept apart: the server may lie.
 import { FormError, read } from '../lib/form.js';
 import { Frontier } from '../lib/merkle.js';
-import { chainVerdict, streamMessage } from './answers.js';
+import { chainVerdict, company, streamMessage } from './answers.js';
 import { call, getCredential, records } from './api.js';
 import { checkRecords } from './checker.js';
 import { heads, keepChecked, proveSince, readLogs, rewrittenHere } from './heads.js';
@@ -15,17 +15,18 @@ const SHOWN = 400; // entries kept, the newest first
 const HISTORY = 20; // records read at first from a chain that is not read whole
 const WHOLE = 1000; // records of a chain that is read whole at once, and most that are fetched of those that were missed
 const BATCH = 256; // messages taken together
+const REFUSED = 1008; // the code with which the server ends a stream whose credential is gone
 const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked, and counted
 
 const quiet = {
-  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, unchecked: 0, failure: null, server: null, missed: null, problem: '', beats: 0,
+  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, unchecked: 0, failure: null, server: null, missed: [], problem: '', beats: 0,
 };
 
 /**
  * connection: off, connecting, open, retrying; since: when that began. range: the records [from, to) that were checked here one after the
  * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is the one that the server names for that length. failure: the first that failed
  * here, {failedAt, reason}, where failedAt may be "the root", or null. server: what it said last of its whole chain, {valid, root, length, at} or
- * {valid, failedAt, reason, length, at}, or null.
+ * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the stream, {from, to, fetched, away}.
  */
 export const live = store(quiet);
 
@@ -85,9 +86,25 @@ export function stop() {
   heads.set({ rewritten: null });
 }
 
-/** Tries again at once, where the next attempt would come later. */
+// A browser does not say why a stream was refused. A plain request is told; where it is that the credential is gone, that ends the session.
+async function askWhy() {
+  const mine = epoch;
+  let problem = 'The server answers, but not on the stream: it refuses it, or something before it does.';
+  try {
+    await call(company, 'GET', '/v1/company');
+  } catch (err) {
+    problem = err.message;
+  }
+  if (epoch === mine && state('connection') !== 'open') change({ problem });
+}
+
+/** Tries again at once, where the next attempt would come later; what could not be read while the stream stands is read again. */
 export function reconnect() {
-  if (live.get().connection !== 'retrying' || socket?.readyState === WebSocket.CONNECTING) return;
+  if (state('connection') === 'open' && state('problem')) {
+    change({ problem: '' });
+    queue(catchUp);
+  }
+  if (state('connection') !== 'retrying' || socket?.readyState === WebSocket.CONNECTING) return;
   clearTimeout(timer);
   connect();
 }
@@ -98,9 +115,11 @@ function connect() {
   // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in the URL.
   const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
   socket = ws;
+  let opened = false;
   ws.onopen = () => {
     if (socket !== ws) return;
     attempts = 0;
+    opened = true;
     change({ connection: 'open', since: now(), problem: '' });
     queue(catchUp);
   };
@@ -109,8 +128,9 @@ function connect() {
     inbox.push(data);
     if (inbox.length === 1) queue(receive);
   };
-  ws.onclose = () => {
+  ws.onclose = ({ code }) => {
     if (socket !== ws) return;
+    if (!opened || code === REFUSED) askWhy();
     if (live.get().connection !== 'retrying') change({ connection: 'retrying', since: now() });
     timer = setTimeout(connect, Math.min(15000, 400 * 2 ** attempts++) * (0.75 + Math.random() / 2));
   };
@@ -147,10 +167,7 @@ async function catchUp(current) {
     everOpen = true;
   } else {
     await stillThere(size, key, current);
-    const from = last + 1;
-    const found = await records(from, WHOLE);
-    await take(found, true, current);
-    if (current() && found.length) change({ missed: { from, to: last, more: found.length === WHOLE } });
+    await fetchMissed(size, true, current);
   }
   const said = await call(chainVerdict, 'GET', '/v1/verify');
   if (!current()) return;
@@ -188,9 +205,8 @@ async function receive(current) {
     if (record.index > next) {
       await take(fitting, false, current);
       fitting = [];
-      await take(await records(next, Math.min(WHOLE, record.index - next)), true, current);
+      await fetchMissed(record.index, false, current);
       if (!current()) return;
-      change({ missed: { from: next, to: record.index - 1, more: record.index - next > WHOLE } });
     }
     fitting.push(record);
   }
@@ -198,6 +214,16 @@ async function receive(current) {
   if (!current() || !said) return;
   serverSays(said);
   if (!inbox.length) await settle(current);
+}
+
+// Fetches the records before to that did not come over the stream, WHOLE at most, and says which they were and how many of them were fetched. away is
+// whether the connection was; else the stream left them out.
+async function fetchMissed(to, away, current) {
+  const from = last + 1;
+  if (from >= to) return;
+  const found = await records(from, Math.min(WHOLE, to - from));
+  await take(found, true, current);
+  if (current()) change({ missed: [...state('missed'), { from, to, fetched: found.length, away }] });
 }
 
 const begin = (from) => {
@@ -291,4 +317,4 @@ function change(patch) {
   }, 80);
 }
 
-export const dismissMissed = () => live.set({ missed: null });
+export const dismissMissed = () => live.set({ missed: [] });

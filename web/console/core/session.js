@@ -1,13 +1,21 @@
 // Who is signed in, and the key that everything is checked with.
 import { prepareKey, prepareRing } from '../lib/keyring.js';
 import * as answers from './answers.js';
-import { call, setCredential } from './api.js';
+import { call, getCredential, hear, setCredential } from './api.js';
+import { endPause } from './pause.js';
+import { keepCredential, keptCredential, shareCredential } from './shared.js';
 import { store } from './store.js';
+import { remember, seenOf } from './trust.js';
 
-const KEPT = 'attestd.key';
+/**
+ * status is out, restoring or in; company and key are set when it is in. message says why it ended; back is the hash of the page that is
+ * to be shown again after signing in, and is empty where none is; waits is whether a kept key could not be taken up yet; first is whether this
+ * browser sees the company for the first time, until its key was shown.
+ */
+export const session = store({ status: 'out', company: null, key: null, kept: false, message: '', back: '', waits: false, first: false });
 
-/** status is out, restoring or in; company and key are set when it is in; message says why it ended. */
-export const session = store({ status: 'out', company: null, key: null, kept: false, message: '' });
+/** The server's clock as of its last answer: offset is how many seconds it is ahead of this computer's, give or take error. */
+export const clock = store({ offset: 0, error: Infinity, dismissed: false });
 
 const companyKeys = new Map();
 
@@ -24,7 +32,7 @@ async function prepare({ keys, ...company }) {
 
 /**
  * The public key that this server publishes for a company, with all that it had before in its ring, and what its tokens must say:
- * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, origin, ring, audience, issuer}.
+ * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, origin, ring, audience, issuer, published}.
  */
 export async function companyKey(companyId) {
   const known = companyKeys.get(companyId);
@@ -39,6 +47,7 @@ export async function companyKey(companyId) {
     ...(await prepare(published)),
     audience: discovery.passport_format.audience,
     issuer: discovery.issuer,
+    published: true,
   };
   companyKeys.set(companyId, key);
   return key;
@@ -68,37 +77,70 @@ export async function refreshKey(companyId, index = Infinity) {
   return key;
 }
 
-/** Signs in with an API key or OAuth token. keep: sessionStorage holds it until the tab is closed. */
+// What cannot stand in a header cannot be sent, and no key holds it: mostly a quotation mark, a dash or a space that came with the copy.
+function assertKey(credential) {
+  const found = [...credential].findIndex((c) => c < '!' || c > '~');
+  if (found < 0) return;
+  const character = [...credential][found];
+  const code = `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+  throw new Error(`That is no key: its ${found + 1}. character is ${character > ' ' && character !== '\u007f' && /\P{C}/u.test(character) && /\S/.test(character) ? `“${character}” (${code})` : code}, which no key holds. Copy it again, whole and alone.`);
+}
+
+/** Signs in with an API key or OAuth token. keep: it serves reloads and new tabs of this browser, until the last tab is closed. */
 export async function signIn(credential, keep) {
+  assertKey(credential);
   setCredential(credential);
+  companyKeys.clear(); // the service may be another one than before
+  covered.clear();
   try {
     const company = await call(answers.company, 'GET', '/v1/company');
     const key = await companyKey(company.companyId);
-    if (keep) sessionStorage.setItem(KEPT, credential);
-    else sessionStorage.removeItem(KEPT);
-    session.set({ status: 'in', company, key, kept: keep, message: '' });
+    if (getCredential() !== credential) return; // signed out meanwhile
+    const first = !seenOf(company.companyId);
+    if (first && !key.flaw) remember(key);
+    keepCredential(keep ? credential : '');
+    session.set({ status: 'in', company, key, kept: keep, message: '', back: '', waits: false, first });
   } catch (err) {
-    setCredential('');
-    throw err.status === 401 ? new Error('The server does not know this key.') : err;
+    if (getCredential() === credential) setCredential('');
+    throw err.status === 401 && err.code === '' ? Object.assign(new Error('The server does not know this key.'), { refused: true }) : err;
   }
 }
 
-export function signOut(message = '') {
+/** Ends the session, in all tabs of this browser unless others is false. Who ends it on purpose starts at Start again. */
+export function signOut(message = '', { back = '#/start', others = true } = {}) {
   setCredential('');
-  sessionStorage.removeItem(KEPT);
-  session.set({ status: 'out', company: null, key: null, kept: false, message });
+  keepCredential('', others);
+  endPause();
+  session.set({ status: 'out', company: null, key: null, kept: false, message, back, waits: false, first: false });
 }
 
-/** Takes up a key that was kept for this tab. */
+/** Takes up a key that was kept: by this tab, before it was loaded anew, or by another one that is open. */
 export async function restore() {
-  const kept = sessionStorage.getItem(KEPT);
-  if (!kept) return;
-  session.set({ status: 'restoring' });
+  const kept = keptCredential();
+  if (kept) await takeUp(kept);
+}
+
+async function takeUp(kept) {
+  session.set({ status: 'restoring', message: '', waits: false });
   try {
     await signIn(kept, true);
   } catch (err) {
-    // A server that is only away keeps the key; a key that is refused goes.
-    if (err.status === undefined) sessionStorage.removeItem(KEPT);
-    session.set({ status: 'out', message: `The key kept for this tab was not taken up: ${err.message}` });
+    // A key that is refused goes. A server that is only away, or that cannot be reached, keeps it.
+    if (err.refused) keepCredential('', false);
+    session.set({ status: 'out', message: `The key that was kept was not taken up: ${err.message}`, waits: !err.refused });
   }
 }
+
+hear({
+  clock: (now) => clock.set(now),
+  // Where the page is left alone, its URL still names it: whoever signs in again is there.
+  refused({ message }) {
+    if (session.get().status === 'in') signOut(message, { back: location.hash, others: false });
+  },
+});
+
+shareCredential({
+  given: () => (session.get().kept ? getCredential() : ''),
+  taken: (credential) => session.get().status === 'out' && !session.get().message && takeUp(credential),
+  ended: () => session.get().status !== 'out' && signOut('You signed out in another tab.', { back: location.hash, others: false }),
+});

@@ -1,12 +1,14 @@
-// Which public keys the person at this browser vouches for. A signature shows that a key signed; whose key it is no file and no
-// server can say of itself. So nothing is green before its key's fingerprint was entered here, from another source.
+// Which public keys the person at this browser vouches for, and which key each company had when it was last seen here. A signature shows
+// that a key signed; whose key it is no file and no server can say of itself. So nothing is green before its key's fingerprint was entered
+// here, from another source, and a company's key that changes is red, unless it is proven that the one follows the other.
 import { store } from './store.js';
 
-const NAME = 'attestd.confirmed';
+const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint"
+const SEEN = 'attestd.seen'; // a list of "companyId fingerprint time"
 
-function restored() {
+function restored(name) {
   try {
-    const kept = JSON.parse(localStorage.getItem(NAME) ?? '[]');
+    const kept = JSON.parse(localStorage.getItem(name) ?? '[]');
     return Array.isArray(kept) ? kept.filter((entry) => typeof entry === 'string') : [];
   } catch {
     return []; // no storage, or not what was put there
@@ -14,38 +16,63 @@ function restored() {
 }
 
 const entry = (companyId, fingerprint) => `${companyId} ${fingerprint}`;
+const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN) });
 
-/** confirmed: a list of "companyId fingerprint". A company may have several keys. */
-export const trust = store({ confirmed: restored() });
+/** confirmed: a list of "companyId fingerprint"; a company may have several keys. seen: one "companyId fingerprint time" of each company. */
+export const trust = store(all());
+globalThis.addEventListener?.('storage', () => trust.set(all())); // another tab has learned something
 
-function keep(confirmed) {
+function keep(name, member, list) {
+  trust.set({ [member]: list });
   try {
-    localStorage.setItem(NAME, JSON.stringify(confirmed));
+    localStorage.setItem(name, JSON.stringify(list));
   } catch { /* it then lasts as long as the page */ }
-  trust.set({ confirmed });
 }
 
 // A key and those that are proven to come before or after it: whoever vouches for one vouches for all.
 const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));
 
+/** What this browser remembers of a company, {fingerprint, at}; undefined where it was never signed in to. */
+export function seenOf(companyId, { seen } = trust.get()) {
+  const [, fingerprint, at] = seen.find((e) => e.startsWith(`${companyId} `))?.split(' ') ?? [];
+  return fingerprint && { fingerprint, at: at ?? '' };
+}
+
+/** Remembers a company's key from now on in place of the one that is remembered. */
+export const remember = ({ companyId, fingerprint }, now = new Date()) =>
+  keep(SEEN, 'seen', [...trust.get().seen.filter((e) => !e.startsWith(`${companyId} `)), `${entry(companyId, fingerprint)} ${now.toISOString()}`]);
+
+/**
+ * How the key that a server publishes differs from the one that is remembered of its company: null where it does not; {replaced: true}
+ * where nothing proves that it follows from that one; else the proven rotations since, as pairs {old, next} of keys, in their order.
+ */
+export function changeOf(key, state = trust.get()) {
+  const known = seenOf(key.companyId, state);
+  if (!known || known.fingerprint === key.fingerprint) return null;
+  const ring = key.ring ?? [];
+  const at = ring.findIndex(({ fingerprint }) => fingerprint === known.fingerprint);
+  return at < 0 ? { known, replaced: true } : { known, rotations: ring.slice(at + 1).map((next, i) => ({ old: ring[at + i], next })) };
+}
+
 /** Takes what was typed for the fingerprint of a key, or of one that is proven with it; false where it is that of another key. */
 export function confirm(key, typed) {
-  const given = entry(key.companyId, `SHA256:${typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '')}`);
+  const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
   if (!entriesOf(key).includes(given)) return false;
-  keep([...trust.get().confirmed.filter((e) => e !== given), given]);
+  keep(CONFIRMED, 'confirmed', [...trust.get().confirmed.filter((e) => e !== given), given]);
+  if (key.published && changeOf(key)?.replaced) remember(key);
   return true;
 }
 
-export const forget = (key) => keep(trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)));
+export const forget = (key) => keep(CONFIRMED, 'confirmed', trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)));
 
 /**
- * confirmed; other, where only other keys of its company are confirmed, or where nothing proves that it follows from those before it; or
- * unconfirmed.
+ * confirmed; other, where only other keys of its company are confirmed, or where nothing proves that it follows from those before it or
+ * from the one that is remembered; or unconfirmed. What is remembered says nothing of keys in files: only of the one that a server publishes.
  */
-export function standing(key, { confirmed } = trust.get()) {
-  if (key.flaw) return 'other';
-  if (entriesOf(key).some((e) => confirmed.includes(e))) return 'confirmed';
-  return confirmed.some((e) => e.startsWith(`${key.companyId} `)) ? 'other' : 'unconfirmed';
+export function standing(key, state = trust.get()) {
+  if (key.flaw || (key.published && changeOf(key, state)?.replaced)) return 'other';
+  if (entriesOf(key).some((e) => state.confirmed.includes(e))) return 'confirmed';
+  return state.confirmed.some((e) => e.startsWith(`${key.companyId} `)) ? 'other' : 'unconfirmed';
 }
 
 /** The colour of what was checked here with a key: ok is whether it holds, and keyStanding as of standing. */

@@ -1,12 +1,15 @@
 // The whole chain, recomputed away from the page. The run goes on while other pages are shown, and its result stays.
 import { Frontier } from '../lib/merkle.js';
-import { getCredential } from './api.js';
+import { getCredential, refused } from './api.js';
 import { checkerPorts } from './checker.js';
 import { keepChecked, proveSince } from './heads.js';
+import { pauseElsewhere } from './pause.js';
 import { plain } from './pool.js';
 import { refreshKey, session } from './session.js';
 import { store } from './store.js';
-import { notStarted, startWorker } from './worker.js';
+import { startWorker, whyFailed } from './worker.js';
+
+const SCRIPT = '/verify_worker.js';
 
 const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, result: null, message: '' };
 
@@ -36,7 +39,7 @@ export function forget() {
 export function start() {
   worker?.terminate();
   return new Promise((resolve) => {
-    const mine = startWorker('/verify_worker.js');
+    const mine = startWorker(SCRIPT);
     worker = mine;
     const startedAt = new Date().toISOString();
     verification.set({ ...ready, result: verification.get().result, phase: 'running' });
@@ -48,7 +51,7 @@ export function start() {
       resolve(patch.result ?? null);
     };
     const fail = (err) => end({ phase: 'error', message: err.message });
-    mine.onerror = (event) => fail(notStarted(event));
+    mine.onerror = async (event) => fail(await whyFailed(event, SCRIPT));
     run(mine, startedAt, end).catch(fail);
   });
 }
@@ -62,6 +65,8 @@ async function run(mine, startedAt, end) {
   mine.onmessage = ({ data }) => {
     if (worker !== mine) return;
     if (data.type === 'progress') verification.set({ done: data.done, failures: data.failures, first: data.first });
+    else if (data.type === 'pause') pauseElsewhere(data.until);
+    else if (data.type === 'refused') refused(data.credential, data.message);
     else if (data.type === 'error') end({ phase: 'error', message: data.message });
     else {
       const result = { ...data, companyId: key.companyId, fingerprint: key.fingerprint, startedAt, endedAt: new Date().toISOString() };

@@ -10,5 +10,17 @@ const policy = globalThis.trustedTypes?.createPolicy('worker', {
 
 export const startWorker = (script) => new Worker(policy ? policy.createScriptURL(script) : script, { type: 'module' });
 
-/** The error of a worker that did not start. A browser that forbids workers gives no reason. */
-export const notStarted = ({ message }) => new Error(`A verification worker did not start${message ? `: ${message}` : '; the browser, or an extension of it, may forbid workers'}.`);
+/** Why a worker failed, as an Error. Of one that did not start the browser says nothing: its script is asked for once more to find out. */
+export async function whyFailed({ message }, script) {
+  if (message) return new Error(`A verification worker failed: ${message}`);
+  let why = 'the browser, or an extension of it, may forbid workers';
+  try {
+    const response = await fetch(script, { cache: 'no-store', credentials: 'omit', redirect: 'manual' });
+    const type = response.headers.get('Content-Type') ?? '';
+    if (!response.ok) why = `its script cannot be loaded (${response.status || 'a redirect'})`;
+    else if (!type.includes('javascript')) why = `not the server but something before it answered in place of its script, perhaps a proxy (${type || 'no type'})`;
+  } catch {
+    why = 'the server does not answer';
+  }
+  return new Error(`A verification worker did not start: ${why}.`);
+}

@@ -8,7 +8,7 @@ import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
 import { verification } from '../core/verification.js';
-import { Badge, Field, Notice, Page } from '../parts/basic.js';
+import { Badge, Failure, Field, Notice, Page } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
@@ -100,6 +100,10 @@ function Entry({ entry, keyStanding, onOpen }) {
     </li>`;
 }
 
+const Missed = ({ from, to, fetched, away }) => html`
+  <div>${away ? 'Missed while the connection was away' : 'Left out by the stream'}: ${to - from === 1 ? `record ${from}` : `records ${from} to ${to - 1}`}.
+    ${fetched === to - from ? ' Fetched since.' : html` Of these, ${plural(fetched, 'record')} were fetched since; <a href=${href('verify')}>Verify</a> reads them all.`}</div>`;
+
 export function Live() {
   const state = useStore(live);
   const { key } = useStore(session);
@@ -117,12 +121,9 @@ export function Live() {
   return html`
     <${Page} title="Live" lead="Each record is checked on arrival, in this page: its hash from its content, its signature with the company’s key.">
       <${Pulse} state=${state} companyKey=${key} />
-      ${state.problem && html`<${Notice} kind="bad">${state.problem}<//>`}
-      ${state.missed && html`
-        <${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${dismissMissed}>Dismiss</button>`}>
-          Missed while the connection was away, fetched and checked since: ${state.missed.from === state.missed.to ? `record ${state.missed.from}` : `records ${state.missed.from} to ${state.missed.to}`}.
-          ${state.missed.more && html` There may be more; <a href=${href('records')}>Records</a> has them all.`}
-        <//>`}
+      ${state.problem && html`<${Failure} error=${{ message: state.problem }} retry=${reconnect} />`}
+      ${state.missed.length > 0 && html`
+        <${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${dismissMissed}>Dismiss</button>`}>${state.missed.map(Missed)}<//>`}
       <section class="stack" aria-label="Records">
         <div class="filters">
           <${Field} label="Agent contains">${(p) => html`<input ...${p} class="input" value=${agent} onInput=${(e) => setAgent(e.target.value)} />`}<//>

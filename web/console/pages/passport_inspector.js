@@ -1,11 +1,12 @@
-// One token taken apart: checked in this page against the company's key, then asked about online.
-import { html } from '../vendor/preact-htm.js';
-import { callText } from '../core/api.js';
+// One token taken apart: a verdict, then what it was made of. It is checked in this page against the company's key, and asked about online.
+import { html, useState } from '../vendor/preact-htm.js';
+import { agentState } from '../core/answers.js';
+import { call, callText } from '../core/api.js';
 import { duration } from '../core/format.js';
 import { go } from '../core/router.js';
-import { companyKey, refreshKey, session } from '../core/session.js';
+import { clock, companyKey, refreshKey, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
+import { verdictOf } from '../core/verdict.js';
 import { checkStatus } from '../lib/status.js';
 import { check, decode, iso, principals } from '../lib/token.js';
 import { Badge, Notice, useNow, useResult } from '../parts/basic.js';
@@ -22,10 +23,31 @@ export function inspect(token) {
   go('passports');
 }
 
-// Everything that can be found out about a token; what is not possible is said, not hidden.
+const SIGNED_OUT = { passport: 'Only the company’s own server knows, and only who is signed in may ask it.', other: 'You are signed in to another company; only this one’s own credentials may ask.' };
+
+// What the server says of a passport, signed; of what cannot be revoked, whether its agent was disabled. It changes what is found.
+async function askServer(decoded, found) {
+  const { status, company } = session.get();
+  if (status !== 'in') return { unasked: SIGNED_OUT.passport };
+  if (company.companyId !== decoded.companyId) return { unasked: SIGNED_OUT.other };
+  try {
+    if (!decoded.passport) {
+      const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1))?.[1];
+      return agentId ? await call(agentState, 'GET', `/v1/agents/${encodeURIComponent(agentId)}`) : {};
+    }
+    const { jti } = decoded.claims.value;
+    if (!jti) return { unasked: 'It has no ID that could be asked about.' };
+    const answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
+    // Its age is judged with the verdict, as time goes on: that something was revoked stays true for ever.
+    return await checkStatus(answer, found.key, { jti, now: Infinity, maxAge: Infinity }).then((said) => ({ status: said }), (err) => ({ statusProblem: err.message }));
+  } catch (err) {
+    return { unasked: `It could not be asked: ${err.message}` };
+  }
+}
+
+// Everything that can be found out about a token, as verdictOf takes it; what is not possible is said, not hidden.
 async function examine(decoded) {
-  const found = { key: null, checks: null, status: null, problem: '', statusProblem: '' };
-  const now = Date.now() / 1000;
+  const found = { key: null, checks: null, problem: '', status: null, statusProblem: '', unasked: '' };
   try {
     found.key = await companyKey(decoded.companyId);
     const knows = (key) => (key.ring ?? [key]).some(({ kid }) => kid === decoded.header.value.kid);
@@ -33,26 +55,11 @@ async function examine(decoded) {
   } catch (err) {
     return { ...found, problem: `The signature could not be checked: ${err.message}` };
   }
-  found.checks = await check(decoded, found.key, { ...found.key, now });
-  const { jti } = decoded.claims.value;
-  if (decoded.passport && session.get().status === 'in' && session.get().company.companyId === decoded.companyId && jti) {
-    let answer;
-    try {
-      answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
-    } catch (err) {
-      return { ...found, problem: `Revocation could not be asked: ${err.message}` };
-    }
-    try {
-      found.status = await checkStatus(answer, found.key, { jti, now });
-    } catch (err) {
-      found.statusProblem = err.message;
-    }
-  }
-  return found;
+  found.checks = await check(decoded, found.key, { ...found.key, now: Date.now() / 1000 });
+  return { ...found, ...(await askServer(decoded, found)) };
 }
 
-function Clock({ claims, tone }) {
-  const now = useNow();
+function Clock({ claims, tone, now }) {
   const { iat, exp } = claims;
   if (typeof exp !== 'number') return html`<p class="muted">It names no expiry.</p>`;
   const left = exp - now;
@@ -64,16 +71,12 @@ function Clock({ claims, tone }) {
     </div>`;
 }
 
-function Status({ status, problem, keyStanding }) {
-  if (problem) return html`<div data-status="bad"><${Notice} kind="bad">The server’s statement about revocation is worth nothing: ${problem}.<//></div>`;
-  if (!status) return null;
+function Verdict({ verdict, status, onAsk }) {
   return html`
-    <div data-status=${status.status}>
-      <${Notice} kind=${toneOf(status.status === 'valid', keyStanding)}>
-        ${status.status === 'valid' ? `Not revoked, says a statement of ${status.checkedAt} signed with this key.`
-          : status.status === 'revoked' ? html`<strong>Revoked</strong> at ${status.revokedAt}${status.reason ? `: ${status.reason}` : ''}.`
-          : 'This company never issued a passport with this ID.'}
-      <//>
+    <div class="token-verdict ${verdict.tone}" data-verdict=${verdict.is} data-status=${status} role="status">
+      <strong class="verdict-word ${verdict.tone}">${verdict.is}</strong>
+      <p><${Text} of=${verdict.why} /></p>
+      ${onAsk && html`<div><button type="button" class="button small retry" onClick=${onAsk}>Ask again</button></div>`}
     </div>`;
 }
 
@@ -81,11 +84,15 @@ function Status({ status, problem, keyStanding }) {
 const KeyOfToken = ({ keyOf }) => html`
   <div class="stack tight"><h3>Key</h3><p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text} of=${keyOf.companyId} />.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
 
-const WORDS = { ok: 'genuine', warn: 'key not confirmed', bad: 'not acceptable' };
+const KINDS = { passport: 'Passport', SVID: 'SVID', delegation: 'Delegation token' };
+const ASKABLE = ['not checked', 'revocation not asked', 'revocation not known'];
 
 /** version changes when something happened to the token online. actions are shown for a passport of this company. */
 export function Inspector({ token, version, actions }) {
   const { status: signedIn } = useStore(session);
+  const serverClock = useStore(clock);
+  const now = useNow();
+  const [asked, setAsked] = useState(0);
   let decoded;
   let malformed = '';
   try {
@@ -93,25 +100,26 @@ export function Inspector({ token, version, actions }) {
   } catch (err) {
     malformed = err.message;
   }
-  const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn]);
+  const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn, asked]);
   const keyStanding = useStanding(found?.key ?? { companyId: '', fingerprint: '' });
-  if (malformed) return html`<${Notice} kind="bad">This is not a token: ${malformed}.<//>`;
-  const { header, claims, passport } = decoded;
-  const tone = found?.checks ? toneOf(found.checks.every((c) => c.ok), keyStanding) : '';
+  if (malformed) return html`<div data-verdict="no token"><${Notice} kind="bad">This is not a token: ${malformed}.<//></div>`;
+  const { kind, header, claims, passport } = decoded;
+  const verdict = found && verdictOf({ kind, claims: claims.value, found, keyStanding, now, clock: serverClock });
+  const usable = verdict?.is === 'usable now';
+  const onAsk = ASKABLE.includes(verdict?.is) && signedIn !== 'restoring' && (() => setAsked(asked + 1));
+  // Beside a token that cannot be used nothing is green, whatever else of it holds.
+  const toneOfCheck = (ok) => (!ok ? 'bad' : usable ? verdict.tone : '');
   return html`
-    <section class="card" data-token=${tone || 'unknown'}>
-      <div class="card-head"><h2>${decoded.kind === 'passport' ? 'Passport' : decoded.kind === 'SVID' ? 'SVID' : 'Delegation token'}
-        ${passport && html` of <${Text} of=${passport.agentId} />`}</h2>
-        ${tone && html`<${Badge} tone=${tone}>${WORDS[tone]}<//>`}</div>
-      ${found?.problem && html`<${Notice}>${found.problem}<//>`}
-      <${Status} status=${found?.status} problem=${found?.statusProblem} keyStanding=${keyStanding} />
+    <section class="card" data-token=${verdict?.tone || 'unknown'}>
+      ${verdict ? html`<${Verdict} verdict=${verdict} status=${found.status?.status} onAsk=${onAsk} />` : html`<p class="muted" role="status">Checking …</p>`}
+      <h2>${KINDS[kind]}${passport && html` of <${Text} of=${passport.agentId} />`}</h2>
       <div class="columns">
         <div class="stack">
-          <${Clock} claims=${claims.value} tone=${tone} />
+          <${Clock} claims=${claims.value} tone=${usable ? verdict.tone : ''} now=${now} />
           ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</div></div>`}
           ${found?.checks && html`
             <div class="stack tight"><h3>Checked in this page</h3>
-              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} tone=${toneOf(c.ok, keyStanding)}>${c.name}<//> <span class="small muted"><${Text} of=${c.detail} /></span></li>`)}</ul></div>`}
+              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} tone=${toneOfCheck(c.ok)}>${c.name}<//> <span class="small muted"><${Text} of=${c.detail} /></span></li>`)}</ul></div>`}
         </div>
         <div class="stack"><h3>Principals</h3><${Principals} chain=${principals(decoded)} />${found?.key && html`<${KeyOfToken} keyOf=${found.key} />`}</div>
       </div>

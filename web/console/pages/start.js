@@ -1,19 +1,14 @@
 // Start: get in, and the first steps as lines to type.
-import { html, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { companyCreated } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
 import { href } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
-import { ConfirmKey } from '../parts/key_trust.js';
+import { ConfirmKey, Fingerprint, KeyBadge, useStanding } from '../parts/key_trust.js';
+import { Keep, Paste, SignedOut } from '../parts/sign_in.js';
 import { Text } from '../parts/text.js';
-
-function Keep({ keep, setKeep }) {
-  return html`
-    <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
-      <span>Keep the key for this tab<br /><small class="muted">Otherwise it is gone with a reload. It is never kept longer than the tab.</small></span></label>`;
-}
 
 function Register({ onKey }) {
   const [companyId, setCompanyId] = useState('');
@@ -38,28 +33,6 @@ function Register({ onKey }) {
       <${Keep} keep=${keep} setKeep=${setKeep} />
       <${Failure} error=${error} />
       <div><button class="button primary" disabled=${busy}>Register</button></div>
-    </form>`;
-}
-
-function Paste() {
-  const [key, setKey] = useState('');
-  const [keep, setKeep] = useState(false);
-  const [run, busy, error] = useTask();
-  const submit = (event) => {
-    event.preventDefault();
-    run(() => signIn(key.trim(), keep));
-  };
-  return html`
-    <form class="card" onSubmit=${submit}>
-      <h2>Paste a key</h2>
-      <p class="muted">An API key, or an OAuth access token, of a company that exists.</p>
-      <${Field} label="API key" hint="It stays in this page’s memory.">
-        ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"
-          value=${key} onInput=${(e) => setKey(e.target.value)} />`}
-      <//>
-      <${Keep} keep=${keep} setKeep=${setKeep} />
-      <${Failure} error=${error} />
-      <div><button class="button primary" disabled=${busy}>Sign in</button></div>
     </form>`;
 }
 
@@ -94,18 +67,41 @@ function FirstRun() {
     </section>`;
 }
 
+// Over plain HTTP from another machine, whoever is on the way reads the key and can change this very page.
+const Insecure = () => !isSecureContext && html`
+  <div data-insecure><${Notice} kind="warn"><strong>This page came over plain HTTP.</strong> Anyone on the way can read a key that is pasted here, and can change this page so that it shows what they like. Use HTTPS, or a tunnel to this machine.<//></div>`;
+
+const KEY_TITLES = { confirmed: 'The company’s public key', unconfirmed: 'First: whose key is this?', other: 'Whose key is this now?' };
+
+function CompanyKey({ company, companyKey }) {
+  const is = useStanding(companyKey);
+  useEffect(() => session.set({ first: false }), []);
+  return html`
+    <section class="card" data-company-key=${is}>
+      <div class="card-head"><h2>${KEY_TITLES[is]}</h2><${KeyBadge} keyOf=${companyKey} /></div>
+      <p>Everything here is checked with the key that this server names for <${Text} of=${company.companyId} />. Only the company can say whether it is theirs.</p>
+      <${Fingerprint} of=${companyKey} />
+      <${ConfirmKey} keyOf=${companyKey} action="I compared it" />
+      <p class="small muted">Remembered in this browser. Green is only what was checked here with a key that you confirmed; until then it is amber. What the server merely says is never green.</p>
+      <dl class="facts"><dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd><dt>key ID</dt><dd><code>${companyKey.kid}</code></dd></dl>
+    </section>`;
+}
+
+const KEPT = 'The key serves reloads and new tabs of this browser, until the last one is closed.';
+const NOT_KEPT = 'The key is in this page’s memory; a reload forgets it.';
+
 export function Start() {
-  const { status, company, key, message } = useStore(session);
+  const { status, company, key, kept } = useStore(session);
   const [newKey, setNewKey] = useState('');
   if (status !== 'in') {
     return html`
       <${Page} title="See the chain. Check it yourself." lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and proofs in your browser, so you need not believe the server.">
-        ${message && html`<${Notice} kind="bad">${message}<//>`}
+        <${SignedOut} /><${Insecure} />
         <div class="columns"><${Register} onKey=${setNewKey} /><${Paste} /></div>
       <//>`;
   }
   return html`
-    <${Page} title=${`Welcome, ${company.companyId}`} lead="You are signed in. The key is in this page’s memory; a reload forgets it unless you chose to keep it for this tab.">
+    <${Page} title=${`Welcome, ${company.companyId}`} lead="You are signed in. ${kept ? KEPT : NOT_KEPT}">
       ${newKey && html`
         <section class="card">
           <h2>Your first API key</h2>
@@ -113,16 +109,8 @@ export function Start() {
           <${Value} value=${newKey} what="API key" />
           <div><button type="button" class="button" onClick=${() => setNewKey('')}>I have kept it</button></div>
         </section>`}
-      <section class="card">
-        <h2>The company’s public key</h2>
-        <dl class="facts">
-          <dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd>
-          <dt>key ID</dt><dd><code>${key.kid}</code></dd>
-          <dt>fingerprint</dt><dd><code>${key.fingerprint}</code></dd>
-        </dl>
-        <p class="small muted">Everything here is checked with this key, and this server names it. Green is only what was checked here with a key that you confirmed; until then it is amber. What the server merely says is never green.</p>
-        <${ConfirmKey} keyOf=${key} />
-      </section>
+      <${Insecure} />
+      <${CompanyKey} company=${company} companyKey=${key} />
       <${FirstRun} />
     <//>`;
 }

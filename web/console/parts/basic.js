@@ -132,7 +132,16 @@ export function useResult(work, inputs) {
   return inputs.every((input, i) => i in found.inputs && found.inputs[i] === input) ? found.value : null;
 }
 
-export const Failure = ({ error }) => error && html`<${Notice} kind="bad">${error.message}<//>`;
+/** What went wrong. retry tries again what only reads; where a server said when that is of use, the time is counted down. */
+export const Failure = ({ error, retry }) => error && html`
+  <${Notice} kind="bad" actions=${retry && html`<button type="button" class="button small retry" onClick=${() => retry()}>Retry</button>`}>
+    ${error.message}${error.retryAt > 0 && html` <${Countdown} until=${error.retryAt} over="Try again now." />`}<//>`;
+
+/** The seconds left until a time in milliseconds, and then what over says. It is not read out each second. */
+export function Countdown({ until, over = '' }) {
+  const left = Math.ceil(until / 1000 - useNow());
+  return html`<span aria-hidden=${left > 0 ? 'true' : undefined} data-left=${Math.max(0, left)}>${left > 0 ? `${left} s` : over}</span>`;
+}
 
 /** The second now, for clocks; only while the component is shown. */
 export function useNow() {

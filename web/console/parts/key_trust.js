@@ -8,7 +8,7 @@ import { visible } from '../lib/visible.js';
 import { Badge, Field } from './basic.js';
 
 const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed is no check of anything it signed
-const SAYS = { confirmed: 'confirmed by you', other: 'not the key that you confirmed', unconfirmed: 'not confirmed' };
+const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconfirmed: 'not confirmed' };
 
 /** How a key stands: confirmed, other or unconfirmed. The component renders again when that changes. */
 export const useStanding = (key) => standing(key, useStore(trust));
@@ -23,12 +23,18 @@ export function KeyHint({ keyOf }) {
   const is = useStanding(keyOf);
   if (is === 'confirmed') return null;
   return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
-    ${keyOf.flaw ? visible(`The server’s list of keys does not hold: ${keyOf.flaw}.`) : is === 'other' ? 'This is not the key that you confirmed for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
+    ${keyOf.flaw ? visible(`The server’s list of keys does not hold: ${keyOf.flaw}.`) : is === 'other' ? 'This is not the key that you confirmed, or that this browser knows, for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
     ${session.get().key?.fingerprint === keyOf.fingerprint && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 
+/** A fingerprint in groups that the eye can follow; copied, it is in one piece. */
+export const Fingerprint = ({ of }) => {
+  const [scheme, digest] = of.fingerprint.split(':');
+  return html`<code class="fingerprint">${scheme}:${digest.match(/.{1,4}/g).map((group) => html`<span>${group}</span>`)}</code>`;
+};
+
 /** The field in which a fingerprint from another source is entered. */
-export function ConfirmKey({ keyOf }) {
+export function ConfirmKey({ keyOf, action = 'Compare' }) {
   const is = useStanding(keyOf);
   const [typed, setTyped] = useState('');
   const [wrong, setWrong] = useState(false);
@@ -41,9 +47,9 @@ export function ConfirmKey({ keyOf }) {
   };
   return html`
     <form class="stack tight confirm-key" onSubmit=${submit}>
-      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you" hint="From a contract, their site, their own attestd: not from this page or file. Only then is what this key signed shown in green.">
+      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you" hint="From a contract, their site, their own attestd. Taken from this page or file, it would be compared with itself. Only then is what this key signed shown in green.">
         ${(p) => html`<span class="confirm-line"><input ...${p} class="input mono" name="fingerprint" required autocomplete="off" spellcheck="false" placeholder="SHA256:…"
-          value=${typed} onInput=${(e) => { setTyped(e.target.value); setWrong(false); }} /><button class="button">Compare</button></span>`}
+          value=${typed} onInput=${(e) => { setTyped(e.target.value); setWrong(false); }} /><button class="button">${action}</button></span>`}
       <//>
       ${wrong && html`<p class="small bad-text" role="alert">That is the fingerprint of another key. Do not believe what this key signed.</p>`}
     </form>`;

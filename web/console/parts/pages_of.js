@@ -1,18 +1,21 @@
 // Lists that the API gives in pages.
-import { useEffect, useState } from '../vendor/preact-htm.js';
+import { useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { call } from '../core/api.js';
 import { useTask } from './basic.js';
 
 const LIMIT = 50;
 
 /**
- * {items, total, more(), reload(), hasMore, busy, error} of a paged endpoint: its form, its path, the name that its list has, and a query, of which what is
+ * {items, total, more(), reload(), retry(), hasMore, busy, error} of a paged endpoint: its form, its path, the name that its list has, and a query, of which what is
  * empty is left out. Another query begins anew.
  */
 export function usePaged(form, path, name, query = {}) {
   const [state, setState] = useState({ items: null, next: '' });
   const [run, busy, error] = useTask();
-  const load = (cursor, before) => run(async () => {
+  const last = useRef([]);
+  const load = (...asked) => run(async () => {
+    last.current = asked;
+    const [cursor, before] = asked;
     const search = new URLSearchParams(Object.entries({ limit: LIMIT, ...query, cursor }).filter(([, value]) => value));
     const page = await call(form, 'GET', `${path}?${search}`);
     setState({ items: [...before, ...page[name]], next: page.next ?? '', total: page.total });
@@ -22,5 +25,6 @@ export function usePaged(form, path, name, query = {}) {
     items: state.items, total: state.total, hasMore: Boolean(state.next), busy, error,
     more: () => load(state.next, state.items ?? []),
     reload: () => load('', []),
+    retry: () => load(...last.current),
   };
 }

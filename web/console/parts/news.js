@@ -1,0 +1,94 @@
+// What bears on every page, above it: a key that changed, a pause that the server asks for, a clock that is wrong, the end of a session.
+import { html } from '../vendor/preact-htm.js';
+import { localTime } from '../core/format.js';
+import { endPause, watchPause } from '../core/pause.js';
+import { href } from '../core/router.js';
+import { clock, session } from '../core/session.js';
+import { store, useStore } from '../core/store.js';
+import { changeOf, remember, seenOf, toneOf, trust } from '../core/trust.js';
+import { clockDiffers, clockWords } from '../core/verdict.js';
+import { visible } from '../lib/visible.js';
+import { Countdown, Notice } from './basic.js';
+import { ConfirmKey, Fingerprint, useStanding } from './key_trust.js';
+import { SignedOut } from './sign_in.js';
+import { Text } from './text.js';
+
+const pause = store({ until: 0 });
+watchPause((until) => pause.set({ until }));
+
+function Pause() {
+  const { until } = useStore(pause);
+  if (!until) return null;
+  return html`<div data-pause><${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${endPause}>Try now</button>`}>
+    The server asks for a pause: more requests came than its limits allow. What waits goes on by itself in <${Countdown} until=${until} over="a moment" />.<//></div>`;
+}
+
+function Clock() {
+  const now = useStore(clock);
+  if (now.dismissed || !clockDiffers(now)) return null;
+  return html`<div data-clock><${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${() => clock.set({ dismissed: true })}>Dismiss</button>`}>
+    ${clockWords(now)} Times that this page reckons with, such as whether a token has expired, are as wrong as the one that is wrong of the two.<//></div>`;
+}
+
+const step = ({ old, next }) => html`
+  <li><strong>From record ${next.fromIndex}</strong>${old.endedAt && html` (the server says at <span title=${old.endedAt}>${localTime(old.endedAt)}</span>)`}${old.compromisedAt && html`; <strong>the old key was declared compromised</strong>`}
+    <dl class="facts"><dt>old</dt><dd><code>${old.fingerprint}</code></dd><dt>new</dt><dd><code>${next.fingerprint}</code></dd></dl></li>`;
+
+function Rotated({ companyKey, change, keyStanding }) {
+  const many = change.rotations.length > 1;
+  return html`
+    <div data-key-change="rotated">
+      <${Notice} kind=${toneOf(true, keyStanding)} actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>Dismiss</button>`}>
+        <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> It is proven: the old key and the new one both signed that the one follows the other${many ? ', each time' : ''}. Both signatures were checked here.
+        <ul class="stack tight key-steps">${change.rotations.map(step)}</ul>
+        Whoever pinned the old fingerprint must pin the new one.
+      <//>
+    </div>`;
+}
+
+function Replaced({ companyKey, known, atStart }) {
+  const why = companyKey.flaw ? `The server’s list of keys does not hold: ${companyKey.flaw}.`
+    : 'Nothing proves that the one follows the other: no rotation that both keys signed leads from the known key to this one. It may be another service, a database made anew or taken back, or someone in between.';
+  return html`
+    <div data-key-change="replaced">
+      <${Notice} kind="bad">
+        <strong>This is not <${Text} of=${companyKey.companyId} />’s key as this browser knows it.</strong> <${Text} of=${why} />
+        <dl class="facts">${known && html`<dt>known${known.at && ` since ${localTime(known.at)}`}</dt><dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
+        ${atStart ? 'Ask the company which one is theirs, by another way than this page, before you believe anything here.' : html`Believe nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
+      <//>
+    </div>`;
+}
+
+// The first time that this browser sees a company nothing is known of before, so only the person can say whose key it is. Start shows it too.
+function FirstSeen({ companyKey }) {
+  const { first } = useStore(session);
+  if (!first) return null;
+  return html`
+    <section class="card" data-key-change="first" aria-label=${visible(`Fingerprint of ${companyKey.companyId}`)}>
+      <h2>Whose key is this?</h2>
+      <p>This browser sees <${Text} of=${companyKey.companyId} /> for the first time. This server publishes as its key:</p>
+      <${Fingerprint} of=${companyKey} />
+      <${ConfirmKey} keyOf=${companyKey} action="I compared it" />
+      <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>Later: everything stays amber until then</button></div>
+    </section>`;
+}
+
+function KeyNews({ companyKey, page }) {
+  const state = useStore(trust);
+  const keyStanding = useStanding(companyKey);
+  const change = changeOf(companyKey, state);
+  if (keyStanding === 'other') return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)} atStart=${page === 'start'} />`;
+  if (change) return html`<${Rotated} companyKey=${companyKey} change=${change} keyStanding=${keyStanding} />`;
+  return keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`;
+}
+
+/** page is the page that is shown below. */
+export function News({ page, open }) {
+  const { status, key } = useStore(session);
+  return html`
+    <div class="news">
+      ${open && page !== 'start' && html`<${SignedOut} link />`}
+      <${Pause} /><${Clock} />
+      ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />`}
+    </div>`;
+}

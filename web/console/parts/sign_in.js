@@ -1,0 +1,60 @@
+// The form that signs in: on Start, and in place of every page that needs it, so that the page's URL stays as it is.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { href, route } from '../core/router.js';
+import { restore, session, signIn } from '../core/session.js';
+import { useStore } from '../core/store.js';
+import { Failure, Field, Notice, Page, useTask } from './basic.js';
+
+export function Keep({ keep, setKeep }) {
+  return html`
+    <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
+      <span>Keep the key for reloads and new tabs<br /><small class="muted">In this browser’s memory, never on disk; it is gone when the last tab is closed. Signing out in one tab signs out all.</small></span></label>`;
+}
+
+export function Paste() {
+  const [key, setKey] = useState('');
+  const [keep, setKeep] = useState(false);
+  const [run, busy, error] = useTask();
+  const submit = (event) => {
+    event.preventDefault();
+    const { back } = session.get();
+    const atStart = route.get().page === 'start';
+    run(async () => {
+      await signIn(key.trim(), keep);
+      if (back && atStart) location.hash = back;
+    });
+  };
+  return html`
+    <form class="card" onSubmit=${submit}>
+      <h2>Paste a key</h2>
+      <p class="muted">An API key, or an OAuth access token, of a company that exists.</p>
+      <${Field} label="API key" hint="It stays in this page’s memory.">
+        ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"
+          value=${key} onInput=${(e) => setKey(e.target.value)} />`}
+      <//>
+      <${Keep} keep=${keep} setKeep=${setKeep} />
+      <${Failure} error=${error} />
+      <div><button class="button primary" disabled=${busy}>Sign in</button></div>
+    </form>`;
+}
+
+/** Why nobody is signed in any more; and of a page that anybody may read, where to sign in. */
+export function SignedOut({ link = false }) {
+  const { status, message, waits } = useStore(session);
+  if (status !== 'out' || !message) return null;
+  const actions = waits ? html`<button type="button" class="button small retry" onClick=${restore}>Retry</button>` : link && html`<a class="button small" href=${href('start')}>Sign in</a>`;
+  return html`<div data-signed-out><${Notice} kind="bad" actions=${actions}>${message}<//></div>`;
+}
+
+/** In place of a page that shows one company's data. Whoever signs in on Start instead comes back here. */
+export function SignInFirst() {
+  useEffect(() => {
+    if (!session.get().back) session.set({ back: location.hash });
+  }, []);
+  return html`
+    <${Page} title="Sign in first" lead="This page shows one company’s data. It opens as soon as you are signed in.">
+      <${SignedOut} />
+      <div class="columns"><${Paste} />
+        <section class="card plain"><h2>No key yet?</h2><p class="muted">Whoever registers a company gets its first key.</p><div><a class="button" href=${href('start')}>Register a company</a></div></section></div>
+    <//>`;
+}
