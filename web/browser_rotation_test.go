@@ -67,7 +67,7 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.reads(`[data-origin="ok"]`, "It follows from the key that you confirmed for acme.")
 	list[1].(map[string]any)["rotation"].(map[string]any)["statement"] = "attestd/key-rotation/v1\n"
 	b.drop("unproven.json", jsonOf(t, saved))
-	b.reads(`[role="alert"], .notice`, "nothing proves that key")
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('nothing proves that key'))`)
 	b.judged("unproven.json", strings.ReplaceAll(after, `"statement":"attestd/key-rotation/v1\n`, `"statement":"attestd/key-rotation/v1\nx`), "bad")
 	b.shows(`[data-code="KEYS"]`)
 }

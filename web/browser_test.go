@@ -262,7 +262,7 @@ func (b *browser) confirmKey(s *service, companyID string) {
 	b.t.Helper()
 	b.goTo("#/start")
 	b.fill(`input[name="fingerprint"]`, s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string))
-	b.press("Compare")
+	b.press("I compared it")
 	b.reads(".card .badge", "confirmed by you")
 }
 

@@ -1,0 +1,175 @@
+package web_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func (s *service) fingerprint(companyID string) string {
+	s.t.Helper()
+	return s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string)
+}
+
+// everyPage goes through the pages of one company and calls f on each.
+func (b *browser) everyPage(f func(name string)) {
+	b.t.Helper()
+	for _, name := range eval[[]string](b, `[...document.querySelectorAll('.nav a')].map((a) => a.getAttribute('href'))`) {
+		b.goTo(name)
+		b.shows(fmt.Sprintf(`.nav a[href=%q][aria-current="page"]`, name))
+		f(name)
+	}
+}
+
+// Whoever signs in for the first time is shown the company's fingerprint, on whichever page that is, and says that it was compared by entering what came
+// from elsewhere; another text is no comparison. This browser remembers it.
+func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	b := openPage(t, s.base+"/#/chain/1")
+	b.fill(`input[name="key"]`, key)
+	b.press("Sign in")
+	b.reads("dialog h2", "Record 1")
+	b.press("Close")
+	b.reads(`[data-key-change="first"] .fingerprint`, s.fingerprint("acme"))
+	b.press("I compared it") // with nothing
+	b.fill(`input[name="fingerprint"]`, "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+	b.press("I compared it")
+	b.reads(`[data-key-change="first"] [role="alert"]`, "the fingerprint of another key")
+	b.goTo("#/start")
+	b.shows(`[data-company-key="unconfirmed"]`)
+	b.reads(`[data-company-key] .fingerprint`, s.fingerprint("acme"))
+	b.fill(`input[name="fingerprint"]`, s.fingerprint("acme"))
+	b.press("I compared it")
+	b.shows(`[data-company-key="confirmed"]`)
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.signIn(key)
+	b.shows(`[data-company-key="confirmed"]`)
+	b.everyPage(func(name string) {
+		if eval[bool](b, `document.querySelector('[data-key-change]') !== null`) {
+			t.Errorf("%s speaks of a key that did not change", name)
+		}
+	})
+}
+
+// Another database behind the same address has another key for the same company: every page says so in red, and nothing is green, whether the key of
+// before had been confirmed or only seen. Only the new fingerprint from elsewhere makes it good.
+func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
+	for _, confirmed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("confirmed=%t", confirmed), func(t *testing.T) {
+			address := freePort(t)
+			s := startService(t, "", address)
+			key := s.company("acme")
+			s.attest(key, 2)
+			before := s.fingerprint("acme")
+			b := openBrowser(t, s.base)
+			b.signIn(key)
+			if confirmed {
+				b.confirmKey(s, "acme")
+			}
+			s.stop()
+
+			s = startService(t, "", address)
+			key = s.company("acme")
+			s.attest(key, 2)
+			now := s.fingerprint("acme")
+			must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+			b.signIn(key)
+			b.everyPage(func(name string) {
+				b.reads(`[data-key-change="replaced"] [role="alert"]`, "Nothing proves that the one follows the other")
+				b.reads(`[data-key-change="replaced"]`, before)
+				b.reads(`[data-key-change="replaced"]`, now)
+				if eval[bool](b, `document.querySelector('main .ok') !== null`) {
+					t.Errorf("something is green on %s", name)
+				}
+			})
+			b.goTo("#/live")
+			b.shows(`.pulse.bad[data-tone="bad"]`)
+
+			b.confirmKey(s, "acme")
+			b.wait(`!document.querySelector('[data-key-change]')`)
+			b.goTo("#/live")
+			b.shows(`.pulse[data-tone="ok"]`)
+		})
+	}
+}
+
+// A key that goes back to one of before is no rotation: a database was taken back. It is red although that key had once been confirmed.
+func TestBrowserShowsAKeyThatWentBack(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	old := []byte(jsonOf(t, s.api("GET", "/v1/ca/public-keys?companyId=acme", "", nil)))
+	back := false
+	base := lie(t, s, func(path string, answer []byte) []byte {
+		if path == "/v1/ca/public-keys" && back {
+			return old
+		}
+		return answer
+	})
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	s.api("POST", "/v1/companies/rotate-keys", key, nil)
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.signIn(key)
+	b.shows(`[data-key-change="rotated"]`)
+	b.press("Dismiss")
+	back = true
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.signIn(key)
+	b.shows(`[data-key-change="replaced"]`)
+	b.shows(`[data-company-key="other"]`)
+}
+
+// A proven rotation explains a change: it is shown once, from which record and when, with both fingerprints, and is not red; dismissed, it stays so. One whose
+// statement was tampered with explains nothing.
+func TestBrowserShowsAProvenRotation(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	var tampered bool
+	base := lie(t, s, func(path string, answer []byte) []byte {
+		if path == "/v1/ca/public-keys" && tampered {
+			return bytes.Replace(answer, []byte(`attestd/key-rotation/v1\n`), []byte(`attestd/key-rotation/v1\nx`), 1)
+		}
+		return answer
+	})
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	first := s.fingerprint("acme")
+	s.api("POST", "/v1/companies/rotate-keys", key, nil)
+	second := s.fingerprint("acme")
+	s.attest(key, 2)
+	s.api("POST", "/v1/companies/rotate-keys", key, map[string]any{"compromised": true})
+	third := s.fingerprint("acme")
+
+	tampered = true
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.signIn(key)
+	b.reads(`[data-key-change="replaced"] [role="alert"]`, "The server’s list of keys does not hold")
+
+	tampered = false
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.signIn(key)
+	b.everyPage(func(string) {
+		b.reads(`[data-key-change="rotated"] .notice.ok`, "the old key and the new one both signed")
+		b.reads(`.key-steps li:nth-child(1)`, "From record 3")
+		b.reads(`.key-steps li:nth-child(1)`, first)
+		b.reads(`.key-steps li:nth-child(1)`, second)
+		b.reads(`.key-steps li:nth-child(2)`, "From record 5")
+		b.reads(`.key-steps li:nth-child(2)`, "declared compromised")
+		b.reads(`.key-steps li:nth-child(2)`, third)
+	})
+	b.goTo("#/start")
+	b.shows(`[data-company-key="confirmed"]`)
+	b.press("Dismiss")
+	b.wait(`!document.querySelector('[data-key-change]')`)
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.signIn(key)
+	b.shows(`[data-company-key="confirmed"]`)
+	b.wait(`!document.querySelector('[data-key-change]')`)
+}

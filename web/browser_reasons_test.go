@@ -1,0 +1,291 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// What the server puts off is counted down, and read by itself when the time is over; also at once, for who does not want to wait. What would change
+// something is not sent a second time.
+func TestBrowserWaitsOutALimit(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
+	var wait atomic.Value // seconds, of the next read of the agents
+	wait.Store("")
+	var made atomic.Int64
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		after := ""
+		switch r.URL.Path {
+		case "/v1/agents":
+			after = wait.Swap("").(string)
+		case "/v1/agents/register":
+			made.Add(1)
+			after = "90"
+		}
+		if after == "" {
+			return false
+		}
+		w.Header().Set("Retry-After", after)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"error":"Too many requests"}`)
+		return true
+	}, nil)
+	b := openBrowser(t, base)
+	b.signIn(key)
+	wait.Store("2")
+	b.goTo("#/agents")
+	b.reads(`[data-pause]`, "What waits goes on by itself in 2 s")
+	b.reads(".rows li", "bot")
+	b.wait(`!document.querySelector('[data-pause]') && !document.querySelector('[role="alert"]')`)
+
+	b.goTo("#/start")
+	wait.Store("90")
+	b.goTo("#/agents")
+	b.shows(`[data-pause] [data-left="90"], [data-pause] [data-left="89"]`)
+	b.press("Try now")
+	b.reads(".rows li", "bot")
+
+	b.fill(`input[name="agentId"]`, "other")
+	b.press("Register agent")
+	b.reads(`[role="alert"]`, "The server asks for a pause")
+	b.wait(`document.querySelector('[role="alert"] [data-left]').dataset.left < 90`)
+	if n := made.Load(); n != 1 {
+		t.Errorf("what changes something was sent %d times", n)
+	}
+}
+
+// Who did not answer, and who answered instead, is said as it is; and what failed to be read is read again at the press of a button.
+func TestBrowserSaysWhoAnswered(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
+	var instead atomic.Value
+	instead.Store(http.HandlerFunc(nil))
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		h := instead.Load().(http.HandlerFunc)
+		if h == nil || r.URL.Path != "/v1/agents" {
+			return false
+		}
+		h(w, r)
+		return true
+	}, nil)
+	b := openBrowser(t, base)
+	b.signIn(key)
+	for _, c := range []struct {
+		says string
+		from http.HandlerFunc
+	}{
+		{"The server does not answer.", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		{"perhaps a proxy: something that is not JSON", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<h1>Welcome to our network</h1>")
+		}},
+		{"perhaps a proxy: status 502, and not in the server’s words", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "bad gateway", http.StatusBadGateway)
+		}},
+		{"perhaps a proxy: a redirect to somewhere else", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/login", http.StatusFound)
+		}},
+		{"Forbidden: other", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"error":"Forbidden: other"}`)
+		}},
+		{"The answer broke off before its end.", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"agents":[`)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}},
+	} {
+		instead.Store(c.from)
+		b.goTo("#/start")
+		b.reads("h1", "Welcome")
+		b.goTo("#/agents")
+		b.reads(`[role="alert"]`, c.says)
+		instead.Store(http.HandlerFunc(nil))
+		b.press("Retry")
+		b.reads(".rows li", "bot")
+		b.wait(`!document.querySelector('[role="alert"]')`)
+	}
+}
+
+// A key with a character that no header can carry is refused for that, and not as if the server were away.
+func TestBrowserNamesTheCharacterThatNoKeyHolds(t *testing.T) {
+	s := startService(t, "", "")
+	b := openBrowser(t, s.base)
+	for typed, says := range map[string]string{
+		"svc_abc–def":     "its 8. character is “–” (U+2013), which no key holds",
+		"«svc_abc":        "its 1. character is “«” (U+00AB)",
+		"svc_a\u200bb":    "its 6. character is U+200B",
+		"svc_a b":         "its 6. character is U+0020",
+		"svc_\U0001f511x": "its 5. character is “\U0001f511” (U+1F511)",
+	} {
+		eval[bool](b, fmt.Sprintf(`(() => { const i = document.querySelector('input[name="key"]'); i.value = %s; return i.dispatchEvent(new Event('input')); })()`, jsString(typed)))
+		b.press("Sign in")
+		b.reads(`[role="alert"]`, says)
+	}
+}
+
+// A kept key outlives a server that is away, and is taken up again at the press of a button; what a proxy says is no reason to drop it either.
+func TestBrowserTakesTheKeptKeyUpLater(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	var mode atomic.Value
+	mode.Store("")
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+			return false
+		}
+		switch mode.Load() {
+		case "away":
+			panic(http.ErrAbortHandler)
+		case "proxy":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<h1>Welcome to our network</h1>")
+			return true
+		}
+		return false
+	}, nil)
+	b := openBrowser(t, base)
+	b.fill(`input[name="key"]`, key)
+	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
+	b.press("Sign in")
+	b.reads("h1", "Welcome")
+	for is, says := range map[string]string{"away": "The server does not answer.", "proxy": "something that is not JSON"} {
+		mode.Store(is)
+		must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+		b.reads(`[data-signed-out] [role="alert"]`, says)
+		mode.Store("")
+		b.press("Retry")
+		b.reads("h1", "Welcome, acme")
+	}
+}
+
+// Where the page came over plain HTTP from elsewhere, that is said before a key is pasted into it.
+func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
+	const host = "attestd.test"
+	address := freePort(t)
+	base := "http://" + strings.Replace(address, "127.0.0.1", host, 1)
+	s := startService(t, "", address, "--allowed-origins", base)
+	b := openBrowser(t, base, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"), chromedp.Flag("proxy-bypass-list", host))
+	b.reads(`[data-insecure]`, "This page came over plain HTTP.")
+	loopback := openBrowser(t, s.base)
+	if eval[bool](loopback, `document.querySelector('[data-insecure]') !== null`) {
+		t.Error("loopback is called insecure")
+	}
+}
+
+// While the stream is away it can be asked for at once; and why it is away is said as it is.
+func TestBrowserReconnectsNow(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	var mode atomic.Value
+	mode.Store("refused")
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v1/ws" || mode.Load() == "" {
+			return false
+		}
+		http.Error(w, "no upgrade here", http.StatusBadRequest)
+		return true
+	}, nil)
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.goTo("#/live")
+	b.reads(`[role="alert"]`, "The server answers, but not on the stream")
+	mode.Store("")
+	b.press("Reconnect now")
+	b.shows(`[data-connection="open"]`)
+	b.shows(`li[data-index="2"][data-check="warn"]`)
+	b.wait(`!document.querySelector('[role="alert"]')`)
+}
+
+// What did not come over the stream is named as it was: away, or left out; and how much of it was fetched.
+func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
+	address := freePort(t)
+	s := startService(t, "", address)
+	key := s.company("acme")
+	s.attest(key, 3)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/live")
+	b.shows(`li[data-index="2"][data-check="warn"]`)
+	away := func(n int) {
+		s.stop()
+		b.shows(`[data-connection="retrying"]`)
+		elsewhere := startService(t, s.db, "")
+		elsewhere.attest(key, n)
+		elsewhere.stop()
+		s = startService(t, s.db, address)
+		b.wait(`(() => { [...document.querySelectorAll('button')].find((e) => e.textContent === 'Reconnect now')?.click(); return document.querySelector('[data-connection="open"]'); })()`)
+	}
+	away(1)
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Missed while the connection was away: record 3. Fetched since.'))`)
+	away(1002)
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('records 4 to 1005. Of these, 1,000 records were fetched since'))`)
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('record 3. Fetched since.'))`)
+	s.attest(key, 1)
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Left out by the stream: records 1004 to 1005. Fetched since.'))`)
+	b.shows(`li[data-index="1006"][data-check="warn"]`)
+}
+
+// Why a worker did not start is found out; where another program refuses the credential to a worker, the session ends as it does for the page.
+func TestBrowserSaysWhyAWorkerFailed(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	var mode atomic.Value
+	mode.Store("")
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.URL.Path == "/verify_worker.js" && mode.Load() == "missing":
+			http.NotFound(w, r)
+		case r.URL.Path == "/verify_worker.js" && mode.Load() == "proxy":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<h1>Welcome to our network</h1>")
+		case r.URL.Path == "/verify_worker.js" && mode.Load() == "away":
+			panic(http.ErrAbortHandler)
+		case r.URL.Path == "/v1/chain" && r.Header.Get("Accept") == "application/x-ndjson" && mode.Load() == "pause":
+			mode.Store("")
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case r.URL.Path == "/v1/chain" && r.Header.Get("Accept") == "application/x-ndjson" && mode.Load() == "refused":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"Unauthorized"}`)
+		default:
+			return false
+		}
+		return true
+	}, nil)
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.goTo("#/verify")
+	for is, says := range map[string]string{
+		"missing": "did not start: its script cannot be loaded (404).",
+		"proxy":   "did not start: not the server but something before it answered in place of its script, perhaps a proxy (text/html).",
+		"away":    "did not start: the server does not answer.",
+	} {
+		mode.Store(is)
+		b.wait(`(() => { const found = [...document.querySelectorAll('.button.primary')].find((e) => e.textContent.startsWith('Verify')); found?.click(); return found; })()`)
+		b.reads(`main [role="alert"]`, says)
+	}
+	mode.Store("pause")
+	b.press("Verify again")
+	b.shows(`[data-pause]`)
+	b.shows(`[data-verdict="valid"]`)
+	b.wait(`!document.querySelector('[data-pause]')`)
+	mode.Store("refused")
+	b.press("Verify again")
+	b.reads("h1", "Sign in first")
+	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
+}

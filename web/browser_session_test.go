@@ -1,0 +1,205 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// between stands before a service. answer may answer a request in its place, and says whether it did; change may change the header of what the
+// service answers.
+func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *http.Request) bool, change func(h http.Header)) (base string) {
+	t.Helper()
+	target, err := url.Parse(s.base)
+	must(t, err)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Origin") // the service takes the proxy for a client that is no browser
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if change != nil {
+				change(r.Header)
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }, // as if nobody were there
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer == nil || !answer(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// tab opens another tab of the same browser.
+func (b *browser) tab(address string) *browser {
+	b.t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(cancel)
+	other := &browser{t: b.t, ctx: ctx}
+	must(b.t, chromedp.Do(ctx, chromedp.Navigate(address)))
+	other.wait(`document.querySelector('h1')`)
+	return other
+}
+
+// spare makes a second key of a company, which can be deleted.
+func (s *service) spare(key string) (spare string, remove func()) {
+	s.t.Helper()
+	spare = s.api("POST", "/v1/keys", key, map[string]any{"label": "spare"})["key"].(string)
+	return spare, func() {
+		s.t.Helper()
+		s.api("DELETE", "/v1/keys/"+spare, key, nil)
+	}
+}
+
+// A key that is deleted ends the session with a reason, also where only the stream hears of it; the page that was shown is there again for whoever
+// signs in, on it or on Start.
+func TestBrowserSessionEndsWithItsKey(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 5)
+	spare, remove := s.spare(key)
+	b := openBrowser(t, s.base)
+	b.signIn(spare)
+	b.goTo("#/live")
+	b.shows(`[data-connection="open"]`)
+	b.goTo("#/chain/3?from=here")
+	b.reads("dialog h2", "Record 3")
+	remove() // nothing is asked for: the server ends the stream
+	b.reads("h1", "Sign in first")
+	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
+	b.fill(`input[name="key"]`, key)
+	b.press("Sign in")
+	b.reads("dialog h2", "Record 3")
+	if hash := eval[string](b, `location.hash`); hash != "#/chain/3?from=here" {
+		t.Errorf("back at %s", hash)
+	}
+	b.press("Close")
+	b.press("Sign out")
+
+	spare, remove = s.spare(key)
+	b.goTo("#/start")
+	b.signIn(spare)
+	b.goTo("#/proof/2")
+	b.shows(`[data-walk="warn"]`)
+	remove()
+	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more") // the page itself needs no sign-in
+	b.press("Sign in")
+	b.fill(`.card input[name="key"]`, key)
+	b.press("Sign in")
+	b.wait(`location.hash === '#/proof/2'`)
+	b.shows(`[data-walk="warn"]`)
+}
+
+// A 401 to a plain request ends the session too, whoever sends it; one that refuses a passport, and not the key, does not.
+func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
+	passport := s.api("POST", "/v1/agents/bot/passport", key, nil)["passport"].(string)
+	var refused atomic.Value
+	refused.Store("")
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		switch r.URL.Path {
+		case "/v1/agents/bot/passport/rotate":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"Passport has expired","code":"TOKEN_EXPIRED"}`)
+		case refused.Load():
+			http.Error(w, "<h1>Who are you?</h1>", http.StatusUnauthorized)
+		default:
+			return false
+		}
+		return true
+	}, nil)
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.goTo("#/passports")
+	b.fill(`textarea[name="token"]`, passport)
+	b.press("Rotate")
+	b.reads(`[role="alert"]`, "Passport has expired")
+	b.shows(`tr[data-status="valid"]`)
+
+	refused.Store("/v1/agents")
+	b.goTo("#/agents")
+	b.reads("h1", "Sign in first")
+	b.reads(`[data-signed-out] [role="alert"]`, "Not the server but something before it answered") // for these were not its words
+	refused.Store("")
+	b.fill(`input[name="key"]`, key)
+	b.press("Sign in")
+	b.reads(".rows li", "bot")
+}
+
+// A deep link opens what it names once its reader has signed in, in its place or on Start.
+func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 5)
+	b := openPage(t, s.base+"/#/chain/4?agent=a%20b")
+	b.reads("h1", "Sign in first")
+	b.fill(`input[name="key"]`, key)
+	b.press("Sign in")
+	b.reads("dialog h2", "Record 4")
+	if hash := eval[string](b, `location.hash`); hash != "#/chain/4?agent=a%20b" {
+		t.Errorf("the link has become %s", hash)
+	}
+
+	other := openPage(t, s.base+"/#/chain/2?agent=x")
+	other.reads("h1", "Sign in first")
+	other.goTo("#/start")
+	other.fill(`input[name="key"]`, key)
+	other.press("Sign in")
+	other.reads("dialog h2", "Record 2")
+	if hash := eval[string](other, `location.hash`); hash != "#/chain/2?agent=x" {
+		t.Errorf("the link has become %s", hash)
+	}
+}
+
+// A key that is kept serves new tabs of the browser while one is open, and stands on no disk; one that is not kept serves its own page alone. Who signs
+// out in one tab is out in all, also in one that slept meanwhile.
+func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	alone := b.tab(s.base + "/#/chain/1")
+	alone.reads("h1", "Sign in first")
+	eval[bool](alone, `new Promise((done) => setTimeout(() => done(true), 0))`)
+	alone.reads("h1", "Sign in first")
+	b.press("Sign out")
+	b.reads("h1", "See the chain")
+
+	b.fill(`input[name="key"]`, key)
+	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
+	b.press("Sign in")
+	b.reads("h1", "Welcome, acme")
+	tab := b.tab(s.base + "/#/chain/2")
+	tab.reads("dialog h2", "Record 2")
+	must(t, chromedp.Do(tab.ctx, chromedp.Reload()))
+	tab.reads("dialog h2", "Record 2")
+	if eval[bool](tab, `JSON.stringify({ ...localStorage }).includes(`+jsString(key)+`)`) {
+		t.Error("the key is in localStorage, which is on disk")
+	}
+
+	// Asleep, a tab hears no other: when it is loaded again its sessionStorage is as it was.
+	asleep := eval[string](tab, `JSON.stringify({ ...sessionStorage })`)
+	tab.press("Close")
+	tab.press("Sign out")
+	b.reads(`[data-signed-out] [role="alert"]`, "You signed out in another tab.")
+	eval[bool](b, fmt.Sprintf(`(Object.entries(JSON.parse(%s)).forEach(([name, value]) => sessionStorage.setItem(name, value)), true)`, jsString(asleep)))
+	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	b.reads("h1", "See the chain")
+	if eval[int](b, `sessionStorage.length`) != 0 {
+		t.Error("the key of a session that ended is still kept")
+	}
+}
