@@ -29,7 +29,7 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)
-	b := openPage(t, s.base+"/#/chain/1")
+	b := openPage(t, s.base+"/#/records/1")
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
 	b.reads("dialog h2", "Record 1")

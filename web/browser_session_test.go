@@ -72,7 +72,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.signIn(spare)
 	b.goTo("#/live")
 	b.shows(`[data-connection="open"]`)
-	b.goTo("#/chain/3?from=here")
+	b.goTo("#/records/3?agent=agent-3")
 	b.reads("dialog h2", "Record 3")
 	remove() // nothing is asked for: the server ends the stream
 	b.reads("h1", "Sign in first")
@@ -80,7 +80,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
 	b.reads("dialog h2", "Record 3")
-	if hash := eval[string](b, `location.hash`); hash != "#/chain/3?from=here" {
+	if hash := eval[string](b, `location.hash`); hash != "#/records/3?agent=agent-3" {
 		t.Errorf("back at %s", hash)
 	}
 	b.press("Close")
@@ -144,22 +144,22 @@ func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 5)
-	b := openPage(t, s.base+"/#/chain/4?agent=a%20b")
+	b := openPage(t, s.base+"/#/records/4?agent=agent-4")
 	b.reads("h1", "Sign in first")
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
 	b.reads("dialog h2", "Record 4")
-	if hash := eval[string](b, `location.hash`); hash != "#/chain/4?agent=a%20b" {
+	if hash := eval[string](b, `location.hash`); hash != "#/records/4?agent=agent-4" {
 		t.Errorf("the link has become %s", hash)
 	}
 
-	other := openPage(t, s.base+"/#/chain/2?agent=x")
+	other := openPage(t, s.base+"/#/records/2?agent=agent-2")
 	other.reads("h1", "Sign in first")
 	other.goTo("#/start")
 	other.fill(`input[name="key"]`, key)
 	other.press("Sign in")
 	other.reads("dialog h2", "Record 2")
-	if hash := eval[string](other, `location.hash`); hash != "#/chain/2?agent=x" {
+	if hash := eval[string](other, `location.hash`); hash != "#/records/2?agent=agent-2" {
 		t.Errorf("the link has become %s", hash)
 	}
 }
@@ -172,7 +172,7 @@ func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
 	s.attest(key, 3)
 	b := openBrowser(t, s.base)
 	b.signIn(key)
-	alone := b.tab(s.base + "/#/chain/1")
+	alone := b.tab(s.base + "/#/records/1")
 	alone.reads("h1", "Sign in first")
 	eval[bool](alone, `new Promise((done) => setTimeout(() => done(true), 0))`)
 	alone.reads("h1", "Sign in first")
@@ -183,7 +183,7 @@ func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
 	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
 	b.press("Sign in")
 	b.reads("h1", "Welcome, acme")
-	tab := b.tab(s.base + "/#/chain/2")
+	tab := b.tab(s.base + "/#/records/2")
 	tab.reads("dialog h2", "Record 2")
 	must(t, chromedp.Do(tab.ctx, chromedp.Reload()))
 	tab.reads("dialog h2", "Record 2")
