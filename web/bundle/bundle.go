@@ -37,6 +37,8 @@ type Bundle struct {
 	taken []string // constants of Shared
 	last  []string // names that the module which was added last exports
 	out   bytes.Buffer
+
+	exports map[string][]string // names, by file
 }
 
 // Names returns the files that are in the bundle, each after those that it imports.
@@ -64,6 +66,21 @@ func (b *Bundle) Module() string {
 		fmt.Fprintf(&text, "export const { %s } = %s;\n", strings.Join(b.last, ", "), constants[len(constants)-1])
 	}
 	return text.String()
+}
+
+// exported refuses a list of names that are imported where the file does not export one of them: joined, it would be undefined, and no browser would say so.
+func (b *Bundle) exported(file, list string) error {
+	there := b.exports[file]
+	if b.Shared != nil && there == nil {
+		there = b.Shared.exports[file]
+	}
+	for _, item := range strings.Split(strings.Trim(list, "{} \n,"), ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(item), " as ")
+		if !slices.Contains(there, name) {
+			return fmt.Errorf("%s does not export %s", file, name)
+		}
+	}
+	return nil
 }
 
 // constant is the name under which a module's exports stand; what is shared and what is not have names of their own.
@@ -106,6 +123,11 @@ func (b *Bundle) Add(name string) (string, error) {
 	text := importForm.ReplaceAllStringFunc(string(src), func(s string) string {
 		m := importForm.FindStringSubmatch(s)
 		names := strings.TrimPrefix(m[1], "* as ")
+		defer func() {
+			if err == nil && names == m[1] {
+				err = b.exported(path.Join(path.Dir(name), m[2]), names)
+			}
+		}()
 		return "const " + strings.ReplaceAll(names, " as ", ": ") + " = " + imported(m[2]) + ";"
 	})
 	text = dynamicForm.ReplaceAllStringFunc(text, func(s string) string {
@@ -144,6 +166,10 @@ func (b *Bundle) Add(name string) (string, error) {
 		return "", fmt.Errorf("%s has %q, for which there is no form", name, at)
 	}
 	b.last = names
+	if b.exports == nil {
+		b.exports = make(map[string][]string)
+	}
+	b.exports[name] = names
 	b.names = append(b.names, name)
 	constant := b.constant(len(b.names) - 1)
 	fmt.Fprintf(&b.out, "\n// %s\nconst %s = (() => {\n%s\nreturn { %s };\n})();\n", name, constant,

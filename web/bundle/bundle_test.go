@@ -87,8 +87,9 @@ func TestRefused(t *testing.T) {
 		"the end of a script":    "const s = '</script>';\n",
 		"itself":                 "import { a } from './a.js';\n",
 		"what is not there":      "import { a } from './c.js';\n",
+		"what is not exported":   "import { b, c } from './b.js';\n",
 	} {
-		b := bundle.Bundle{Files: files(map[string]string{"a.js": src})}
+		b := bundle.Bundle{Files: files(map[string]string{"a.js": src, "b.js": "export const b = 1;\nconst c = 2;\n"})}
 		if _, err := b.Add("a.js"); err == nil {
 			t.Errorf("%s is taken:\n%s", name, b.Script())
 		}

@@ -7,7 +7,6 @@ export const nothing = () => undefined; // where that it succeeded is all that m
 
 export const company = having({ companyId: string, spiffeId: string });
 export const companyCreated = having({ apiKey: string });
-export const publishedKey = having({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }) });
 export const publishedKeys = having({
   companyId: string, spiffeId: string, origin: string,
   keys: list(having(

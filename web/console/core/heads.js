@@ -1,10 +1,11 @@
 // What this browser has seen of each log: lengths and roots, kept beyond the page. A chain only ever grows, so each of them must be the beginning of
 // what the server shows later. Where it is not, the history was rewritten, whatever the server says of itself.
-import { concat, hex, unbase64, unhex } from '../lib/bytes.js';
+import { hex } from '../lib/bytes.js';
 import { grows } from '../lib/consistency.js';
 import { FormError, exactly, hash, having, integer, list, oneOf, read, string, timestamp } from '../lib/form.js';
+import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
 import { nodeHash } from '../lib/merkle.js';
-import { sha256 } from '../lib/sha256.js';
+import { readCheckpoint } from '../lib/note.js';
 import { call, callText } from './api.js';
 import { store } from './store.js';
 
@@ -88,20 +89,18 @@ export async function keepChecked(key, log, frontier) {
 /** The heads that are kept of a company's log, the shortest first. */
 export const headsOf = (key, log) => kept.filter((e) => sameLog(e, { companyId: key.companyId, fingerprint: firstOf(key), log }));
 
-const logNode = async (left, right) => hex(await sha256(concat(Uint8Array.of(1), unhex(left), unhex(right)))); // RFC 6962 §2.1
-
-// The answer of GET /v1/log/{logId}/consistency: "old" and the size, the proof a line a hash, an empty line, and the newest checkpoint.
+// The server's newest checkpoint and how it grew from a size. Who signed it matters nothing here: a history that was rewritten has no such proof at all.
 async function logProof(now, from) {
-  const answer = await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`);
-  const [, old, lines, origin, size, root] = /^old ([0-9]{1,15})\n((?:[A-Za-z0-9+/=]+\n)*)\n([^\n]+)\n([0-9]{1,15})\n([A-Za-z0-9+/=]+)\n/.exec(answer) ?? [];
-  if (Number(old) !== from || origin !== now.origin) throw new FormError('The server’s proof of consistency is not what it must be.');
-  return { to: Number(size), toRoot: hex(unbase64(root)), proof: lines.split('\n').filter(Boolean).map((line) => hex(unbase64(line))) };
+  const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`), from);
+  const { origin, size, root } = readCheckpoint(signed);
+  if (origin !== now.origin) throw new FormError('The server’s proof of consistency is of another log.');
+  return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex) };
 }
 
 /** Whether a kept head is the beginning of a log as the server shows it now: the proof is the server's, checking it is not. */
 export async function isBeginning({ size: from, root, logRoot }, now) {
   if (from > now.size) return false;
-  if (logRoot !== undefined) return grows({ from, fromRoot: logRoot, ...(await logProof(now, from)) }, logNode);
+  if (logRoot !== undefined) return grows({ from, fromRoot: logRoot, ...(await logProof(now, from)) }, nodeOfHex);
   const { proof } = await call(proofForm, 'GET', `/v1/consistency?from=${from}&to=${now.size}&log=${now.log}`);
   return grows({ from, to: now.size, fromRoot: root, toRoot: now.merkleRoot, proof }, nodeHash);
 }

@@ -45,14 +45,14 @@ function AgentList() {
   const { query } = useStore(route);
   const { q = '', status = '' } = query;
   const asked = { q, status: STATES.some(([state]) => state === status) ? status : '' };
-  const { items, total, more, reload, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked);
+  const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked);
   const sought = asked.q || asked.status;
   return html`
     <${Page} title="Agents" lead="Each agent has a SPIFFE ID below the company’s. Open one for what it did, what gave it the right, and its passports.">
       <div class="columns uneven">
         <section class="stack" aria-label="Registered agents">
           <${Search} ...${asked} />
-          <${Failure} error=${error} />
+          <${Failure} error=${error} retry=${retry} />
           ${total !== undefined && html`<p class="small muted" role="status" data-total=${total}>${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
           ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent is so.' : 'No agent yet. Register the first one.'}</p>`}
           ${items?.length > 0 && html`
