@@ -172,6 +172,7 @@ var built string // directory of the binary, to be removed at the end
 
 func TestMain(m *testing.M) {
 	status := m.Run()
+	endBrowser()
 	if built != "" {
 		_ = os.RemoveAll(built)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
@@ -62,6 +63,70 @@ func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOptio
 	return openPage(t, base+"/", extra...)
 }
 
+// shared is the browser of all tests that need no options of their own: to start one takes a second. Each test has a profile of its own in it.
+var shared struct {
+	once   sync.Once
+	ctx    context.Context
+	err    error
+	cancel func()
+}
+
+// endBrowser ends the shared browser, if any test has used it.
+func endBrowser() {
+	if shared.cancel != nil {
+		shared.cancel()
+	}
+}
+
+func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOption) (context.Context, func()) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium(t)),
+		chromedp.NoSandbox, // containers have none; only our own pages are shown
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-domain-reliability", true),
+		chromedp.Flag("disable-features", "Translate,AutofillServerCommunication,OptimizationHints,MediaRouter"),
+		chromedp.Flag("no-pings", true),
+		chromedp.UserDataDir(profile),
+		chromedp.Flag("window-size", "1280,800"),
+	)
+	// Not t.Context: what is reported at the end is asked of a browser that still lives.
+	return chromedp.NewExecAllocator(context.Background(), append(options, extra...)...)
+}
+
+// browserContext returns a tab with a profile of its own, in the shared browser where there are no extra options. Its requests go through proxy.
+func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	if len(extra) > 0 {
+		allocator, cancel := allocate(t, t.TempDir(), append(extra, chromedp.Flag("proxy-server", proxy))...)
+		t.Cleanup(cancel)
+		ctx, cancel := chromedp.NewContext(allocator)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	chromium(t) // where there is none, this test alone is skipped
+	shared.once.Do(func() {
+		profile, err := os.MkdirTemp("", "attestd-browser-")
+		if err != nil {
+			shared.err = err
+			return
+		}
+		allocator, endProcess := allocate(t, profile)
+		ctx, endTab := chromedp.NewContext(allocator)
+		shared.ctx, shared.err = ctx, chromedp.Do(ctx) // starts it
+		shared.cancel = func() {
+			endTab()
+			endProcess()
+			_ = os.RemoveAll(profile)
+		}
+	})
+	must(t, shared.err)
+	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) { p.ProxyServer = proxy }))
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // openPage shows a page. At the end of the test everything that must not have happened is reported.
 func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
@@ -76,25 +141,7 @@ func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOptio
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	t.Cleanup(proxy.Close)
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)),
-		chromedp.NoSandbox, // containers have none; only our own pages are shown
-		chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-domain-reliability", true),
-		chromedp.Flag("disable-features", "Translate,AutofillServerCommunication,OptimizationHints,MediaRouter"),
-		chromedp.Flag("no-pings", true),
-		chromedp.Flag("proxy-server", proxy.URL),
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("window-size", "1280,800"),
-	)
-	// Not t.Context: what is reported at the end is asked of a browser that still lives.
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(options, extra...)...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel := context.WithTimeout(browserContext(t, proxy.URL, extra), 5*time.Minute)
 	t.Cleanup(cancel)
 	t.Cleanup(func() { b.reportEvil() })
 	b.ctx = ctx
