@@ -147,6 +147,9 @@ func wait(ctx context.Context, d time.Duration) {
 func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duration)) error {
 	f := filler{store: s, rest: rest}
 	chains, all := s.writer.gaps.take()
+	if all {
+		clear(chains) // they are among all
+	}
 	for number := range chains {
 		if err := f.chain(ctx, number); err != nil {
 			return err

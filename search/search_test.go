@@ -1,0 +1,245 @@
+package search_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"attestd/chain"
+	"attestd/search"
+)
+
+// shelf is a chain and its summaries in memory. It notes which records were read.
+type shelf struct {
+	records   []chain.Record
+	summaries map[int64][]byte
+	read      []int64
+}
+
+func (s *shelf) Records(_ context.Context, _, from, to int64, yield func(*chain.Record) error) error {
+	for i := max(from, 0); i < min(to, int64(len(s.records))); i++ {
+		if err := s.lend(i, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shelf) RecordsBackward(_ context.Context, _, from, to int64, yield func(*chain.Record) error) error {
+	for i := min(to, int64(len(s.records))) - 1; i >= max(from, 0); i-- {
+		if err := s.lend(i, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shelf) lend(i int64, yield func(*chain.Record) error) error {
+	if s.records[i].Index < 0 { // it is missing
+		return nil
+	}
+	s.read = append(s.read, i)
+	return yield(&s.records[i])
+}
+
+func (s *shelf) Summaries(_ context.Context, _, from, to int64, backward bool, yield func(int64, []byte) error) error {
+	for n := range to - from {
+		i := from + n
+		if backward {
+			i = to - 1 - n
+		}
+		if summary, ok := s.summaries[i]; ok {
+			if err := yield(i, summary); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	agents     = []string{"a", "b", `c"`, strings.Repeat("long", 64), "ä"}
+	actions    = []string{"tool.read", "tool.write", "tool", strings.Repeat("y", 32), strings.Repeat("y", 33), strings.Repeat("y", 24) + "one-of-many", strings.Repeat("y", 24) + "two-of-many"}
+	principals = []string{"spiffe://d/p1", "spiffe://d/p2", "spiffe://d/p3", "spiffe://d/p4"}
+	payloads   = []string{`1`, `"Needle"`, `{"needle":1}`, `["\u006eEEDLE"]`, `{"a":"\"needle"}`, `"x"`}
+)
+
+// mixedShelf has n records of all kinds; of the ranges whose number a third divides nothing but the records.
+func mixedShelf(random *rand.Rand, n int) *shelf {
+	s := &shelf{summaries: map[int64][]byte{}}
+	few := random.IntN(2) == 0 // then many ranges have nothing of what is looked for
+	for i := range n {
+		agent, action := agents[random.IntN(len(agents))], actions[random.IntN(len(actions))]
+		if few {
+			agent, action = agents[i/700%len(agents)], actions[i/900%len(actions)]
+		}
+		r := chain.Record{Index: int64(i), Payload: payloadOf(agent, action, payloads[random.IntN(len(payloads))])}
+		if random.IntN(3) == 0 {
+			powers := principals[:1+random.IntN(len(principals))]
+			text, _ := json.Marshal(map[string]any{"act": nil, "delegationChain": powers, "subject": powers[0], "tokenId": "t"})
+			r.Delegation = text
+		}
+		s.records = append(s.records, r)
+	}
+	b := search.NewBuilder()
+	ready, leftOut := b.Add(1, s.records)
+	if leftOut {
+		panic("a range was left out")
+	}
+	for _, r := range ready {
+		if r.Index%3 != 2 {
+			s.summaries[r.Index] = r.Terms
+		}
+	}
+	return s
+}
+
+func payloadOf(agent, action, payload string) []byte {
+	a, _ := json.Marshal(agent)
+	b, _ := json.Marshal(action)
+	return fmt.Appendf(nil, `{"agentId":%s,"companyId":"acme","actionType":%s,"payload":%s}`, a, b, payload)
+}
+
+func filterOf(random *rand.Rand) (f search.Filter) {
+	pick := func(list ...string) string {
+		if random.IntN(2) == 0 {
+			return ""
+		}
+		return list[random.IntN(len(list))]
+	}
+	f.Agent = pick(append([]string{"nobody"}, agents...)...)
+	f.Action = pick(append([]string{"*", "tool*", "tool.*", "none", strings.Repeat("y", 24) + "*", strings.Repeat("y", 24) + "o*", strings.Repeat("y", 40)}, actions...)...)
+	f.DelegatedBy = pick(append([]string{"*", "spiffe://d/nobody"}, principals...)...)
+	if random.IntN(4) == 0 {
+		f.Text = "nEEdle"
+	}
+	return f
+}
+
+// A scan finds, in either order and however often it is interrupted, exactly the records that match one by one; Count counts those.
+func TestScan(t *testing.T) {
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		s := mixedShelf(random, 1+random.IntN(6000))
+		for range 10 {
+			f := filterOf(random)
+			from := random.Int64N(int64(len(s.records) + 1))
+			to := from + random.Int64N(int64(len(s.records))-from+1)
+			var want []int64
+			for i := from; i < to; i++ {
+				if match, err := f.Matches(&s.records[i]); err != nil {
+					t.Fatal(err)
+				} else if match {
+					want = append(want, i)
+				}
+			}
+			middle := from + (to-from)/2
+			counts, err := search.Count(t.Context(), s, 1, f, []int64{from, middle, middle, to})
+			below := int64(len(slices.DeleteFunc(slices.Clone(want), func(i int64) bool { return i >= middle })))
+			if err != nil || counts[0] != below || counts[1] != 0 || counts[0]+counts[2] != int64(len(want)) {
+				t.Errorf("%+v: counts %v, %v, want %d of %d", f, counts, err, below, len(want))
+			}
+			for _, backward := range []bool{false, true} {
+				scan := search.NewScan(s, 1, f, from, to, backward)
+				var got []int64
+				for steps := 0; !scan.Done(); steps++ {
+					room := random.IntN(300)
+					if err := scan.Step(t.Context(), func(r *chain.Record) bool {
+						if room--; room < 0 {
+							return false
+						}
+						got = append(got, r.Index)
+						return true
+					}); err != nil {
+						t.Fatal(err)
+					}
+					if random.IntN(5) == 0 { // as if it went on in another answer
+						scan = search.NewScan(s, 1, f, scan.From, scan.To, backward)
+					}
+					if steps > 100_000 {
+						t.Fatalf("%+v: the scan does not end: [%d, %d)", f, scan.From, scan.To)
+					}
+				}
+				if backward {
+					slices.Reverse(got)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("seed %d, %+v, [%d, %d), backward %v: %d records, want %d", seed, f, from, to, backward, len(got), len(want))
+				}
+			}
+		}
+	}
+}
+
+// Of two things that are common and never together, a scan reads no record that has a summary.
+func TestAScanReadsOnlyWhatMayMatch(t *testing.T) {
+	s := &shelf{summaries: map[int64][]byte{}}
+	for i := range 20 * search.Width {
+		s.records = append(s.records, chain.Record{Index: int64(i), Payload: payloadOf([]string{"a", "b"}[i%2], []string{"x", "y"}[i%2], `1`)})
+	}
+	ready, _ := search.NewBuilder().Add(1, s.records)
+	for _, r := range ready {
+		s.summaries[r.Index] = r.Terms
+	}
+	for _, backward := range []bool{false, true} {
+		for scan := search.NewScan(s, 1, search.Filter{Agent: "a", Action: "y"}, 0, int64(len(s.records)), backward); !scan.Done(); {
+			if err := scan.Step(t.Context(), func(*chain.Record) bool { t.Error("found"); return true }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(s.read) > 0 {
+		t.Errorf("%d records were read", len(s.read))
+	}
+}
+
+// A damaged summary hides nothing: what is no summary is as if it were not there.
+func TestADamagedSummaryIsNone(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	s := mixedShelf(random, 3000)
+	f := search.Filter{Agent: "a"}
+	whole, err := search.Count(t.Context(), s, 1, f, []int64{0, 3000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index, summary := range s.summaries {
+		s.summaries[index] = [][]byte{nil, {}, summary[:len(summary)-1], append(bytes.Clone(summary), 0), {2}, append([]byte{9}, summary[1:]...)}[index%6]
+	}
+	if got, err := search.Count(t.Context(), s, 1, f, []int64{0, 3000}); err != nil || got[0] != whole[0] {
+		t.Errorf("%d, %v, want %d", got, err, whole)
+	}
+}
+
+// A record that is missing or cannot be read ends a scan, before it and not behind.
+func TestAScanEndsAtDamage(t *testing.T) {
+	for does, damage := range map[string]func(*chain.Record){
+		"missing":  func(r *chain.Record) { r.Index = -1 },
+		"no JSON":  func(r *chain.Record) { r.Payload = []byte(`{`) },
+		"no agent": func(r *chain.Record) { r.Payload = []byte(`{"actionType":"x","payload":1}`) },
+		"a bad string": func(r *chain.Record) {
+			r.Payload = []byte(`{"agentId":"a\q","companyId":"","actionType":"","payload":1}`)
+		},
+		"an open string":       func(r *chain.Record) { r.Payload = payloadOf("a", "x", `"needle`) },
+		"a delegation of none": func(r *chain.Record) { r.Delegation = []byte(`[]`) },
+	} {
+		s := mixedShelf(rand.New(rand.NewPCG(1, 1)), 100)
+		damage(&s.records[50])
+		for _, backward := range []bool{false, true} {
+			scan := search.NewScan(s, 1, search.Filter{Text: "needle"}, 0, 100, backward)
+			var err error
+			for err == nil && !scan.Done() {
+				err = scan.Step(t.Context(), func(r *chain.Record) bool { return true })
+			}
+			var found *search.DamageError
+			if !errors.As(err, &found) || found.Index != 50 || !backward && scan.From != 50 || backward && scan.To != 51 {
+				t.Errorf("%s, backward %v: %v at [%d, %d)", does, backward, err, scan.From, scan.To)
+			}
+		}
+	}
+}

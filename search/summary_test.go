@@ -1,0 +1,153 @@
+package search_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"attestd/chain"
+	"attestd/search"
+)
+
+// Whatever order records come in, and in however many pieces, their summaries are those that are made of what is on disk.
+func TestABuilderMakesWhatSummarizeMakes(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	s := mixedShelf(random, 2000)
+	b := search.NewBuilder()
+	var ready []search.Ready
+	for next := 0; next < len(s.records); {
+		end := min(next+1+random.IntN(600), len(s.records))
+		done, leftOut := b.Add(1, s.records[next:end])
+		if b.Keep(nil); leftOut {
+			t.Error("a range was left out")
+		}
+		ready, next = append(ready, done...), end
+	}
+	if len(ready) != len(s.records)/search.Width {
+		t.Fatalf("%d summaries", len(ready))
+	}
+	for i, r := range ready {
+		want, err := search.Summarize(t.Context(), s, 1, int64(i))
+		if err != nil || r.Index != int64(i) || !bytes.Equal(r.Terms, want) {
+			t.Errorf("summary %d: %v", i, err)
+		}
+	}
+}
+
+// A range that was not seen from its first record to its last has no summary from a Builder: not where an addition did not come to stay, where others
+// have added, or where the chain was forgotten. The ranges after it have one.
+func TestABuilderLeavesOutWhatItHasNotSeen(t *testing.T) {
+	s := mixedShelf(rand.New(rand.NewPCG(4, 4)), 4*search.Width)
+	for does, between := range map[string]func(b *search.Builder) (at int){
+		"it begins in the middle":     func(*search.Builder) int { return 10 },
+		"an addition is dropped":      func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Drop(); return 20 },
+		"an addition came too late":   func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Keep([]int64{1}); return 20 },
+		"others have added":           func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Keep(nil); return 30 },
+		"someone else has written":    func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Keep(nil); b.Clear(); return 20 },
+		"a dropped addition is again": func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Drop(); return 0 },
+	} {
+		b := search.NewBuilder()
+		at := between(b)
+		ready, leftOut := b.Add(1, s.records[at:])
+		if want := at > 0; leftOut != want || want && len(ready) != 3 || !want && len(ready) != 4 {
+			t.Errorf("%s: %d summaries, left out: %v", does, len(ready), leftOut)
+		}
+		for _, r := range ready {
+			if want, err := search.Summarize(t.Context(), s, 1, r.Index); err != nil || !bytes.Equal(want, r.Terms) {
+				t.Errorf("%s: summary %d differs", does, r.Index)
+			}
+		}
+	}
+}
+
+// What a summary takes is bounded, whatever the records are.
+func TestASummaryIsBounded(t *testing.T) {
+	var s search.Summary
+	for i := range search.Width {
+		terms := search.Terms{Agent: fmt.Appendf(nil, "%0256d", i), Action: []byte(strings.Repeat("x", 200) + fmt.Sprint(i))}
+		for p := range 10 {
+			terms.Principals = append(terms.Principals, fmt.Appendf(nil, "spiffe://d/%0300d/%d", i, p))
+		}
+		if !s.Add(&terms) {
+			t.Fatal("not taken")
+		}
+	}
+	if n := len(s.Append(nil)); n > 38_000 {
+		t.Errorf("%d bytes", n)
+	}
+	many := search.Terms{Principals: make([][]byte, 17)}
+	if s.Add(&many) {
+		t.Error("a record with 17 principals is taken")
+	}
+}
+
+// FuzzJudge: bytes that are no summary are refused, and never read beyond their end; a filter that asks for nothing takes every record of one that is.
+func FuzzJudge(f *testing.F) {
+	s := mixedShelf(rand.New(rand.NewPCG(5, 5)), 2*search.Width)
+	for _, summary := range s.summaries {
+		f.Add(summary, "a", "tool*", "*")
+		f.Add(summary[:len(summary)/2], `c"`, strings.Repeat("y", 40)+"*", principals[1])
+	}
+	f.Add([]byte{1, 0}, "", "", "")
+	f.Fuzz(func(t *testing.T, summary []byte, agent, action, by string) {
+		var verdicts search.Verdicts
+		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by}
+		_, err := filter.Judge(summary, &verdicts)
+		some, errOfAll := new(search.Filter).Judge(summary, &verdicts)
+		if (err == nil) != (errOfAll == nil) {
+			t.Fatalf("%v, but %v", err, errOfAll)
+		}
+		if errOfAll == nil && (!some || bytes.IndexFunc([]byte{byte(verdicts[0]), byte(verdicts[search.Width-1])}, func(v rune) bool { return v != rune(search.Yes) }) >= 0) {
+			t.Fatal("a filter that asks for nothing refuses a record")
+		}
+	})
+}
+
+// FuzzSummary: of any two kinds of records that stand in a range, the summary says for each what the record itself says, or that the record must be read.
+func FuzzSummary(f *testing.F) {
+	f.Add("a", "tool.read", "b", "tool.write", "a", "tool*", "*")
+	f.Add("a", strings.Repeat("y", 40), "a", strings.Repeat("y", 41), "", strings.Repeat("y", 39)+"*", "spiffe://d/p1")
+	f.Fuzz(func(t *testing.T, agent1, action1, agent2, action2, agent, action, by string) {
+		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by}
+		var s search.Summary
+		records := []chain.Record{
+			{Payload: payloadOf(agent1, action1, "1")},
+			{Payload: payloadOf(agent2, action2, "2"), Delegation: []byte(`{"act":null,"delegationChain":["spiffe://d/p1","spiffe://d/p2"],"subject":"spiffe://d/p1","tokenId":""}`)},
+		}
+		for i := range search.Width {
+			var terms search.Terms
+			if err := terms.Read(&records[i%2]); err != nil {
+				t.Fatal(err)
+			}
+			s.Add(&terms)
+		}
+		var verdicts search.Verdicts
+		some, err := filter.Judge(s.Append(nil), &verdicts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range records {
+			match, err := filter.Matches(&records[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := verdicts[i]; match && !some || some && match && v == search.No || some && !match && v == search.Yes {
+				t.Fatalf("%+v of %s: %v, summary says %d", filter, records[i].Payload, match, v)
+			}
+		}
+	})
+}
+
+func BenchmarkBuilder(b *testing.B) {
+	s := mixedShelf(rand.New(rand.NewPCG(6, 6)), 256)
+	builder := search.NewBuilder()
+	for i := 0; b.Loop(); i++ {
+		r := s.records[i%256]
+		r.Delegation = nil
+		r.Index = int64(i)
+		builder.Add(1, []chain.Record{r})
+		builder.Keep(nil)
+	}
+}

@@ -1,0 +1,76 @@
+package search_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"attestd/chain"
+	"attestd/search"
+)
+
+// A text is found within one string or name as that reads, letters of ASCII in either case, and nowhere else.
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		payload, text string
+		want          bool
+	}{
+		{`"Hello World"`, "lo wor", true}, {`"hello"`, "HELLO", true}, {`{"Name":1}`, "nam", true}, {`{"a":{"b":["deep"]}}`, "DEEP", true},
+		{`{"a":"hel","b":"lo"}`, "hello", false}, {`{"a":"b"}`, `a":"b`, false}, {`{"a":"b"}`, `"`, false}, {`12345`, "234", false}, {`true`, "true", false},
+		{`"a\"b"`, `"`, true}, {`"a\\b"`, `\`, true}, {`"a\\b"`, `\\`, false}, {`"line\nfeed"`, "\n", true}, {`"\u0041bc"`, "abc", true}, {`"\ud83d\ude00"`, "😀", true},
+		{`"Ä"`, "ä", false}, {`"Ä"`, "Ä", true}, {`{"\u0061":""}`, "A", true}, {`["x","\\","needle"]`, "needle", true}, {"\"\u212a\"", "k", false}, // the Kelvin sign is no K
+	} {
+		f := search.Filter{Text: c.text}
+		got, err := f.Matches(&chain.Record{Payload: payloadOf("a", "b", c.payload)})
+		if err != nil || got != c.want {
+			t.Errorf("%q in %s: %v, %v", c.text, c.payload, got, err)
+		}
+	}
+}
+
+// FuzzText: in any JSON, a text is found where a slow and obvious reader finds it.
+func FuzzText(f *testing.F) {
+	f.Add(`{"a":["b\"c",{"D":"\u0065"}]}`, "E")
+	f.Add(`"\\"`, `\`)
+	f.Fuzz(func(t *testing.T, payload, text string) {
+		var v any
+		if text == "" || json.Unmarshal([]byte(payload), &v) != nil || strings.ContainsRune(payload, '\uFFFD') || strings.Contains(strings.ToLower(payload), `\ud`) {
+			return
+		}
+		lower := func(s string) string {
+			return strings.Map(func(r rune) rune {
+				if 'A' <= r && r <= 'Z' {
+					return r + 'a' - 'A'
+				}
+				return r
+			}, s)
+		}
+		var holds func(v any) bool
+		holds = func(v any) (found bool) {
+			switch v := v.(type) {
+			case string:
+				return strings.Contains(lower(v), lower(text))
+			case []any:
+				for _, e := range v {
+					found = found || holds(e)
+				}
+			case map[string]any:
+				for name, e := range v {
+					found = found || holds(name) || holds(e)
+				}
+			}
+			return found
+		}
+		filter := search.Filter{Text: text}
+		got, err := filter.Matches(&chain.Record{Payload: payloadOf("", "", payload)})
+		if strings.ToValidUTF8(payload, "") != payload || strings.ToValidUTF8(text, "") != text {
+			return // no payload of ours, and no question that is taken
+		}
+		if want := holds(v); err != nil || got != want && !repeats(payload) {
+			t.Fatalf("%q in %s: %v, %v, want %v", text, payload, got, err, want)
+		}
+	})
+}
+
+// repeats says whether an object may name a member twice: the obvious reader sees the last alone. No payload of ours has one.
+func repeats(payload string) bool { return strings.Count(payload, ":") > 1 }

@@ -1,0 +1,194 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/search"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
+)
+
+// summaries are those that stand in the database of a chain, by number.
+func summaries(t testing.TB, s *store.Store, number int64) map[int64][]byte {
+	t.Helper()
+	found := map[int64][]byte{}
+	must(t, s.Summaries(ctx, number, 0, 1<<20, false, func(index int64, summary []byte) error {
+		found[index] = bytes.Clone(summary)
+		return nil
+	}))
+	return found
+}
+
+// wantSummaries demands those of some ranges, and that each is what follows from the records.
+func wantSummaries(t testing.TB, s *store.Store, number int64, ranges ...int64) {
+	t.Helper()
+	found := summaries(t, s, number)
+	for _, index := range ranges {
+		if want := got(search.Summarize(ctx, s, number, index))(t); !bytes.Equal(found[index], want) || want == nil {
+			t.Errorf("summary %d of chain %d is %x, want %x", index, number, found[index], want)
+		}
+	}
+	if len(found) != len(ranges) {
+		t.Errorf("chain %d has %d summaries, want those of %v", number, len(found), ranges)
+	}
+}
+
+// act appends n records of several agents.
+func act(t testing.TB, s *store.Store, c *store.Company, n int) {
+	t.Helper()
+	for n > 0 {
+		var drafts []chain.Draft
+		for i := range min(n, 100) {
+			payload := fmt.Appendf(nil, `{"agentId":"bot-%d","companyId":%q,"actionType":"act-%d","payload":%d}`, i%7, c.ID, i%3, i)
+			canonical := fmt.Appendf(nil, `{"actionType":"act-%d","agentId":"bot-%d","companyId":%q,"payload":%d}`, i%3, i%7, c.ID, i)
+			drafts = append(drafts, chain.Draft{Chain: c.Chain, Payload: payload, Canonical: canonical})
+		}
+		_, err := s.AppendAll(ctx, drafts)
+		must(t, err)
+		n -= len(drafts)
+	}
+}
+
+// The log's writer makes the summary of each range whose records it has written all; what a restart has cut is made later, once, and nothing else.
+func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	a, _ := company(t, s, "acme")
+	b, _ := company(t, s, "globex")
+	act(t, s, a, 100)
+	act(t, s, b, 600)
+	act(t, s, a, 500)
+	wantSummaries(t, s, a.Chain, 0, 1)
+	wantSummaries(t, s, b.Chain, 0, 1)
+	must(t, s.Close())
+
+	s = open(t, path)
+	act(t, s, a, 400) // 1000 records: range 2 was begun before the restart
+	wantSummaries(t, s, a.Chain, 0, 1)
+	act(t, s, a, 100)
+	wantSummaries(t, s, a.Chain, 0, 1, 3)
+	must(t, s.FillSummaries(ctx, nil))
+	wantSummaries(t, s, a.Chain, 0, 1, 2, 3)
+	must(t, s.Close())
+	s = open(t, path)
+	wantSummaries(t, s, a.Chain, 0, 1, 2, 3)
+	verified(t, s)
+}
+
+// What a transaction was given that did not come to stay is in no summary.
+func TestASummaryHasNothingOfALostTransaction(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	act(t, s, c, 200)
+	lost := extension(c.Chain, tip(t, s, c), 100)
+	for i := range lost.Records {
+		lost.Records[i].Payload = []byte(`{"agentId":"nobody","companyId":"acme","actionType":"nothing","payload":1}`)
+		lost.Records[i].Delegation = nil
+	}
+	if err := s.Extend(lost, extension(99, chain.EmptyHead(), 1)); !errors.Is(err, chain.ErrStale) {
+		t.Fatal(err)
+	}
+	act(t, s, c, 100)
+	must(t, s.FillSummaries(ctx, nil))
+	wantSummaries(t, s, c.Chain, 0)
+}
+
+// A file of before there were summaries is searched as it is, and gets them beside what else is done, once.
+func TestOldRecordsGetSummaries(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	path, _ := written(t, "9")
+	s := open(t, path)
+	c := got(s.Company(ctx, "acme"))(t)
+	delegated := func() int64 {
+		counts := got(search.Count(ctx, s, c.Chain, search.Filter{Agent: "deploy-bot", DelegatedBy: "*"}, []int64{0, 600}))(t)
+		return counts[0]
+	}
+	wantSummaries(t, s, c.Chain)
+	if n := delegated(); n != 300 {
+		t.Errorf("%d records by delegation before, want 300", n)
+	}
+	act(t, s, c, 200) // range 2 is cut, range 3 is not begun
+	rests := 0
+	must(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
+	wantSummaries(t, s, c.Chain, 0, 1, 2)
+	if n := delegated(); n != 300 {
+		t.Errorf("%d records by delegation after, want 300", n)
+	}
+	must(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
+	if rests != 3 {
+		t.Errorf("%d summaries were made, want 3", rests)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// A range with a damaged record has no summary: a search comes to the record and says so.
+func TestADamagedRangeHasNoSummary(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	path, _ := written(t, "9")
+	must(t, other(t, path, append(unguarded, "UPDATE record SET payload = '{' WHERE id = 1 << 40 | 7")...).Close())
+	s := open(t, path)
+	c := got(s.Company(ctx, "acme"))(t)
+	must(t, s.FillSummaries(ctx, nil))
+	wantSummaries(t, s, c.Chain, 1)
+	var damaged *search.DamageError
+	if _, err := search.Count(ctx, s, c.Chain, search.Filter{Agent: "nobody"}, []int64{0, 600}); !errors.As(err, &damaged) || damaged.Index != 7 {
+		t.Error(err)
+	}
+}
+
+// A summary that says something else than its records could hide one from a search: verification names it, and one that stands where no range is.
+func TestVerificationComparesSummaries(t *testing.T) {
+	t.Parallel()
+	for does, trick := range map[string]struct {
+		sql    string
+		failed int64
+	}{
+		"a summary is another's":         {"UPDATE summary SET terms = (SELECT terms FROM summary WHERE id = 4294967297) WHERE id = 4294967296", 0},
+		"a summary is nothing":           {"UPDATE summary SET terms = x'01' WHERE id = 4294967297", 256},
+		"a summary stands where none is": {"INSERT INTO summary SELECT 4294967298, terms FROM summary WHERE id = 4294967296", 512},
+	} {
+		s, path := fresh(t)
+		c, _ := company(t, s, "acme")
+		act(t, s, c, 600)
+		verified(t, s)
+		must(t, other(t, path, trick.sql).Close())
+		err := s.VerifyAll(ctx, "", 1, nil, nil)
+		var failed *store.VerifyError
+		if !errors.As(err, &failed) || failed.Index != trick.failed {
+			t.Errorf("%s: %v, want a failure at %d", does, err, trick.failed)
+		}
+	}
+}
+
+// Two servers extend one chain: neither sees a range whole, and the summaries that are made then are those that follow from the records.
+func TestSummariesOfAChainOfTwoServers(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
+	c, _ := company(t, servers[0], "acme")
+	for i := range 9 {
+		act(t, servers[i%2], c, 100)
+	}
+	act(t, servers[1], c, 300) // the range of records 1024 to 1279 is not whole, the one before was begun by both
+	var both sync.WaitGroup
+	for _, s := range servers {
+		both.Go(func() {
+			if err := s.FillSummaries(ctx, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	wantSummaries(t, servers[0], c.Chain, 0, 1, 2, 3)
+	verified(t, servers[1])
+}
