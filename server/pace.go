@@ -35,6 +35,13 @@ func (p *pace) appended(n int, now time.Time) {
 	}
 }
 
+// isBusy says whether appends come first.
+func (p *pace) isBusy(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Before(p.until)
+}
+
 // turn begins the window that now is in.
 func (p *pace) turn(now time.Time) {
 	switch passed := now.Sub(p.window); {

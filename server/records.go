@@ -1,10 +1,7 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,7 +9,6 @@ import (
 
 	"attestd/chain"
 	"attestd/search"
-	"attestd/server/limit"
 	"attestd/store"
 )
 
@@ -146,95 +142,4 @@ func (s *Server) period(ctx context.Context, number, size int64, since, until st
 		from, err = s.Store.SizeAt(ctx, number, to, since)
 	}
 	return from, to, err
-}
-
-// page is as many of the records that match as are asked for.
-type page struct {
-	searched
-	limit int // 0 for all
-	scan  *search.Scan
-	found int
-}
-
-// each calls add for the records of the page, and send after each step, until that says that it is enough.
-func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
-	holder := limit.Holder{Company: p.company, Known: true}
-	if err := c.s.searches.Take(1, holder); err != nil {
-		return tooManySearches(err)
-	}
-	defer c.s.searches.Give(1, holder)
-	p.scan = search.NewScan(c.s.Store, p.log.Chain, p.filter, p.from, p.to, p.backward)
-	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
-	one := p.limit > 0 && p.filter.Text == "" // a page ends where one more is found, so that no empty one follows it, unless that could take long
-	full := false
-	for goOn := true; goOn && !full && !p.scan.Done(); {
-		var unfit error
-		err := p.scan.Step(c.Context(), func(r *chain.Record) bool {
-			if full = isFull(); full {
-				return false
-			}
-			if unfit = readable(r); unfit != nil {
-				return false
-			}
-			add(r)
-			p.found++
-			return true
-		})
-		if err = cmp.Or(err, unfit); err != nil {
-			return damage(err)
-		}
-		full = full || !one && isFull()
-		if goOn, err = send(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func tooManySearches(err error) error {
-	return unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
-}
-
-// next is the cursor of what is left, "" for nothing.
-func (p *page) next() string {
-	if p.scan.Done() {
-		return ""
-	}
-	return cursor{p.digest, p.size, p.border()}.String()
-}
-
-// border lies between what is decided and what is not.
-func (p *page) border() int64 {
-	if p.backward {
-		return p.scan.To
-	}
-	return p.scan.From
-}
-
-// decided is the part of the log that is decided.
-func (p *page) decided() (from, to int64) {
-	if p.backward {
-		return p.scan.To, p.to
-	}
-	return p.from, p.scan.From
-}
-
-// damage is the answer where a search meets a record that is missing or cannot be read: to leave it out would be to hide it.
-func damage(err error) error {
-	var found *search.DamageError
-	if !errors.As(err, &found) {
-		return err
-	}
-	return &apiError{Status: http.StatusInternalServerError, Code: "RECORD_DAMAGED", cause: err,
-		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong", found.Index)}
-}
-
-var errNoJSON = errors.New("not JSON")
-
-// readable refuses a record that would make an answer unreadable.
-func readable(r *chain.Record) error {
-	if !json.Valid(r.Payload) || len(r.Delegation) > 0 && !json.Valid(r.Delegation) {
-		return &search.DamageError{Index: r.Index, Cause: errNoJSON}
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"attestd/chain"
 	"attestd/feed"
 	"attestd/server/limit"
@@ -65,6 +67,8 @@ type Server struct {
 
 	verifications *verifications // of GET /v1/verify
 	searches      *limit.Pool    // of GET /v1/records and its histogram
+
+	longSearch *semaphore.Weighted // of 1: the turn of a search that reads each payload, or all records
 }
 
 // New wires a server; nothing runs and nothing is listened on before Run.
@@ -80,7 +84,7 @@ func New(cfg Config) *Server {
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		return verifier.Verify(ctx, l.Chain, nil)
 	})
-	s.searches = limit.NewPool(cfg.Budgets.Searches)
+	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = newCheckpoints(cfg.Store)
 	for _, w := range cfg.Witnesses {
 		s.askers = append(s.askers, newAsker(w, s))
