@@ -97,6 +97,6 @@ func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 
 		Verifications: limit.Verifications(2048),
 
-		Searches: limit.Searches(64),
+		Searches: limit.Searches(512),
 	}, nil
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/server"
+	"attestd/server/limit"
 	"attestd/store/storetest"
 )
 
@@ -534,5 +537,50 @@ func TestRecordsAfterARestart(t *testing.T) {
 	q := url.Values{"agent": {"git-bot"}, "action": {"tool*"}}
 	if got, want := m.pages(t, q), m.want(q); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Searches under way are bounded. Long ones are refused first, so that pages can be had beside them.
+func TestSearchesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Budgets.Searches = limit.Size{Most: 5, Share: 5} })
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 3)
+	full := `{"error":"Service Unavailable: too many searches are under way; try again later","code":"NOT_DONE","requestId":"<anything>"}`
+	acme.do(t, "GET /v1/records?q=x", "").gets(503, full).sets("Retry-After: 1")
+	for _, form := range []string{"application/x-ndjson", "text/csv"} {
+		acme.do(t, "GET /v1/records", "", "Accept: "+form).gets(503, full)
+		acme.do(t, "HEAD /v1/records", "", "Accept: "+form).status(200)
+		acme.do(t, "GET /v1/records?limit=2", "", "Accept: "+form).status(200)
+	}
+	for range 9 { // what was taken is given back
+		acme.do(t, "GET /v1/records", "").status(200)
+		acme.do(t, "GET /v1/records/histogram", "").status(200)
+	}
+	none := start(t, func(c *server.Config) { c.Budgets.Searches = limit.Size{Most: 1} })
+	acme = none.company(t, "acme")
+	acme.do(t, "GET /v1/records/histogram", "").gets(503, full)
+}
+
+// A long search ends when its client goes.
+func TestASearchEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) {
+		c.Budgets.Searches = limit.Size{Most: limit.LongSearch, Share: limit.LongSearch}
+	})
+	acme := s.company(t, "acme")
+	acme.mix(t, 9, 2000)
+	for range 20 { // each would be refused if the one before were still under way for long
+		ctx, cancel := context.WithCancel(t.Context())
+		req := acme.request(t, "GET /v1/records?q=nothing", "", "Accept: text/event-stream").WithContext(ctx)
+		res, err := s.client.Do(req)
+		must(t, err)
+		cancel()
+		res.Body.Close()
+		for res.StatusCode = 503; res.StatusCode == 503; { // until what it held is given back
+			res, err = s.client.Do(acme.request(t, "GET /v1/records?q=nothing&limit=1", ""))
+			must(t, err)
+			res.Body.Close()
+		}
 	}
 }

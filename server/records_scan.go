@@ -24,10 +24,14 @@ type page struct {
 // each calls add for the records of the page, and send after each step, until that says that it is enough.
 func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
 	holder := limit.Holder{Company: p.company, Known: true}
-	if err := c.s.searches.Take(1, holder); err != nil {
+	parts := int64(1)
+	if p.isLong() {
+		parts = limit.LongSearch
+	}
+	if err := c.s.searches.Take(parts, holder); err != nil {
 		return tooManySearches(err)
 	}
-	defer c.s.searches.Give(1, holder)
+	defer c.s.searches.Give(parts, holder)
 	p.scan = search.NewScan(c.s.Store, p.log.Chain, p.filter, p.from, p.to, p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
 	one := p.limit > 0 && p.filter.Text == "" // a page ends where one more is found, so that no empty one follows it, unless that could take long
@@ -56,10 +60,13 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 	return nil
 }
 
+// isLong says whether a search reads every payload, or gives all that it finds.
+func (p *page) isLong() bool { return p.filter.Text != "" || p.limit == 0 }
+
 // step decides some records. Searches that read much take turns at it, so that all of them together keep to one core, to half of one while many records are
 // appended, and one company's do not crowd out another's for longer than a step, some milliseconds.
 func (p *page) step(c *call, yield func(*chain.Record) bool) error {
-	if p.filter.Text == "" && p.limit > 0 {
+	if !p.isLong() {
 		return p.scan.Step(c.Context(), yield)
 	}
 	if err := c.s.longSearch.Acquire(c.Context(), 1); err != nil {

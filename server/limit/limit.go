@@ -14,7 +14,7 @@ type Budgets struct {
 
 	Verifications Size // requests that wait for a verdict; the service knows a company that has none waiting yet
 
-	Searches Size // searches of records that are under way
+	Searches Size // parts of searches of records that are under way
 }
 
 // Defaults are the budgets of a server of which nothing else is asked, where a body may have up to maxBody bytes.
@@ -28,7 +28,7 @@ func Defaults(maxBody int64) Budgets {
 
 		Verifications: Verifications(2048),
 
-		Searches: Searches(64),
+		Searches: Searches(512),
 	}
 }
 
@@ -55,7 +55,10 @@ func Webhooks(most int64) Size { return Size{Most: most, Share: most} }
 // for companies that have none waiting yet.
 func Verifications(most int64) Size { return Size{Most: most, Share: max(1, most/8), Kept: most / 2} }
 
-// Searches is the budget of searches of records, of 2 MB each at most but for longer payloads: a company may have an eighth.
+// LongSearch is how many parts a search takes that reads every payload, or gives all that it finds; others take one.
+const LongSearch = 6
+
+// Searches is the budget of searches of records, in parts of some 300 KB: a company may have an eighth.
 func Searches(most int64) Size { return Size{Most: most, Share: max(1, most/8)} }
 
 // Network is the address that all of a client's own addresses count as. For IPv6 it is the first of the /64, the least that a site is
