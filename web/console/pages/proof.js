@@ -18,7 +18,7 @@ import { Verdict, publishedKey, useVerdict } from './proof_verdict.js';
 import { ProofWalk } from './proof_walk.js';
 
 const LARGEST = 64 << 20; // bytes of an evidence file
-const LOGS = [['actions', 'actions: what agents did'], ['control', 'control: what was changed in the service']];
+const LOGS = ['actions', 'control'];
 
 // The service's evidence of a record, which must be of this record and company.
 async function draw(index, log) {
@@ -68,9 +68,9 @@ function DrawForm({ argument, log, onDraw, busy, error }) {
     <form class="card" onSubmit=${submit}>
       <h2>Prove a record</h2>
       ${status === 'in' ? html`
-        <div class="filters">
+        <div class="filters draw">
           <${Field} label="Record index">${(p) => html`<input ...${p} class="input" inputmode="numeric" pattern="[0-9]{1,15}" required value=${wanted.index} onInput=${(e) => setWanted({ ...wanted, index: e.target.value })} />`}<//>
-          <${Field} label="Log">${(p) => html`<select ...${p} class="input" value=${wanted.of} onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>${LOGS.map(([id, name]) => html`<option value=${id}>${name}</option>`)}</select>`}<//>
+          <${Field} label="Log">${(p) => html`<select ...${p} class="input" value=${wanted.of} onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>${LOGS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}<//>
         </div>
         <div class="buttons"><button class="button primary" disabled=${busy}>Draw the proof</button></div>`
       : html`<p class="muted">Sign in to draw proofs of your records. Evidence files are checked without.</p>`}

@@ -84,8 +84,8 @@ export function Verdict({ opened, verdict, policy, children }) {
   const { record, key, passed, failed, proof, root, size, small, found, log } = opened;
   const { tone, origin } = verdict;
   const checkpoint = found?.checkpoints.get(log);
-  // A step that has passed has the tone of the key with which it was checked, and in a file that fails none, like one that was not reached.
-  const good = opened.ok && !verdict.unmet ? origin.tone : '';
+  // A step that has passed has the tone of the key with which it was checked; in a file that fails or is of another key it has none, like one that was not reached.
+  const good = opened.ok && !verdict.unmet && origin.tone !== 'bad' ? origin.tone : '';
   const step = (name, yes, no) => (passed.includes(name) ? html`<${Badge} tone=${good}>${yes}<//>`
     : html`<${Badge} tone=${failed === name ? 'bad' : ''}>${failed === name ? no : UNREACHED}<//>`);
   const steps = `${plural(proof.length, 'step')} to the root`;
@@ -93,11 +93,11 @@ export function Verdict({ opened, verdict, policy, children }) {
     <section class="card" data-evidence=${tone} data-code=${opened.code}>
       <${Notice} kind=${tone}><${Sentence} opened=${opened} verdict=${verdict} /><//>
       <dl class="facts">
-        ${record && html`<dt>record</dt><dd>${step('record', 'hash and signature match', 'does not match')} <code>${record.hash}</code></dd>`}
+        ${record && html`<dt>record</dt><dd>${step('record', 'hash and signature match', 'does not match')} <code class="under">${record.hash}</code></dd>`}
         <dt>path</dt><dd>${small && passed.includes('hexProof') ? html`<${Badge}>${steps}, which nobody has signed<//>`
-          : step('hexProof', small ? steps : `${steps} of ${plural(size, 'record')}`, 'does not lead to the root')} <code>${root}</code></dd>
+          : step('hexProof', small ? steps : `${steps} of ${plural(size, 'record')}`, 'does not lead to the root')} <code class="under">${root}</code></dd>
         ${checkpoint && html`
-          <dt>checkpoint</dt><dd>${step('logProof', 'signed by the last key', 'does not prove the record')} ${plural(Number(checkpoint.size), 'record')}<br /><code>${checkpoint.origin}</code></dd>
+          <dt>checkpoint</dt><dd>${step('logProof', 'signed by the last key', 'does not prove the record')} ${plural(Number(checkpoint.size), 'record')} <code class="under"><${Text} of=${checkpoint.origin} /></code></dd>
           <dt>witnesses</dt><dd data-witnesses=${checkpoint.cosignatures.length}><${Witnesses} checkpoint=${checkpoint} /></dd>`}
         ${(verdict.takes || verdict.unmet) && html`<${PolicyRow} policy=${policy} verdict=${verdict} />`}
         ${key && html`<dt>key</dt><dd><code>${(small ? keyAt(key, record.index) : key).fingerprint}</code><br />
