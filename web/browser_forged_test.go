@@ -265,6 +265,32 @@ func TestBrowserDrawsTheRecordThatWasAskedFor(t *testing.T) {
 	b.wait(`!document.querySelector('[data-evidence]')`)
 }
 
+// A file that was kept holds against a server that has been set back since: the history is said to be rewritten, although all that the server shows verifies.
+func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
+	address := freePort(t)
+	s := startService(t, "", address)
+	key := s.company("acme")
+	s.attest(key, 4)
+	var older []byte
+	s = s.restart(address, func() {
+		var err error
+		older, err = os.ReadFile(s.db)
+		must(t, err)
+	})
+	s.attest(key, 4)
+	kept := evidenceOf(s, key, "/v1/evidence/6")
+	s = s.restart(address, func() { must(t, os.WriteFile(s.db, older, 0o600)) })
+	s.attest(key, 9)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.goTo("#/live")
+	b.shows(`.pulse.ok`) // nothing that this browser knows says otherwise
+	b.goTo("#/proof")
+	b.judged("kept.json", kept, "ok")
+	b.reads(`[data-rewritten="actions"]`, "was rewritten")
+}
+
 // The boxes of the path are reached and flipped with the keyboard alone, and say what they are.
 func TestBrowserProofByKeyboard(t *testing.T) {
 	s := startService(t, "", "")

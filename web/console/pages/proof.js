@@ -1,10 +1,11 @@
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';
+import { keepHead, proveSince } from '../core/heads.js';
 import { go, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { utf8 } from '../lib/bytes.js';
+import { hex, utf8 } from '../lib/bytes.js';
 import { open, withKeys } from '../lib/evidence/open.js';
 import { keyAt } from '../lib/keyring.js';
 import { Failure, Field, Page, useResult, useTask } from '../parts/basic.js';
@@ -29,6 +30,15 @@ async function draw(index, log) {
   return { opened, bytes, name: '' };
 }
 
+// A file that somebody kept says what the log was then. What the server shows now must go on from there, and on each later day.
+async function keepCheckpoints({ companyId, found: { all: [first], checkpoints } }) {
+  for (const [log, { size, root }] of checkpoints) {
+    keepHead({ companyId, fingerprint: first.fingerprint, log, size: Number(size), logRoot: hex(root), source: 'checkpoint' });
+  }
+  const { status, key } = session.get();
+  if (status === 'in' && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
+}
+
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
 function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   // A small file of one key is of a company that may have had others: this server knows which, and proves it.
@@ -38,6 +48,8 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   const proved = adopted ?? opened;
   const verdict = useVerdict(proved, published, policy);
   const { record, companyId, log, root, leaf, proof, found } = proved;
+  const kept = name !== '' && verdict.tone === 'ok';
+  useEffect(() => { if (kept) keepCheckpoints(proved); }, [kept, proved]);
   const walked = useMemo(() => ({ proof, root }), [proof, root]);
   const file = `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${record?.index}.json`;
   return html`
