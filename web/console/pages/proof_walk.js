@@ -83,7 +83,7 @@ export function ProofWalk({ subject, leaf, tone }) {
           <button type="button" class="button" onClick=${() => { setPlaying(false); setLit(done ? 0 : lit + 1); }}>One step</button>
         </div>
         <p role="status">${done
-          ? html`<${Badge} tone=${holds ? tone : 'bad'}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
+          ? html`<${Badge} tone=${!holds ? 'bad' : tone === 'bad' ? '' : tone}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
           : html`<span class="muted">Step ${lit} of ${levels}</span>`}</p>
         <${StepText} paths=${paths} lit=${lit} />
         <hr />
