@@ -119,7 +119,7 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 
 	// The policy of a stranger, beside the file: met, and no green anywhere, before and after the key is confirmed.
 	b.drop("policy.txt", policy)
-	b.reads(`[data-policy="met"]`, "the policy that came as a file takes the checkpoint of the log actions, cosigned by a, b")
+	b.reads(`[data-policy="met"]`, "The policy that came as a file takes the checkpoint of the log actions, cosigned by a, b")
 	b.reads(`.policy`, "it says what its sender asks for")
 	b.shows(`[data-evidence="warn"]`)
 	none := func() {
@@ -141,7 +141,7 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	}
 	enter(policy)
 	b.reads(`[data-policy="met"] .badge.ok`, "met")
-	b.reads(`[data-policy]`, "your policy takes")
+	b.reads(`[data-policy]`, "Your policy takes")
 	for name, changed := range map[string]string{
 		"a quorum that is not there": strings.Replace(policy, "any a b", "all a b", 1), // of the control log only one has cosigned
 		"another witness":            policyWith(policy, cosigner("w.example")),

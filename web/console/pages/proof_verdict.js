@@ -70,7 +70,7 @@ function Witnesses({ checkpoint: { cosignatures } }) {
 }
 
 function PolicyRow({ policy: { from }, verdict: { takes, unmet, origin } }) {
-  const whose = from ? 'the policy that came as a file' : 'your policy';
+  const whose = from ? 'The policy that came as a file' : 'Your policy';
   const tone = unmet ? 'bad' : from ? '' : origin.tone; // a policy that its sender chose proves nothing by being met
   return html`
     <dt>policy</dt><dd data-policy=${unmet ? 'unmet' : 'met'}><${Badge} tone=${tone}>${unmet ? 'not met' : 'met'}<//>
