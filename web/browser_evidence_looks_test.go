@@ -25,9 +25,9 @@ func TestBrowserEvidenceIsAccessible(t *testing.T) {
 				b.audit(at)
 				b.fits(at)
 				b.picture(at, "")
-			if eval[bool](b, `document.querySelector('[data-walk]') !== null`) {
-				b.picture(at+"-walk", "[data-walk]")
-			}
+				if eval[bool](b, `document.querySelector('[data-walk]') !== null`) {
+					b.picture(at+"-walk", "[data-walk]")
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package web_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -70,6 +71,11 @@ func TestBrowserInvisibleCharacters(t *testing.T) {
 	b.goTo("#/records")
 	b.shows(`main .unseen`)
 	check("#/records")
+	b.wait(`[...document.querySelectorAll('main bdi')].some((e) => e.textContent === 'سارة')`)
+	for _, page := range []string{"#/records?agent=", "#/records?action=", "#/records?q=", "#/records?delegatedBy=", "#/agents?q=", "#/control?q=", "#/control?subject=", "#/report?since=", "#/checkpoints/", "#/records/", "#/"} {
+		b.goTo(page + url.PathEscape(hidden))
+		check(page)
+	}
 	b.goTo("#/keys")
 	b.wait(`document.querySelector('.table .unseen')`)
 	check("#/keys")

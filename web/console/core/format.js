@@ -1,4 +1,6 @@
 // How numbers, times and hashes are written.
+import { visible } from '../lib/visible.js';
+
 export const count = (n) => n.toLocaleString('en');
 
 export const plural = (n, one, many = one + 's') => `${count(n)} ${n === 1 ? one : many}`;
@@ -8,7 +10,7 @@ export const short = (s, head = 8, tail = 6) => (s.length > head + tail + 1 ? `$
 /** A server timestamp in the reader's time zone; the exact string belongs into a title. */
 export function localTime(timestamp, withDate = true) {
   const date = new Date(timestamp);
-  if (Number.isNaN(date.getTime())) return timestamp;
+  if (Number.isNaN(date.getTime())) return visible(timestamp);
   const time = date.toLocaleTimeString('en-GB', { hour12: false });
   return withDate ? `${date.toLocaleDateString('en-CA')} ${time}` : `${time}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }

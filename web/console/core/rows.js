@@ -6,7 +6,6 @@
 // failed: the times of those that fail. busy, done, stopped, error; more() goes on.
 import { FormError, having, json, list, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
-import { visible } from '../lib/visible.js';
 import { call, jsonTexts } from './api.js';
 import { checkRecords } from './checker.js';
 import { readLogs } from './heads.js';
@@ -22,8 +21,8 @@ const AHEAD = 4; // pieces that are checked at a time
 const SOON = 60; // ms that a list must rest before something is fetched for it
 
 const rowOf = ({ index, timestamp, agentId, actionType, hash, delegation, inner, source }) => ({
-  index, timestamp, hash, agentId: visible(agentId), actionType: visible(actionType), delegated: Boolean(delegation),
-  text: visible(source.slice(inner.start, Math.min(inner.end, inner.start + SNIPPET)).replace(/\s+/g, ' ')), check: null,
+  index, timestamp, hash, agentId, actionType, delegated: Boolean(delegation),
+  text: source.slice(inner.start, Math.min(inner.end, inner.start + SNIPPET)).replace(/\s+/g, ' '), check: null,
 });
 
 // What stands where a record should be.

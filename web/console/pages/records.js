@@ -8,9 +8,11 @@ import { histogramOf, matches, narrows, searchOf } from '../core/search.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
+import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
 import { Histogram } from '../parts/histogram.js';
 import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
 import { Export } from './records_export.js';
 import { Filters } from './records_filters.js';
@@ -78,13 +80,13 @@ const SAYS = { ok: 'checked', warn: 'checked, with a key not confirmed', '': 'no
 
 function verdictOf(row, standing) {
   const tone = row?.check ? toneOf(row.check.ok, standing) : '';
-  return { tone, says: SAYS[tone] ?? (row.check.ok ? 'signed by another key than you confirmed' : row.check.reason) };
+  return { tone, says: SAYS[tone] ?? (row.check.ok ? 'signed by another key than you confirmed' : visible(row.check.reason)) };
 }
 
 // A payload, with what was searched for marked where it stands as written.
 function Snippet({ text, q }) {
   const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
-  return at < 0 ? text : html`${at > 40 ? '…' : ''}${text.slice(Math.max(0, at - 40), at)}<mark>${text.slice(at, at + q.length)}</mark>${text.slice(at + q.length)}`;
+  return at < 0 ? withText(text) : html`${at > 40 ? '…' : ''}${withText(text.slice(Math.max(0, at - 40), at))}<mark>${withText(text.slice(at, at + q.length))}</mark>${withText(text.slice(at + q.length))}`;
 }
 
 const LEAD = html`A search is the server’s word: what is shown was checked here, but only <a href=${href('verify')}>Verify</a> shows that nothing was left out.`;
@@ -101,8 +103,8 @@ function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
     <span role="gridcell" class="row-index"><a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>${index ?? '?'}</a></span>
     ${!row ? cell('time', '…') : html`
       ${cell('time', row.timestamp && html`<span class="row-date">${row.timestamp.slice(0, 10)} </span>${row.timestamp.slice(11, 23)}`, row.timestamp && `${localTime(row.timestamp)} here`)}
-      ${cell('action', row.actionType)}
-      ${cell('agent', html`${row.agentId}${row.delegated && html` <span class="badge">delegated</span>`}`)}
+      ${cell('action', withText(row.actionType))}
+      ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="badge">delegated</span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
