@@ -206,8 +206,9 @@ window.fetch = async (path, options) => {
 		const response = await realFetch(path, options);
 		if (!/json/.test(response.headers.get('Content-Type'))) return response;
 		let text = await response.text();
-		answered.push([path, text]);
-		if (planned && path === planned.path) text = planned.text;
+		const { pathname, search } = new URL(path.url ?? path, location.href);
+		answered.push([pathname + search, text]);
+		if (planned && pathname + search === planned.path) text = planned.text;
 		return new Response(text, { status: response.status, headers: response.headers });
 	} finally {
 		pending--;
