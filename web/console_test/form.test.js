@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import test from 'node:test';
 import * as agents from '../console/core/agents.js';
 import * as general from '../console/core/answers.js';
+import * as credentials from '../console/core/credentials.js';
 import { base64url, rawKeyFromPEM } from '../console/lib/bytes.js';
 import { publicKey } from '../console/lib/ed25519.js';
 import { open } from '../console/lib/evidence/open.js';
@@ -140,15 +141,22 @@ test('nothing but strings and numbers comes out of a changed evidence file, and 
   }
 });
 
-const answers = { ...general, ...agents };
+const answers = { ...general, ...agents, ...credentials };
 
 test('answers of the API give what their forms name and nothing else (row 31)', () => {
+  const entry = { index: 2, timestamp, actionType: 'agent.registered', by: 'f' };
   const samples = {
     company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
     discovery: { issuer: 'i', passport_format: { audience: 'a' } },
     chainVerdict: { valid: true, merkleRoot: root },
-    agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp }], total: 1, next: 'n' },
+    agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp, disabledAt: timestamp }], total: 1, next: 'n' },
     passportPage: { passports: [{ jti: 'j', agentId: 'a', scopes: ['*'], issuedAt: timestamp, expiresAt: timestamp, status: 'revoked', revokedAt: timestamp, reason: 'r' }] },
+    authorityForm: {
+      index: 1, timestamp, control: { size: 4 }, agent: { agentId: 'a', state: 'registered', registered: entry, last: entry, next: null },
+      passports: [{ jti: 'j', scopes: ['*'], issuedAt: timestamp, expiresAt: timestamp, issued: entry, revoked: null }],
+      delegation: { delegationChain: ['s'], agents: [] }, signingKey: { kid: 'k', rotated: null }, cannotSay: ['what'],
+    },
+    credential: { kind: 'apiKey', fingerprint: 'f', label: null, createdAt: timestamp, role: 'admin', madeBy: 'g', lastUsedAt: timestamp, expiresAt: timestamp },
     failure: { error: 'e', code: 'C' },
   };
   for (const [name, sample] of Object.entries(samples)) {

@@ -15,7 +15,7 @@ export const passportPage = having({
 
 const entry = nullable(having({ index: integer, timestamp, actionType: string, by: nullable(string) }));
 const agentAuthority = having({ agentId: string, state: oneOf('registered', 'disabled', 'notRegistered', 'unknown'), registered: entry, last: entry, next: entry });
-const authorityForm = having({
+export const authorityForm = having({
   index: integer,
   timestamp,
   control: having({ size: integer }),

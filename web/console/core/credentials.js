@@ -3,7 +3,7 @@ import { having, list, nullable, oneOf, string, timestamp } from '../lib/form.js
 import { sha256hex } from '../lib/sha256.js';
 import { call } from './api.js';
 
-const credential = having(
+export const credential = having(
   { kind: oneOf('apiKey', 'oauthClient'), fingerprint: string, createdAt: timestamp, role: oneOf('admin', 'writer', 'reader') },
   { clientId: string, label: nullable(string), madeBy: string, lastUsedAt: timestamp, expiresAt: timestamp },
 );
