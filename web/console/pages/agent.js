@@ -100,7 +100,8 @@ export function Agent({ agentId }) {
   const [records, setRecords] = useState([]);
   const [said, say] = useState('');
   const [run, , error] = useTask();
-  useEffect(() => { run(async () => setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` })); }, [agentId, version]);
+  const load = () => run(async () => setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` }));
+  useEffect(() => { load(); }, [agentId, version]);
   const changed = (what = '') => {
     say(what);
     setVersion((v) => v + 1);
@@ -111,7 +112,7 @@ export function Agent({ agentId }) {
       <div class="card-head"><h1 tabindex="-1" ref=${heading}><${Text} of=${agentId} /></h1>
         ${agent?.registeredAt && html`<div class="buttons" data-agent-status=${agent.disabledAt ? 'disabled' : 'active'}><${Badge}>${agent.disabledAt ? `disabled since ${localTime(agent.disabledAt)}` : 'active'}<//><${Switch} agent=${agent} onDone=${changed} /></div>`}</div>
     </div>
-    <${Failure} error=${error} />
+    <${Failure} error=${error} retry=${load} />
     ${said && html`<${Notice}>${said}<//>`}
     ${agent && html`
       <div class="agent-page">

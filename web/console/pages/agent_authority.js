@@ -41,15 +41,13 @@ export function Authority({ records, companyKey }) {
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
   const index = chosen === '' ? records[0]?.index : Number(chosen);
-  useEffect(() => {
-    if (index === undefined) return;
-    run(async () => {
-      const said = await authorityOf(index);
-      const entries = entriesOf(said);
-      const changes = await changesAt(entries.map(({ entry }) => entry.index));
-      setState({ said, changes: entries.map((one) => compared(changes.get(one.entry.index), one)) });
-    });
-  }, [index]);
+  const load = () => run(async () => {
+    const said = await authorityOf(index);
+    const entries = entriesOf(said);
+    const changes = await changesAt(entries.map(({ entry }) => entry.index));
+    setState({ said, changes: entries.map((one) => compared(changes.get(one.entry.index), one)) });
+  });
+  useEffect(() => { if (index !== undefined) load(); }, [index]);
   if (!records.length) return null;
   const { said, changes } = state ?? {};
   const current = said?.index === index;
@@ -59,7 +57,7 @@ export function Authority({ records, companyKey }) {
       <${Field} label="When it did">${(p) => html`
         <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => choose(e.target.value)}>
           ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${localTime(r.timestamp)}</option>`)}</select>`}<//>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${load} />
       ${current && html`
         <p>The service says that the agent was <strong>${SAYS[said.agent.state]}</strong> then${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
           ${said.delegation && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
@@ -82,7 +80,7 @@ export function AgentChanges({ agentId, version, companyKey }) {
   return html`
     <section class="card" aria-label="Changes of this agent" data-changes=${state ? state.found.length : ''}>
       <div class="card-head"><h2>Changes</h2><a href=${href('control', '', { subject: agentId })}>Control log</a></div>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${() => load(state?.next ?? '', state?.found ?? [])} />
       ${state?.found.length === 0 && !state.next && html`<p class="empty">The control log says nothing of it.</p>`}
       ${state && html`
         <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>

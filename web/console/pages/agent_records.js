@@ -25,13 +25,12 @@ export function LatestRecords({ agent, companyKey, onFound }) {
   const standing = useStanding(companyKey);
   const [state, setState] = useState(null);
   const [run, , error] = useTask();
-  useEffect(() => {
-    run(async () => {
-      const [latest, activity] = await Promise.all([newest({ agent: agent.agentId }, LATEST), activityOf(agent.agentId, BUCKETS)]);
-      setState({ ...latest, activity });
-      onFound(latest.found.map(({ record }) => record));
-    });
-  }, [agent]);
+  const load = () => run(async () => {
+    const [latest, activity] = await Promise.all([newest({ agent: agent.agentId }, LATEST), activityOf(agent.agentId, BUCKETS)]);
+    setState({ ...latest, activity });
+    onFound(latest.found.map(({ record }) => record));
+  });
+  useEffect(() => { load(); }, [agent]);
   const all = href('records', '', { agent: agent.agentId });
   const { found = [], activity } = state ?? {};
   const bars = useMemo(() => (activity?.buckets ?? []).map(({ since, count: value }, i, every) => ({
@@ -40,7 +39,7 @@ export function LatestRecords({ agent, companyKey, onFound }) {
   return html`
     <section class="card" aria-label="Records of this agent" data-records=${state ? found.length : ''}>
       <div class="card-head"><h2>Records</h2>${activity && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${load} />
       ${state && found.length === 0 && html`<p class="empty">Nothing was recorded in its name.</p>`}
       ${activity?.total > 1 && html`<${Bars} label="Records over time, as the server counts them" bars=${bars} />`}
       ${found.length > 0 && html`
@@ -65,7 +64,8 @@ export function Delegations({ agent, company, companyKey }) {
   const [most, setMost] = useState(DRAWN[0]);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
-  useEffect(() => { run(async () => setState(await delegationsOf(agent, most))); }, [agent.agentId, most]);
+  const load = () => run(async () => setState(await delegationsOf(agent, most)));
+  useEffect(() => { load(); }, [agent.agentId, most]);
   const good = useMemo(() => (state?.found ?? []).filter((one) => one.ok).map(({ record }) => record), [state]);
   const graph = useMemo(() => graphOf(good), [good]);
   const failed = (state?.found ?? []).filter((one) => !one.ok);
@@ -76,7 +76,7 @@ export function Delegations({ agent, company, companyKey }) {
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''} data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>Who acted for whom</h2>
         ${state?.found.length > 0 && html`<${Badge} tone=${tone}>${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail` : `${plural(good.length, 'record')} checked`}<//>`}</div>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${load} />
       ${state && !state.found.length && html`<p class="empty">It acted for nobody, and nobody for it.</p>`}
       ${state?.found.length > 0 && html`
         <p class="small muted">Drawn from ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (${part(drawn.acted, total.acted)}), and those that name it as one acted for (${part(drawn.gave, total.gave)}). A delegation proves that these principals were asserted, not that anyone approved the action.</p>

@@ -37,7 +37,7 @@ function Opened({ fingerprint, companyKey }) {
   return html`
     <section class="card" aria-label="Changes with this credential" data-opened=${state ? found.length : ''}>
       <div class="card-head"><h2>What was changed with it</h2><a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${() => load(state?.next ?? '', found)} />
       ${state && !found.length && !state.next && html`<p class="empty">The control log names no change with it.</p>`}
       ${found.length > 0 && html`
         <div class="chips">${[...kinds].map(([action, n]) => html`<span class="chip" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>

@@ -156,7 +156,7 @@ export function Keys({ argument }) {
   if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
   return html`
     <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${load} />
       ${all && html`
         <${Credentials} all=${all} own=${own} load=${load} />
         <div class="columns"><${NewKey} load=${load} /><${NewClient} load=${load} /></div>

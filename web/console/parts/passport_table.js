@@ -61,10 +61,10 @@ function Row({ passport: p, ofAgent, onRevoke }) {
 
 /** paged: of usePaged; empty: what is said where there is none; ofAgent: whether all are of the agent that the page is about. */
 export function PassportTable({ paged, empty, ofAgent, onChange }) {
-  const { items, more, hasMore, busy, error } = paged;
+  const { items, more, retry, hasMore, busy, error } = paged;
   const [revoking, setRevoking] = useState(null);
   return html`
-    <${Failure} error=${error} />
+    <${Failure} error=${error} retry=${retry} />
     ${items?.length === 0 && html`<p class="empty">${hasMore ? 'None among the newest 100,000 passports.' : empty}</p>`}
     ${items?.length > 0 && html`
       <table class="table passports">
