@@ -93,6 +93,29 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
 }
 
+// A picture of many records is drawn from the newest 500 at first, says so, and is drawn from more when asked.
+func TestBrowserAgentOfManyRecords(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
+	token := s.exchange(key, s.api("POST", "/v1/companies/svid", key, nil)["svid"].(string), "bot")
+	for range 6 {
+		items := make([]map[string]any, 85)
+		for i := range items {
+			items[i] = map[string]any{"agentId": "bot", "actionType": "tool.call", "payload": i, "delegation": token}
+		}
+		s.api("POST", "/v1/attest/batch", key, map[string]any{"records": items})
+	}
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/agents/bot")
+	b.shows(`[data-drawn="500"][data-failed="0"]`)
+	b.reads(`[aria-label="Delegations"]`, "Drawn from 500 records: those in which it acted under a delegation (the newest 500 of 510)")
+	b.press("Draw from up to 5,000 records")
+	b.shows(`[data-drawn="510"]`)
+	b.wait(`document.querySelector('.delegations path.acts[data-count="510"]')`)
+}
+
 // A server that changes one principal in the delegation of a record is caught: what that record says is not drawn, and the page says so in red.
 func TestBrowserAgentDelegationLies(t *testing.T) {
 	s := startService(t, "", "")

@@ -199,6 +199,7 @@ func TestBrowserKeysOpened(t *testing.T) {
 	s.api("POST", "/v1/oauth/clients", ci, nil)
 	s.api("POST", "/v1/agents/register", ci, map[string]any{"agentId": "bot"})
 	s.api("POST", "/v1/agents/bot/passport", ci, nil)
+	s.api("POST", "/v1/webhooks", ci, map[string]any{"url": "https://hooks.example.com/attestd"})
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "not-of-ci"})
 	fingerprint := s.credential(key, "ci")["fingerprint"].(string)
 
@@ -208,12 +209,12 @@ func TestBrowserKeysOpened(t *testing.T) {
 	b.goTo("#/keys/" + fingerprint)
 	b.shows(`[data-tree="3"]`)
 	b.wait(`document.querySelector('[data-made="` + s.credential(key, "inner")["fingerprint"].(string) + `"] [data-made="` + s.credential(key, "innermost")["fingerprint"].(string) + `"]')`)
-	b.shows(`[data-opened="4"]`)
+	b.shows(`[data-opened="5"]`)
 	got := eval[string](b, `[...document.querySelectorAll('[data-opened] .chip')].map((e) => e.textContent).sort().join(', ')`)
-	if want := "API key created 1, Agent registered 1, OAuth client created 1, Passport issued 1"; got != want {
+	if want := "API key created 1, Agent registered 1, OAuth client created 1, Passport issued 1, Webhook created 1"; got != want {
 		t.Errorf("it did %s, want %s", got, want)
 	}
-	b.wait(`document.querySelectorAll('[data-opened] .change-line[data-check="ok"]').length === 4`)
+	b.wait(`document.querySelectorAll('[data-opened] .change-line[data-check="ok"]').length === 5`)
 	b.reads(`[data-opened]`, "bot")
 	if strings.Contains(eval[string](b, `document.querySelector('[data-opened]').innerText`), "not-of-ci") {
 		t.Error("what another credential did stands there")
