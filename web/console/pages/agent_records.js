@@ -79,7 +79,7 @@ export function Delegations({ agent, company, companyKey }) {
       <${Failure} error=${error} retry=${load} />
       ${state && !state.found.length && html`<p class="empty">It acted for nobody, and nobody for it.</p>`}
       ${state?.found.length > 0 && html`
-        <p class="small muted">Drawn from ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (${part(drawn.acted, total.acted)}), and those that name it as one acted for (${part(drawn.gave, total.gave)}). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
+        <p class="small muted">Drawn from ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (<a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>${part(drawn.acted, total.acted)}</a>), and those that name it as one acted for (<a href=${href('records', '', { delegatedBy: agent.spiffeId })}>${part(drawn.gave, total.gave)}</a>). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
         ${failed.length > 0 && html`
           <${Notice} kind="bad"><strong>What ${failed.length === 1 ? 'this record says' : 'these records say'} is not drawn:</strong>
             ${failed.slice(0, 5).map(({ record, reason }) => html`<div key=${record.index}><a href=${href('records', record.index)}>Record ${record.index}</a>: ${reason}</div>`)}<//>`}

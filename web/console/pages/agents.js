@@ -18,6 +18,7 @@ function Search({ q, status }) {
   const [typed, setTyped] = useState(q);
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => { if (typed.trim() !== q) setTyped(q); }, [q]); // another link was followed
   const look = (text) => {
     clearTimeout(timer.current);
     replace({ ...route.get().query, q: text.trim() });

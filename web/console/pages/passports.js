@@ -1,5 +1,5 @@
 // Passports: look into a token, revoke or rotate it, and the list of those issued.
-import { html, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import * as answers from '../core/answers.js';
 import { passportPage } from '../core/agents.js';
 import { call } from '../core/api.js';
@@ -32,6 +32,7 @@ function Issued({ onChange }) {
   const { agent = '', status = '' } = query;
   const [typed, setTyped] = useState(agent);
   const asked = { agent, status: STATES.some(([state]) => state === status) ? status : '' };
+  useEffect(() => setTyped(agent), [agent]); // another link was followed
   const paged = usePaged(passportPage, '/v1/passports', 'passports', asked);
   const look = (event) => {
     event.preventDefault();
