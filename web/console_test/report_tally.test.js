@@ -23,9 +23,9 @@ test('what was done is counted by agent, action and delegation, and failures are
   const tally = new Tally(at(0));
   const action = (index, agentId, name, delegated = false) => ({ log: 'actions', index, timestamp: at(index), agentId, action: name, delegated });
   tally.take([action(0, 'b', 'tool.failed'), action(1, 'a', 'pay', true), action(2, 'a', 'pay'), action(3, 'a', 'pay', true), action(4, 'a', 'undenied')]);
-  assert.deepEqual(tally.deeds().map(Object.values), [['a', 'pay', true, 2], ['a', 'pay', false, 1], ['a', 'undenied', false, 1], ['b', 'tool.failed', false, 1]]);
+  assert.deepEqual(tally.result().deeds.map(Object.values), [['a', 'pay', true, 2], ['a', 'pay', false, 1], ['a', 'undenied', false, 1], ['b', 'tool.failed', false, 1]]);
   assert.deepEqual(tally.failures.list, [{ index: 0, timestamp: at(0), agentId: 'b', action: 'tool.failed' }]);
-  assert.deepEqual(tally.span(), [Date.parse(at(0)), Date.parse(at(4))]);
+  assert.deepEqual(tally.result().span, [Date.parse(at(0)), Date.parse(at(4))]);
   assert.deepEqual(greatest(tally.actions.agents, 1), [['a', 4], ['(others)', 1]]);
 });
 

@@ -73,15 +73,18 @@ export class Tally {
     this.witnesses = witnesses;
   }
 
-  /** Who did what and how often, in the order of agents. */
-  deeds() {
-    return [...this.actions.deeds.values()].sort((a, b) => order(a.agent, b.agent) || order(a.action, b.action));
-  }
-
-  /** The first and the last time of a record, in ms; null where there is none. */
-  span() {
-    const ends = [this.actions.times, this.changes.times].filter(({ length }) => length).map((times) => [times[0], times.at(-1)]);
-    return ends.length ? [Math.min(...ends.map(([first]) => first)), Math.max(...ends.map(([, last]) => last))] : null;
+  /**
+   * All that was counted, as plain values. deeds: who did what and how often, in the order of agents; span: the first and the last time of a record, in ms, or null
+   * where there is none.
+   */
+  result() {
+    const { actions: { deeds, ...actions }, failures, changes, alone, witnesses } = this;
+    const ends = [actions.times, changes.times].filter(({ length }) => length).map((times) => [times[0], times.at(-1)]);
+    return {
+      actions, failures, changes, alone, witnesses,
+      deeds: [...deeds.values()].sort((a, b) => order(a.agent, b.agent) || order(a.action, b.action)),
+      span: ends.length ? [Math.min(...ends.map(([first]) => first)), Math.max(...ends.map(([, last]) => last))] : null,
+    };
   }
 }
 

@@ -1,5 +1,5 @@
 // Starts workers. Trusted Types asks for a policy here; it admits our own scripts and nothing else.
-const SCRIPTS = ['/check_worker.js', '/verify_worker.js'];
+const SCRIPTS = ['/check_worker.js', '/report_worker.js', '/verify_worker.js'];
 
 const policy = globalThis.trustedTypes?.createPolicy('worker', {
   createScriptURL(url) {

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { count, localTime } from '../core/format.js';
 import { replace, route } from '../core/router.js';
-import { askReport, readReport } from '../core/report.js';
+import { checkReport, prepareChecker } from '../core/report.js';
 import { useStore } from '../core/store.js';
 import { Notice, Page } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
@@ -50,23 +50,26 @@ export function Report() {
     running.current?.abort();
     running.current = null;
   };
-  useEffect(() => stop, []);
+  useEffect(() => {
+    prepareChecker();
+    return stop;
+  }, []);
 
-  const run = async (work) => {
+  const run = async (job) => {
     stop();
     const mine = new AbortController();
     running.current = mine;
     const show = (next) => running.current === mine && setState(next);
     show({ phase: 'running', done: 0, total: 0 });
     try {
-      const report = await work({ signal: mine.signal, progress: (news) => show({ phase: 'running', ...news }) });
+      const report = await checkReport(job, { signal: mine.signal, progress: (news) => show({ phase: 'running', ...news }) });
       show({ phase: 'done', report });
     } catch (error) {
       show({ phase: 'error', error });
     }
   };
-  const make = () => run((options) => askReport({ since, until }, options));
-  const fromFile = (bytes) => run((options) => readReport(new Blob([bytes]).stream(), options));
+  const make = () => run({ since, until });
+  const fromFile = (bytes) => run({ given: new Blob([bytes]) });
   const cancel = () => {
     stop();
     setState({ phase: 'ready' });

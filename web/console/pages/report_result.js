@@ -24,11 +24,10 @@ const ofTime = (ms, width) => utc(new Date(ms).toISOString()).slice(0, width < 6
 const bound = (timestamp) => (timestamp.startsWith('0001-') ? 'the beginning' : utc(timestamp));
 
 // Whether the policy of the person takes both checkpoints at the end; null where there is none.
-async function policyVerdict({ ends, checkpoints, logs, last }, policy) {
-  if (!policy || !ends) return null;
-  const origins = [...logs.values()].map(({ origin }) => origin);
+async function policyVerdict({ checkpoints, origins, last }, policy) {
+  if (!policy || !checkpoints) return null;
   for (const log of ['actions', 'control']) {
-    const { met, reason } = await meets(policy, { ...checkpoints.get(log), signer: last }, origins);
+    const { met, reason } = await meets(policy, { ...checkpoints[log], signer: last }, origins);
     if (!met) return { met, reason: `${reason} (${log})` };
   }
   return { met: true, reason: '' };
@@ -67,7 +66,7 @@ const Numbers = ({ tally, ends }) => html`
   <p class="small muted">Actions: from ${plural(ends.actions.start, 'record')} to ${count(ends.actions.size)}. Control log: from ${count(ends.control.start)} to ${count(ends.control.size)}.</p>`;
 
 function Charts({ tally, file }) {
-  const span = tally.span();
+  const { span } = tally;
   if (!span) return null;
   const over = [Math.max(Date.parse(file.from), 0) || span[0], Date.parse(file.to) - 1];
   const bars = (times) => {
@@ -112,7 +111,7 @@ function Contents({ check: { file, ends }, tally }) {
       head=${['Time', 'Record', 'Agent', 'Action']} row=${(one) => [When(one), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId), visible(one.action)]} />
     <${Rows} title="What was changed" empty="Nothing." list=${tally.changes.list} total=${tally.changes.total}
       head=${['Time', 'Record', 'Change', 'By']} row=${(one) => [When(one), html`<a href=${href('control', one.index)}>${one.index}</a>`, html`<${ControlWords} change=${one} />`, one.by ? html`<code class="nowrap">${visible(one.by)}</code>` : 'no credential']} />
-    <${Rows} title="What was done" counted empty="Nothing." list=${tally.deeds()}
+    <${Rows} title="What was done" counted empty="Nothing." list=${tally.deeds}
       head=${['Agent', 'Action', 'Times']} row=${({ agent, action, delegated, times }) => [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
     <${Words} title="Times without a witness" list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
 }
@@ -131,7 +130,7 @@ export function ReportResult({ report }) {
   const mine = holds && companyId === key.companyId && (key.ring ?? [key]).some(({ fingerprint }) => fingerprint === check.last.fingerprint);
   useEffect(() => {
     // What the server shows later must have grown from here too.
-    if (mine) for (const log of ['actions', 'control']) keepCheckpoint(key, log, check.checkpoints.get(log));
+    if (mine) for (const log of ['actions', 'control']) keepCheckpoint(key, log, check.checkpoints[log]);
     const before = document.title;
     document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${utc(check.file.to)} UTC` : ''}`;
     return () => { document.title = before; };

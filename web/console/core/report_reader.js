@@ -1,0 +1,86 @@
+// Reads a report from the server, or from a file, and checks it while it comes: in a worker, so that the page stays alive.
+import { hex } from '../lib/bytes.js';
+import { FormError } from '../lib/form.js';
+import { checkReport, linesOf } from '../lib/report.js';
+import { sha256 } from '../lib/sha256.js';
+import { callStream } from './api.js';
+import { Tally } from './report_tally.js';
+
+const NEWS = 150; // ms between two words on how far it is
+const FOLDED = 8 << 20; // bytes that are held apart from the Blob
+
+/** What was read, byte for byte, in memory that is not the page's. */
+class Copy {
+  #fresh = [];
+
+  #bytes = 0;
+
+  blob = new Blob([]);
+
+  add(chunk) {
+    this.#fresh.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes > FOLDED) this.fold();
+  }
+
+  fold() {
+    this.blob = new Blob([this.blob, ...this.#fresh], { type: 'application/x-ndjson' });
+    this.#fresh = [];
+    this.#bytes = 0;
+    return this.blob;
+  }
+}
+
+// What the page shows of a check, without what only checking needs.
+function shown({ verdict, code, reason, checked, file, ends, checkpoints, all, last, logs }) {
+  const key = (one) => one && { kid: one.kid, fingerprint: one.fingerprint, raw: one.raw };
+  return {
+    verdict, code, reason, checked, ends, all: all?.map(key), last: key(last), checkpoints: ends && Object.fromEntries(checkpoints),
+    origins: logs && [...logs.values()].map(({ origin }) => origin),
+    file: file && { companyId: file.companyId, from: file.from, to: file.to, notProven: file.notProven },
+  };
+}
+
+/**
+ * Checks the report in a stream of bytes. progress({done, total}) is called now and then. Resolves to {check, tally, file, digest, at}: file is the Blob of what was read, and digest its
+ * SHA-256.
+ */
+async function readReport(stream, progress) {
+  const copy = new Copy();
+  let tally;
+  let total = 0;
+  let done = 0;
+  let last = performance.now();
+  const copied = stream.pipeThrough(new TransformStream({
+    transform(chunk, out) {
+      copy.add(chunk);
+      out.enqueue(chunk);
+    },
+  }));
+  const check = await checkReport(linesOf(copied), {}, ({ file, ends }) => {
+    tally = new Tally(file.from);
+    total = ends.actions.size - ends.actions.start + ends.control.size - ends.control.start;
+  }, (events) => {
+    tally.take(events);
+    done += events.length;
+    if (performance.now() - last < NEWS) return;
+    last = performance.now();
+    progress({ done, total });
+  });
+  progress({ done, total });
+  const file = copy.fold();
+  return { check: shown(check), tally: tally?.result(), file, digest: hex(await sha256(new Uint8Array(await file.arrayBuffer()))), at: new Date().toISOString() };
+}
+
+/**
+ * The report of a period, [since, until) in timestamps, either of which may be '', from the server; or that in a Blob, given. A report of another period than the one that was
+ * asked for is none.
+ */
+export async function takeReport({ since, until, given }, progress) {
+  if (given) return readReport(given.stream(), progress);
+  const query = new URLSearchParams(Object.entries({ from: since, to: until }).filter(([, value]) => value)).toString();
+  const report = await readReport(await callStream(`/v1/report${query && `?${query}`}`, { accept: 'application/x-ndjson' }), progress);
+  const { file } = report.check;
+  if (file && ((since && file.from !== since) || (until && file.to !== until))) throw new FormError(`The server gives the report of another period: from ${file.from} to ${file.to}.`);
+  return report;
+}
