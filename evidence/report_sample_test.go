@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain"
 	"attestd/evidence"
 	"attestd/tlog"
 )
@@ -105,5 +106,15 @@ func TestReportMutations(t *testing.T) {
 			}
 			refused("byte "+lines[i][max(0, at-10):at+1], []byte(strings.Join(lines[:i], "")+string(changed)+strings.Join(lines[i+1:], "")))
 		}
+	}
+}
+
+// A record takes one line of a report, also where its payload was sent with line feeds between its tokens: the rest of it stays as it is.
+func TestReportLineOfAPayloadOfMoreLines(t *testing.T) {
+	t.Parallel()
+	r := chain.Record{Timestamp: "2026-03-02T09:05:04.218Z", Payload: []byte("{\r\n \"text\": \"a\\nb\",\n\"n\":1.0}")}
+	line := evidence.AppendLine([]byte("before\n"), evidence.Actions, &r)
+	if !bytes.HasPrefix(line, []byte("before\n{")) || bytes.Count(line, []byte("\n")) != 1 || !bytes.Contains(line, []byte(`{   "text": "a\nb", "n":1.0}`)) {
+		t.Errorf("%q", line)
 	}
 }
