@@ -122,12 +122,18 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 		"changed": func(answer []byte) []byte {
 			return bytes.Replace(answer, []byte(`"role":"reader"`), []byte(`"role":"writer"`), 1)
 		},
+		"left out": func(answer []byte) []byte {
+			from, to := bytes.Index(answer, []byte(`{"index":9,`)), bytes.Index(answer, []byte(`{"index":8,`))
+			if to < 0 {
+				return answer
+			}
+			return slices.Concat(answer[:from], answer[to:])
+		},
 		"moved": func(answer []byte) []byte {
 			return bytes.Replace(answer, []byte(`{"index":2,`), []byte(`{"index":3,`), 1)
 		},
 		"action": func(answer []byte) []byte {
-			at := bytes.Index(answer, []byte(`{"index":0,`))
-			end := bytes.Index(answer, []byte(`,{"index":1,`))
+			at, end := bytes.Index(answer, []byte(`{"index":1,`)), bytes.Index(answer, []byte(`,{"index":0,`))
 			if end < 0 {
 				return answer
 			}
@@ -136,10 +142,11 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 	}
 	told := ""
 	base := lie(t, s, func(path string, answer []byte) []byte {
-		if path != "/v1/chain" || !bytes.Contains(answer, []byte(`"log":"control"`)) || told == "" {
+		change := lies[told]
+		if path != "/v1/chain" && path != "/v1/records" || !bytes.Contains(answer, []byte(`"log":"control"`)) || change == nil {
 			return answer
 		}
-		return lies[told](answer)
+		return change(answer)
 	})
 	b := openBrowser(t, base)
 	b.signIn(key)
@@ -152,9 +159,14 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 	b.goTo("#/control/" + index)
 	b.shows(`dialog [data-check="bad"]`)
 	b.reads("dialog", "its content does not hash to the hash that it names")
-	for lie, says := range map[string]string{"moved": "Control record 2 is none: record 3 stands in its place", "action": "Control record 0 is none"} {
+	for lie, says := range map[string]string{
+		"moved": "Before control record 3 the server shows record 3", "left out": "Before control record 10 the server shows record 8", "action": "The control record before 2 is none",
+	} {
+		told = ""
+		b.goTo("#/start")
+		b.shows(".guide-step")
 		told = lie
-		b.goTo("#/control?kind=" + lie) // no kind: all is read again
+		b.goTo("#/control")
 		b.reads(`main [role="alert"]`, says)
 		if n := eval[int](b, `document.querySelectorAll('main .ok').length`); n > 0 {
 			t.Errorf("%s: %d things are green", lie, n)

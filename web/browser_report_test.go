@@ -21,6 +21,7 @@ func busy(s *service) (key string) {
 	s.t.Helper()
 	key = administer(s)
 	s.attest(key, 300)
+	s.api("POST", "/v1/attest", key, "{\"agentId\":\"builder\",\"actionType\":\"deploy\",\"payload\":{\n \"lines\": 2\n}}") // kept with its line feeds
 	for i, kind := range []string{"tool.failed", "tool.denied", "tool.failed"} {
 		s.api("POST", "/v1/attest", key, map[string]any{"agentId": "build\u202etob", "actionType": kind, "payload": i})
 	}
@@ -55,7 +56,7 @@ func TestBrowserReport(t *testing.T) {
 	b.shows(`[data-report="ok"]`)
 	b.reads("[data-report]", "No record of the period was left out or changed")
 	said := eval[string](b, `document.querySelector('.report').innerText`)
-	for _, words := range []string{"actions\n306\n", "failures\n3\n", "The agent planner was disabled", "build⟨U+202E⟩tob", "tool.denied", "From the beginning to 20", "What is not proven", "since"} {
+	for _, words := range []string{"actions\n307\n", "failures\n3\n", "The agent planner was disabled", "build⟨U+202E⟩tob", "tool.denied", "From the beginning to 20", "What is not proven", "since"} {
 		if words != "since" && !strings.Contains(said, words) {
 			t.Errorf("%q is not said in\n%s", words, said)
 		}

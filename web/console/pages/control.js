@@ -1,5 +1,6 @@
 // Control log: what was issued and changed, and by which credential.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { checkRecords } from '../core/checker.js';
 import { searchChanges } from '../core/control.js';
 import { count, localTime, plural } from '../core/format.js';
 import { controlKey } from '../core/logs.js';
@@ -7,7 +8,6 @@ import { go, href, replace, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
-import { checkRecord } from '../lib/record.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { By, ControlWords, NOBODY, aboutOf, kinds } from '../parts/control_words.js';
 import { KeyHint, useStanding } from '../parts/key_trust.js';
@@ -34,25 +34,28 @@ export function matcher({ kind = '', subject = '', by = '', since = '', until = 
   };
 }
 
+// What the server is asked for: of what a record is about and of who made it, one as a text that stands in the record.
+const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) => ({ action: kind, since, until, q: by && by !== NOBODY ? by : subject });
+
 // The records that match, as far as they were asked for, each with its check.
 function useChanges(filters, companyKey) {
-  const nothing = { entries: [], read: null, size: 0 };
+  const nothing = { entries: [], read: null, size: 0, next: '' };
   const [state, setState] = useState(nothing);
   const [run, busy, error] = useTask();
-  const load = async (before, entries) => {
+  const load = async (cursor, entries) => {
     const page = await run(async () => {
-      const [key, { found, read, size }] = await Promise.all([controlKey(companyKey), searchChanges(matcher(filters), before)]);
-      const checks = await Promise.all(found.map((record) => checkRecord(record, key)));
-      return { fresh: found.map((record, i) => ({ record, about: about(record), check: checks[i] })), read, size };
+      const [key, { found, ...rest }] = await Promise.all([controlKey(companyKey), searchChanges(askedOf(filters), matcher(filters), cursor)]);
+      const checks = await checkRecords(found, key, 'control');
+      return { ...rest, entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: checks[i] }))] };
     });
-    if (page) setState((s) => ({ entries: [...entries, ...page.fresh], read: page.read, size: before === undefined ? page.size : s.size }));
+    if (page) setState(page);
   };
   const wanted = JSON.stringify([filters.kind, filters.subject, filters.by, filters.since, filters.until]);
   useEffect(() => {
     setState(nothing);
-    load(undefined, []);
+    load('', []);
   }, [wanted, companyKey]);
-  return { ...state, busy, error, more: () => load(state.read, state.entries) };
+  return { ...state, busy, error, more: () => load(state.next, state.entries) };
 }
 
 function Filters({ query }) {
@@ -99,7 +102,7 @@ export function Control({ argument }) {
   const { key } = useStore(session);
   const { query } = useStore(route);
   const standing = useStanding(key);
-  const { entries, read, size, busy, error, more } = useChanges(query, key);
+  const { entries, read, size, next, busy, error, more } = useChanges(query, key);
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   return html`
     <${Page} title="Control log" lead="What was issued and changed in the service, and by which credential. Each change is written together with its record: there is no change without one.">
@@ -111,7 +114,7 @@ export function Control({ argument }) {
       <${Failure} error=${error} />
       ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, standing, query }} />`)}</ol>`}
       ${!busy && !error && !entries.length && html`<p class="empty">${size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
-      ${read > 0 && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
+      ${next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
       <${Notice}>What the server left out would not be missed in a list: a <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that nothing was written anew.<//>
       ${opened !== null && html`<${OpenChange} key=${opened} index=${opened} onClose=${() => go('control', '', query)} />`}
     <//>`;

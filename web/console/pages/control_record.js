@@ -1,6 +1,6 @@
 // One record of the control log, checked when it is opened.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { changes } from '../core/control.js';
+import { change } from '../core/control.js';
 import { callText } from '../core/api.js';
 import { localTime } from '../core/format.js';
 import { controlKey } from '../core/logs.js';
@@ -70,7 +70,7 @@ export function OpenChange({ index, onClose }) {
   useEffect(() => {
     setOpened(null);
     run(async () => {
-      const [companyKey, [record]] = await Promise.all([controlKey(key), changes(index, 1)]);
+      const [companyKey, record] = await Promise.all([controlKey(key), change(index)]);
       if (!record) throw new Error(`There is no control record ${index}.`);
       setOpened({ record, companyKey, check: await checkRecord(record, companyKey) });
     });
