@@ -3,7 +3,7 @@ import { having, integer, json, list, nullable, string } from '../lib/form.js';
 import { controlRecordForm } from '../lib/record.js';
 import { call } from './api.js';
 import { checkRecords } from './checker.js';
-import { changes } from './control.js';
+import { change } from './control.js';
 import { controlKey } from './logs.js';
 
 const about = having({ subject: string, by: nullable(string) }, { agentId: string });
@@ -26,9 +26,9 @@ export async function changesWith(text, cursor, limit) {
 /** The changes at some indices of the control log, by index. */
 export async function changesAt(indices) {
   const found = await Promise.all([...new Set(indices)].map(async (index) => {
-    const [record] = await changes(index, 1);
+    const record = await change(index);
     if (!record) throw new Error(`The server has no control record ${index}.`);
     return record;
   }));
-  return new Map((await checked(found)).map((change) => [change.record.index, change]));
+  return new Map((await checked(found)).map((one) => [one.record.index, one]));
 }

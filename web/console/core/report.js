@@ -1,12 +1,16 @@
 // A report, read and checked by a worker of its own.
 import { getCredential } from './api.js';
-import { notStarted, startWorker } from './worker.js';
+import { startWorker, whyFailed } from './worker.js';
+
+const SCRIPT = '/report_worker.js';
 
 let idle = null; // a worker that waits for a report
 
 /** Starts the worker while the server still answers: a report in a file can be checked without it then. */
 export function prepareChecker() {
-  idle ??= startWorker('/report_worker.js');
+  if (idle) return;
+  idle = startWorker(SCRIPT);
+  idle.onerror = ({ target }) => { if (idle === target) idle = null; }; // the next report tries again
 }
 
 /** What takeReport of report_reader.js resolves to for a job, {since, until} or {given}; progress({done, total}) is called now and then. An aborted signal ends the work. */
@@ -21,7 +25,7 @@ export async function checkReport(job, { signal, progress }) {
         else if (found) resolve(found);
         else reject(new Error(error));
       };
-      worker.onerror = (event) => reject(notStarted(event));
+      worker.onerror = async (event) => reject(await whyFailed(event, SCRIPT));
       signal.addEventListener('abort', () => reject(signal.reason));
       worker.postMessage({ ...job, credential: getCredential() });
     });
