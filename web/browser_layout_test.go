@@ -44,8 +44,8 @@ func TestBrowserPrintIsWhole(t *testing.T) {
 	}
 }
 
-// mouseOnly lists what answers clicks and can be reached by no key: it is no control, has no tabindex, and stands in nothing that has.
-const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^(click|mousedown|pointerdown)/i.test(name)))
+// mouseOnly lists what answers clicks, or is drawn over and has no buttons for the same, and can be reached by no key: it is no control, has no tabindex, and stands in nothing that has.
+const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^(click|mousedown)/i.test(name) || /^pointerdown/i.test(name) && !e.querySelector('button')))
 	.filter((e) => !e.closest('button, a[href], input, select, textarea, summary, label, [tabindex]') && !e.matches('dialog, .reference')).map((e) => e.outerHTML.slice(0, 120))`
 
 // Whatever answers a click can be reached by keys on every page, and nothing takes the keys' order into its own hands.
