@@ -29,6 +29,12 @@ func TestBrowserPrintIsWhole(t *testing.T) {
 		b.shows(p.ready)
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
 		b.settle()
+		if p.name == "records" {
+			b.wait(`document.querySelectorAll('.vlist-row').length === 15`)
+			if gap := eval[float64](b, `document.querySelector('.log').getBoundingClientRect().bottom - [...document.querySelectorAll('.vlist-row')].at(-1).getBoundingClientRect().bottom`); gap < -1 || gap > 40 {
+				t.Errorf("the last row ends %v px above the end of the list", gap)
+			}
+		}
 		if cut := eval[[]string](b, notWhole); len(cut) > 0 {
 			t.Errorf("%s: cut off: %q", p.name, cut)
 		}

@@ -3,6 +3,8 @@
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 
 const OVERSCAN = 8;
+const PRINTED = 500; // rows that a print has, from the one at the top on
+const PAPER = matchMedia('print');
 const TALLEST = 8e6; // px; browsers lay out nothing much taller. A longer log moves by more than a pixel for each that is scrolled.
 
 const MOVES = (page, count) => ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count });
@@ -17,6 +19,10 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const [active, setActive] = useState(0);
   const held = useRef(''); // 'here': the focus is in the list; 'due': it is to be there
   const [, again] = useReducer((n) => n + 1, 0);
+  useEffect(() => {
+    PAPER.addEventListener('change', again);
+    return () => PAPER.removeEventListener('change', again);
+  }, []);
 
   const whole = count * rowHeight;
   const tall = Math.min(whole, TALLEST);
@@ -49,7 +55,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
 
   const current = Math.min(active, Math.max(0, count - 1));
   const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
-  const last = Math.min(count, Math.ceil((top + view.height) / rowHeight) + OVERSCAN);
+  const last = Math.min(count, PAPER.matches ? first + PRINTED : Math.ceil((top + view.height) / rowHeight) + OVERSCAN);
   const shown = [];
   for (let i = first; i < last; i++) shown.push(i);
   if (count && (current < first || current >= last)) shown.push(current); // the stop of the Tab key must exist
