@@ -18,6 +18,7 @@ const PAGE = 500; // records of a page that is searched for
 const MOST = 200000; // rows of a search
 const SNIPPET = 240; // characters of a payload that a row has
 const AHEAD = 4; // pieces that are checked at a time
+const OFTEN = 150; // ms between two looks at what a search has found
 const SOON = 60; // ms that a list must rest before something is fetched for it
 
 const rowOf = ({ index, timestamp, agentId, actionType, hash, delegation, inner, source }) => ({
@@ -128,15 +129,16 @@ class LogRows extends Rows {
     this.pieces.set(piece, null);
     try {
       const { records } = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { signal: this.abort.signal });
-      const places = Array.from({ length: limit }, (_, i) => records[i]);
-      const recordAt = (one, i) => {
-        if (!one) throw new FormError('the server gave no record');
-        const record = recordForm(one.node, one.source, 'it');
-        if (record.index !== from + i) throw new FormError(`record ${record.index} stands in its place`);
-        return record;
+      let next = 0;
+      const recordAt = (_, i) => {
+        const record = records[next] && recordForm(records[next++].node, records[next - 1].source, 'it');
+        if (record?.index === from + i) return record;
+        if (record && record.index < from + i) throw new FormError(`record ${record.index} stands in its place`);
+        if (record) next--; // it belongs to a place that comes
+        throw new FormError('the server gave no such record');
       };
       for (const other of this.pieces.keys()) if (Math.abs(other - piece) > KEPT) this.pieces.delete(other);
-      this.pieces.set(piece, this.rowsOf(places, recordAt, (i) => from + i).rows);
+      this.pieces.set(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
       this.error = null;
     } catch (err) {
       this.pieces.delete(piece);
@@ -205,16 +207,20 @@ class FoundRows extends ListedRows {
 
   async stream(options) {
     let given = [];
-    let shown = performance.now();
+    let timer;
     const before = this.read;
+    const show = (next) => {
+      clearTimeout(timer);
+      timer = undefined;
+      if (!this.stopped) this.add(given, next);
+      given = [];
+    };
     for await (const { text, progress, end } of streamOf(this.search, this.cursor, PAGE, options)) {
       if (text !== undefined) given.push(read(json, text, 'record'));
       if (progress) this.size = progress.size;
       if (progress ?? end) this.read = before + (progress ?? end).read;
-      if (!end && performance.now() - shown < 150) continue;
-      this.add(given, end?.next);
-      given = [];
-      shown = performance.now();
+      if (end) show(end.next);
+      else timer ??= setTimeout(show, OFTEN);
     }
   }
 }
@@ -249,8 +255,8 @@ class FailedRows extends ListedRows {
       }
       begin(texts);
       while (under.length) await show();
-      const missing = this.whole ? this.size - this.read : 0;
-      if (missing > 0) this.list([brokenRow(null, `of ${this.size} records the server left out ${missing}`)]);
+      const missing = this.whole ? this.size - 1 - (this.last ?? -1) : 0;
+      if (missing > 0) this.list([brokenRow(null, `the server has ${this.size} records, and gave none of the last ${missing}`)]);
       this.done = true;
     });
   }

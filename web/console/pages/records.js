@@ -158,9 +158,11 @@ export function Records({ argument }) {
   const searchFor = (next) => go('records', '', next);
   const toggle = (index) => {
     if (index === null) return;
-    const next = new Set(selected);
-    if (!next.delete(index)) next.add(index);
-    setSelected(next);
+    setSelected((before) => {
+      const next = new Set(before);
+      if (!next.delete(index)) next.add(index);
+      return next;
+    });
   };
   const showNew = () => {
     setTurn(turn + 1);

@@ -17,6 +17,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
+  const exact = useRef({}); // what top is where scrollTop is at: where a pixel is more than one, it says too little
   const held = useRef(''); // 'here': the focus is in the list; 'due': it is to be there
   const [, again] = useReducer((n) => n + 1, 0);
   useEffect(() => {
@@ -27,7 +28,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const whole = count * rowHeight;
   const tall = Math.min(whole, TALLEST);
   const scale = tall > view.height ? (whole - view.height) / (tall - view.height) : 1;
-  const top = view.top * scale;
+  const top = exact.current.at === view.top ? exact.current.top : view.top * scale;
 
   useLayoutEffect(() => {
     const element = box.current;
@@ -44,8 +45,12 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const move = (i, focus) => {
     const element = box.current;
     const above = i * rowHeight;
-    if (above < top) element.scrollTop = above / scale;
-    else if (above + rowHeight > top + element.clientHeight) element.scrollTop = (above + rowHeight - element.clientHeight) / scale;
+    const below = above + rowHeight - element.clientHeight;
+    if (above < top || below > top) {
+      const wanted = above < top ? above : below;
+      element.scrollTop = wanted / scale;
+      exact.current = { at: element.scrollTop, top: wanted };
+    }
     setActive(i);
     if (focus) held.current = 'due';
     again();
