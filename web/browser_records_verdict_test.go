@@ -68,7 +68,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.reads("dialog h2", "Record 13")
 	b.shows(`dialog [data-check="ok"]`)
 	b.goTo("#/records/22")
-	b.reads(`dialog [role="alert"]`, "Record 22 is none")
+	b.reads(`dialog [role="alert"]`, "There is no record 22")
 }
 
 // A server, or what stands before it, that shows something else than was signed is caught in the list of every kind, and in the opened record.

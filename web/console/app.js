@@ -18,7 +18,6 @@ import { SignInFirst } from './parts/sign_in.js';
 import { Live } from './pages/live.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
-import { Records } from './pages/records.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
 
@@ -26,7 +25,7 @@ import { Verify } from './pages/verify.js';
 const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
   { id: 'live', name: 'Live', page: Live },
-  { id: 'records', name: 'Records', page: Records },
+  { id: 'records', name: 'Records', page: lazy('Records', () => import('./pages/records.js').then((m) => m.Records)) },
   { id: 'proof', name: 'Proof', page: Proof, open: true },
   { id: 'verify', name: 'Verify', page: Verify },
   { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
