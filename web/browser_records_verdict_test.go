@@ -18,15 +18,16 @@ import (
 func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
+	b := openBrowser(t, s.base)
+	b.tall()
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.shows(`.nav .dot.ok`)
 	tamper(t, s.db,
 		`DROP TRIGGER record_no_update`,
 		`UPDATE record SET payload = replace(payload, '"order"', '"orDer"') WHERE id & 1099511627775 = 12`,
 		`DROP TRIGGER record_no_delete`,
 		`DELETE FROM record WHERE id & 1099511627775 = 22`)
-	b := openBrowser(t, s.base)
-	b.tall()
-	b.signIn(key)
-	b.confirmKey(s, "acme")
 
 	b.goTo("#/records")
 	b.shows(`[data-index="12"][data-check="bad"].bad .row-verdict.bad`)
@@ -34,6 +35,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.shows(`[data-index="22"][data-check="bad"]`)
 	b.wait(`document.querySelectorAll('.vlist-row[data-check="ok"]').length === 28 && document.querySelectorAll('.vlist-row .row-verdict.ok').length === 28`)
 	b.shows(`.records-count[data-failed="2"]`)
+	b.shows(`.nav .dot.bad`)
 	b.goTo("#/records?agent=bot-0&until=2999-01-01T00:00:00.000Z&order=oldest")
 	b.shows(`[data-index="12"][data-check="bad"]`)
 

@@ -295,7 +295,7 @@ export const adopt = ({ count, peaks, failures, server }) => queue(async (curren
 });
 
 // The failure with the lowest index is kept. None is ever taken back: what failed was shown by the server.
-function fail(failedAt, reason) {
+export function fail(failedAt, reason) {
   const known = changes.failure ?? live.get().failure;
   if (!known || known.failedAt === 'the root' || failedAt < known.failedAt) change({ failure: { failedAt, reason } });
 }

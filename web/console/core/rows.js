@@ -9,6 +9,7 @@ import { recordForm } from '../lib/record.js';
 import { call, jsonTexts } from './api.js';
 import { checkRecords } from './checker.js';
 import { readLogs } from './heads.js';
+import { fail as failsHere } from './live.js';
 import { foundRecord, narrows, pageOf, pathOf, streamOf } from './search.js';
 import { refreshKey, session } from './session.js';
 
@@ -87,7 +88,9 @@ class Rows {
     const results = records.length ? await check(records) : [];
     whole.forEach((row, i) => { row.check = results[i]; });
     this.checked += rows.length;
-    this.failed.push(...[...broken, ...whole.filter((row) => !row.check.ok)].map((row) => row.timestamp));
+    const failed = [...broken, ...whole.filter((row) => !row.check.ok)];
+    this.failed.push(...failed.map((row) => row.timestamp));
+    for (const { index, check: { reason } } of failed) if (index !== null) failsHere(index, reason); // nowhere is the chain green then
     this.changed();
   }
 }

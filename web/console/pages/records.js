@@ -18,6 +18,7 @@ import { Export } from './records_export.js';
 import { Filters } from './records_filters.js';
 import { OpenRecord } from './records_open.js';
 
+const BEFORE = 12; // characters of a payload before what was searched for
 const BAR = 11; // px that a bar of the histogram takes
 const NARROW = matchMedia('(max-width: 48rem)');
 
@@ -86,7 +87,7 @@ function verdictOf(row, standing) {
 // A payload, with what was searched for marked where it stands as written.
 function Snippet({ text, q }) {
   const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
-  return at < 0 ? withText(text) : html`${at > 40 ? '…' : ''}${withText(text.slice(Math.max(0, at - 40), at))}<mark>${withText(text.slice(at, at + q.length))}</mark>${withText(text.slice(at + q.length))}`;
+  return at < 0 ? withText(text) : html`${at > BEFORE ? '…' : ''}${withText(text.slice(Math.max(0, at - BEFORE), at))}<mark>${withText(text.slice(at, at + q.length))}</mark>${withText(text.slice(at + q.length))}`;
 }
 
 const LEAD = html`A search is the server’s word: what is shown was checked here, but only <a href=${href('verify')}>Verify</a> shows that nothing was left out.`;
@@ -176,7 +177,7 @@ export function Records({ argument }) {
     <${Page} title="Records" lead=${LEAD}>
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
-        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.q ? 'counted whatever the text is' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
+        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
         ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message}</p>`}
         <${KeyHint} keyOf=${key} />
         <div class="records-bar">

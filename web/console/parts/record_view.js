@@ -53,7 +53,7 @@ function Verdict({ result, tone, record }) {
 }
 
 // A value that the page Records searches for.
-const Only = ({ name, value }) => html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })} aria-label="all of it: records of ${name} ${visible(value)}">all of it</a>`;
+const Only = ({ name, value }) => html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })} aria-label="find all of ${name} ${visible(value)}">find all</a>`;
 
 /** companyKey: {companyId, fingerprint, prepared, ring}. */
 export function RecordView({ record, companyKey }) {
