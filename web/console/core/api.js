@@ -98,12 +98,14 @@ async function refusal(response, used) {
   return new APIError(status, answer.error ?? `status ${status}`, answer.code, retryAt);
 }
 
+const brokenOff = () => new APIError(0, 'The answer broke off before its end.', 'AWAY');
+
 async function textOf(response) {
   let bytes;
   try {
     bytes = await response.arrayBuffer();
   } catch (err) {
-    throw err.name === 'AbortError' ? err : new APIError(0, 'The answer broke off before its end.', 'AWAY');
+    throw err.name === 'AbortError' ? err : brokenOff();
   }
   return text(new Uint8Array(bytes));
 }
@@ -153,7 +155,7 @@ export async function* lines(path, accept, options) {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let rest = '';
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((err) => { throw err.name === 'AbortError' ? err : brokenOff(); });
     rest += decoder.decode(value, { stream: !done });
     const whole = rest.split('\n');
     rest = whole.pop();

@@ -74,7 +74,7 @@ export async function* streamOf(search, cursor, limit, options) {
     const [, name, value] = /^(event|data): ?(.*)$/s.exec(line) ?? [];
     if (name === 'event') event = value;
     else if (name === 'data') data.push(value);
-    if (line) continue;
+    if (line || !data.length) continue;
     const text = data.join('\n');
     data = [];
     if (event === 'record') yield { text };

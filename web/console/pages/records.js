@@ -1,11 +1,12 @@
 // Records: the log as an explorer. What is searched for stands in the URL and is searched by the server; each row that is shown is checked here.
 import { html, useEffect, useMemo, useReducer, useRef, useState } from '../vendor/preact-htm.js';
+import { FailedRows, FoundRows } from '../core/found_rows.js';
 import { count, localTime, plural, short } from '../core/format.js';
 import { live } from '../core/live.js';
+import { LogRows } from '../core/log_rows.js';
 import { go, href, route } from '../core/router.js';
-import { rowsOf } from '../core/rows.js';
 import { histogramOf, matches, narrows, searchOf } from '../core/search.js';
-import { session } from '../core/session.js';
+import { clock, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
 import { visible } from '../lib/visible.js';
@@ -27,7 +28,8 @@ function useRows(search) {
   const shown = useRef(null);
   const [, again] = useReducer((n) => n + 1, 0);
   useEffect(() => {
-    const rows = rowsOf(search, () => {
+    const Source = search.failures ? FailedRows : narrows(search) ? FoundRows : LogRows;
+    const rows = new Source(search, () => {
       if (!rows.busy || rows.count || rows.read) shown.current = rows;
       again();
     });
@@ -150,7 +152,7 @@ export function Records({ argument }) {
   const box = useRef(null);
   const narrow = useMedia(NARROW);
 
-  const search = useMemo(() => searchOf(query, Date.now()), [JSON.stringify(query), turn]);
+  const search = useMemo(() => searchOf(query, Date.now() + clock.get().offset * 1000), [JSON.stringify(query), turn]);
   const rows = useRows(search);
   const { histogram, error: histogramError } = useHistogram(search, useWidth(box));
   const stale = rows?.search !== search;

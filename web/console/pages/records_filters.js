@@ -61,7 +61,7 @@ export function Filters({ query, onSearch }) {
       <${Field} label="Time">
         ${(p) => html`<select ...${p} class="input" name="period" value=${period} onChange=${choosePeriod}>
           ${Object.entries(PERIODS).map(([value, name]) => html`<option value=${value} selected=${value === period}>${name}</option>`)}</select>`}<//>
-      ${period === 'exact' && html`<${Time} label="From (UTC)" name="since" value=${query.since ?? ''} wrong=${wrong.since} /><${Time} label="Until (UTC)" name="until" value=${query.until ?? ''} wrong=${wrong.until} />`}
+      ${period === 'exact' && html`<div class="records-period"><${Time} label="From (UTC)" name="since" value=${query.since ?? ''} wrong=${wrong.since} /><${Time} label="Until (UTC)" name="until" value=${query.until ?? ''} wrong=${wrong.until} /></div>`}
       <div class="buttons">
         <button class="button primary">Search</button>
         <button type="button" class="button more-filters" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Filters${asked ? ` (${asked})` : ''}</button>

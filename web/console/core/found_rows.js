@@ -1,0 +1,137 @@
+// What a search finds, and what of it fails.
+import { FormError, json, read } from '../lib/form.js';
+import { jsonTexts } from './api.js';
+import { PIECE, Rows, brokenRow, logSize } from './rows.js';
+import { foundRecord, narrows, pageOf, pathOf, streamOf } from './search.js';
+
+const PAGE = 500; // records of a page that is searched for
+const MOST = 200000; // rows of a search
+const AHEAD = 4; // pieces that are checked at a time
+const OFTEN = 150; // ms between two looks at what a search has found
+
+class ListedRows extends Rows {
+  rows = [];
+
+  constructor(search, changed) {
+    super(search, changed);
+    this.newest = search.order === 'newest';
+  }
+
+  get count() { return this.rows.length; }
+  at(i) { return this.rows[i]; }
+  indexAt(i) { return this.rows[i].index; }
+  place(index) { return this.rows.findIndex((row) => row.index === index); }
+  want() {}
+
+  // Records come in their order, each once, and only such as were asked for; of the whole log none is left out.
+  found(given) {
+    const due = this.last === undefined ? 0 : this.last + 1;
+    let record;
+    try {
+      record = foundRecord(given(), this.search);
+    } catch (err) {
+      if (this.whole) this.last = due;
+      throw err;
+    }
+    const follows = this.last === undefined || (this.newest ? record.index < this.last : record.index > this.last);
+    const before = this.last;
+    if (follows) this.last = record.index;
+    if (this.whole ? record.index !== due : !follows) throw new FormError(before === undefined ? `it is record ${record.index}` : `record ${record.index} comes after record ${before}`);
+    return record;
+  }
+}
+
+/** What a search finds, as far as the list was scrolled. */
+export class FoundRows extends ListedRows {
+  cursor = '';
+
+  want(first, last) {
+    if (!this.error && last >= this.count - 50) this.more();
+  }
+
+  async more() {
+    if (!this.done) await this.run((options) => (this.search.q ? this.stream(options) : this.page(options)));
+  }
+
+  add(given, next) {
+    this.rows.push(...this.rowsOf(given, (one) => this.found(() => one)).rows);
+    if (next === undefined) return;
+    this.cursor = next;
+    this.done = !next || this.count >= MOST;
+  }
+
+  async page(options) {
+    const page = await pageOf(this.search, this.cursor, PAGE, options);
+    this.size = page.size;
+    this.add(page.records, page.next);
+  }
+
+  async stream(options) {
+    let given = [];
+    let timer;
+    const before = this.read;
+    const show = (next) => {
+      clearTimeout(timer);
+      timer = undefined;
+      if (!this.stopped) this.add(given, next);
+      given = [];
+    };
+    for await (const { text, progress, end } of streamOf(this.search, this.cursor, PAGE, options)) {
+      if (text !== undefined) given.push(read(json, text, 'record'));
+      if (progress) this.size = progress.size;
+      if (progress ?? end) this.read = before + (progress ?? end).read;
+      if (end) show(end.next);
+      else timer ??= setTimeout(show, OFTEN);
+    }
+  }
+}
+
+/**
+ * Of what a search finds, what fails. A search ends at a record that is damaged on disk. So where no less than all records are asked for,
+ * the log itself is read, from its beginning, and what is missing fails too.
+ */
+export class FailedRows extends ListedRows {
+  constructor(search, changed) {
+    super(search, changed);
+    this.whole = !narrows(search);
+    this.newest = search.order === 'newest' && !this.whole;
+  }
+
+  more() {
+    return this.run(async (options) => {
+      Object.assign(this, { rows: [], failed: [], checked: 0, read: 0, last: undefined });
+      this.size = await logSize();
+      const under = []; // pieces that are being checked, in their order
+      const begin = (texts) => under.push(this.piece(texts));
+      const show = async () => {
+        this.list(await under.shift());
+      };
+      let texts = [];
+      for await (const text of jsonTexts(this.whole ? '/v1/chain' : pathOf(this.search, { order: this.search.order }), options)) {
+        texts.push(text);
+        if (texts.length < PIECE) continue;
+        begin(texts);
+        texts = [];
+        if (under.length === AHEAD) await show();
+      }
+      begin(texts);
+      while (under.length) await show();
+      const missing = this.whole ? this.size - 1 - (this.last ?? -1) : 0;
+      if (missing > 0) this.list([brokenRow(null, `the server has ${this.size} records, and gave none of the last ${missing}`)]);
+      this.done = true;
+    });
+  }
+
+  list(rows) {
+    if (this.whole && this.search.order === 'newest') this.rows.unshift(...rows.reverse());
+    else this.rows.push(...rows);
+    this.changed();
+  }
+
+  async piece(texts) {
+    this.read += texts.length;
+    const { rows, checked } = this.rowsOf(texts, (text) => this.found(() => read(json, text, 'record')), () => (this.whole ? this.last : null));
+    await checked;
+    return rows.filter((row) => !row.check?.ok);
+  }
+}

@@ -1,0 +1,64 @@
+// The whole log, of which any place can be shown at once: rows are fetched for what is in view.
+import { FormError, having, json, list } from '../lib/form.js';
+import { recordForm } from '../lib/record.js';
+import { call } from './api.js';
+import { PIECE, Rows, logSize } from './rows.js';
+
+const KEPT = 32; // pieces of the whole log kept in memory on each side of what is shown
+const SOON = 60; // ms that a list must rest before something is fetched for it
+
+/** The whole log. A row is known by its index, so a record that is missing or stands elsewhere is seen. */
+export class LogRows extends Rows {
+  pieces = new Map(); // of the log; null while one is on its way
+  count = 0;
+
+  order = (i) => (this.search.order === 'newest' ? this.size - 1 - i : i);
+  indexAt = this.order;
+  place = (index) => (index < this.size ? this.order(index) : -1);
+
+  at(i) {
+    const index = this.order(i);
+    return this.pieces.get(Math.floor(index / PIECE))?.[index % PIECE];
+  }
+
+  more() {
+    return this.run(async () => {
+      const size = await logSize();
+      Object.assign(this, { size, count: size, read: size, done: true });
+    });
+  }
+
+  want(first, last) {
+    this.view = [first, last];
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      const [a, b] = [this.order(this.view[0]), this.order(this.view[1] - 1)].map((index) => Math.floor(index / PIECE)).sort((x, y) => x - y);
+      for (let piece = a; piece <= b; piece++) this.fetch(piece);
+    }, this.pieces.size ? SOON : 0);
+  }
+
+  async fetch(piece) {
+    const from = piece * PIECE;
+    const limit = Math.min(PIECE, this.size - from);
+    if (this.stopped || from < 0 || limit < 1 || this.pieces.has(piece)) return;
+    this.pieces.set(piece, null);
+    try {
+      const { records } = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { signal: this.abort.signal });
+      let next = 0;
+      const recordAt = (_, i) => {
+        const record = records[next] && recordForm(records[next++].node, records[next - 1].source, 'it');
+        if (record?.index === from + i) return record;
+        if (record && record.index < from + i) throw new FormError(`record ${record.index} stands in its place`);
+        if (record) next--; // it belongs to a place that comes
+        throw new FormError('the server gave no such record');
+      };
+      for (const other of this.pieces.keys()) if (Math.abs(other - piece) > KEPT) this.pieces.delete(other);
+      this.pieces.set(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
+      this.error = null;
+    } catch (err) {
+      this.pieces.delete(piece);
+      this.fail(err);
+    }
+    this.changed();
+  }
+}
