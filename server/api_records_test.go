@@ -328,8 +328,12 @@ func TestRecordsInOtherForms(t *testing.T) {
 	if len(lines) != len(want) {
 		t.Errorf("%d lines, want %d", len(lines), len(want))
 	}
-	if all := m.do(t, "GET /v1/records?order=oldest", "", "Accept: application/x-ndjson").raw; !bytes.Equal(all, m.do(t, "GET /v1/chain", "", "Accept: application/x-ndjson").raw) {
+	all := m.do(t, "GET /v1/records?order=oldest", "", "Accept: application/x-ndjson").raw
+	if !bytes.Equal(all, m.do(t, "GET /v1/chain", "", "Accept: application/x-ndjson").raw) {
 		t.Error("all records, oldest first, are not what GET /v1/chain gives")
+	}
+	if n := bytes.Count(all, []byte("\n")); n != len(m.records) || !bytes.Contains(all, []byte(`"payload":{  "pretty":   true}`)) {
+		t.Errorf("%d lines of %d records, or white space is not what it was", n, len(m.records))
 	}
 	events := m.events(t, "GET /v1/records?"+q.Encode()+"&limit=1000")
 	if events[len(events)-1].name != "end" || events[len(events)-1].data != fmt.Sprintf(`{"read":%d,"found":%d}`, len(m.records), len(want)) {

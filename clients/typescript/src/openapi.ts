@@ -561,7 +561,8 @@ export interface paths {
          *
          *     **Additions.** `from` and `limit` give a part of it. `from` beyond the end gives no records. With
          *     `Accept: application/x-ndjson` the answer is one record a line, each ended by a line feed, for reading long
-         *     chains as they arrive; no records give an empty answer. Without these the answer is exactly as described first.
+         *     chains as they arrive; no records give an empty answer, and where a payload was sent with line feeds between its tokens, spaces
+         *     stand in their place. Without these the answer is exactly as described first.
          *
          *     If reading fails on the way, the connection is broken off: an answer that ends early is not whole.
          */
