@@ -87,10 +87,10 @@ func TestBrowserInvisibleCharacters(t *testing.T) {
 	b.press("Header and claims")
 	check("a token")
 	b.goTo("#/agents/agent-1")
-	b.shows(`dialog pre .unseen`)
+	b.shows(`main pre .unseen, dialog pre .unseen`)
 	check("an agent")
 	b.goTo("#/agents/" + hidden)
-	b.shows(`dialog h2 .unseen`)
+	b.shows(`h1 .unseen, dialog h2 .unseen`)
 	check("an agent that is none")
 
 	b.goTo("#/proof/15")
