@@ -226,7 +226,7 @@ func TestBrowserKeptCheckpoints(t *testing.T) {
 	for _, more := range []string{"-wal", "-shm"} {
 		_ = os.Remove(s.db + more)
 	}
-	s = startService(t, s.db, address)
+	startService(t, s.db, address)
 	b.reopen(key)
 	b.goTo("#/checkpoints")
 	kept("late.txt", late, "ok", "Nothing has come since")

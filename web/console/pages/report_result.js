@@ -52,7 +52,7 @@ function Verdict({ check, at, digest, keyOf, policy }) {
       <//>
       <dl class="facts">
         <dt>checked</dt><dd>${utc(at)} UTC, in a browser, with the attestd console</dd>
-        ${check.last && html`<dt>key</dt><dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}${pinned && pinned !== check.last && `, which follows from ${pinned.fingerprint}`}</dd>`}
+        ${check.last && html`<dt>key</dt><dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}${pinned && pinned.fingerprint !== check.last.fingerprint && html`, which follows from <code>${pinned.fingerprint}</code>`}</dd>`}
         ${policy && html`<dt>policy</dt><dd>${policy.met ? 'met: its witnesses have cosigned both checkpoints at the end' : 'not met'}</dd>`}
         <dt>SHA-256</dt><dd><code>${digest}</code> <span class="muted">of the report’s data (.jsonl)</span></dd>
       </dl>

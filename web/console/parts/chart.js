@@ -52,7 +52,7 @@ export function Bars({ label, bars, onPick, selected }) {
           return html`<g ...${stop} role="button" aria-pressed=${selected === i ? 'true' : 'false'} onClick=${() => onPick(i)} onKeyDown=${enter(() => onPick(i))}>${shapes}</g>`;
         })}
       </svg>
-      <div class="bars-axis muted" aria-hidden="true"><span>${bars[0].label}</span>${bars.length > 1 && html`<span>${bars.at(-1).label}</span>`}</div>
+      <div class="bars-axis muted" aria-hidden="true" style=${{ maxWidth: `max(12rem, ${bars.length * WIDEST}rem)` }}><span>${bars[0].label}</span>${bars.length > 1 && html`<span>${bars.at(-1).label}</span>`}</div>
     </figure>`;
 }
 
