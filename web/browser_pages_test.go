@@ -130,7 +130,7 @@ func auditPages(t *testing.T, scheme string) {
 			name := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
 			if width != 600 && width != 800 {
 				b.furnishPage(p.name, passport)
-				b.picture(name, map[string]string{"report": `[data-report]`}[p.name])
+				b.picture(name, map[string]string{"report": `[data-report]`, "operation": `[data-operation="issuePassport"]`}[p.name])
 			}
 			if width == 1280 || width == 360 {
 				b.audit(name)
