@@ -144,7 +144,10 @@ function App() {
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="shell">
       <${Side} page=${shown.id} />
-      <main class="page" id="main" ref=${main} key=${shown.id}><${News} page=${shown.id} open=${shown.open} /><${Rewritten} />${body}</main>
+      <main id="main" ref=${main} key=${shown.id}>
+        <div class="news"><${News} page=${shown.id} open=${shown.open} /><${Rewritten} /></div>
+        <div class="page">${body}</div>
+      </main>
     </div>`;
 }
 

@@ -1,5 +1,6 @@
 // A key that is to be kept: in the sessionStorage of its tab, for a reload, and handed to new tabs of this browser over a channel that only
-// pages of this origin hear. It is on no disk and ends with the last tab. Whoever signs out in one tab signs out in all of them.
+// pages of this origin hear. It ends with the last tab; a browser that restores its tabs after a restart restores that too, unless somebody signed
+// out before. Nothing of it is in localStorage. Whoever signs out in one tab signs out in all of them.
 const KEY = 'attestd.key';
 const SINCE = 'attestd.key-since'; // when it was kept, beside it
 const ENDED = 'attestd.signed-out'; // in localStorage: when somebody signed out. A tab that slept through it does not wake up signed in.

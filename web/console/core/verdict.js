@@ -39,7 +39,7 @@ export function verdictOf({ kind, claims, found, keyStanding, now, clock }) {
   if (keyStanding === 'other') return bad('signed by another key', 'Its key is not the one that you confirmed, or that this browser knows, for this company.');
 
   const { status } = found;
-  if (status?.status === 'revoked') return bad('revoked', `Revoked at ${status.revokedAt}${status.reason ? `: ${status.reason}` : ''}. Says a statement signed with the company’s key.`);
+  if (status?.status === 'revoked') return bad('revoked', `At ${status.revokedAt}${status.reason ? `: ${status.reason}` : ''}. So says a statement that the company’s key signed.`);
   if (status?.status === 'unknown') return bad('never issued', 'The company’s key signed it, but the company says that it never issued a passport with this ID.');
   if (found.statusProblem) return bad('revocation not known', `The server’s statement about revocation is worth nothing: ${found.statusProblem}.`);
   if (found.disabledAt) return bad('agent disabled', `The server says that the agent was disabled at ${found.disabledAt}: it accepts nothing of it.`);
@@ -58,6 +58,6 @@ export function verdictOf({ kind, claims, found, keyStanding, now, clock }) {
   const age = status ? now - Date.parse(status.checkedAt) / 1000 : 0;
   if (age < -AHEAD || age > FRESH) return open('revocation not asked', `The last statement is of ${status.checkedAt}; the passport may have been revoked since.`);
   const tone = toneOf(true, keyStanding);
-  const rest = kind === 'passport' ? `Not revoked, says a statement of ${status.checkedAt} signed with the company’s key.` : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
+  const rest = kind === 'passport' ? `It is not revoked, says a statement of ${status.checkedAt} that the company’s key signed.` : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
   return { is: 'usable now', tone, why: tone === 'ok' ? rest : `${rest} But you have not confirmed the key: anybody may have made it.` };
 }

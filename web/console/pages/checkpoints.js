@@ -102,7 +102,7 @@ export function Checkpoints() {
   const origins = found && [found.logs.actions.origin, found.logs.control.origin];
   return html`
     <${Page} title="Checkpoints" lead="A checkpoint is the company’s signature over everything that a log holds. Keep one, and no record before it can be changed, removed or added without your finding it.">
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${load} />
       ${!found && busy && html`<p class="muted" role="status">Asking for the checkpoints of both logs …</p>`}
       ${found && html`
         <div class="columns">${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log} ...${{ opened, companyKey: found.key, origins, policy }} />`)}</div>

@@ -111,7 +111,7 @@ export function Control({ argument }) {
         <${Summary} ...${{ entries, read, size, busy, standing }} />
         <${KeyHint} keyOf=${key} />
       </div>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${more} />
       ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, standing, query }} />`)}</ol>`}
       ${!busy && !error && !entries.length && html`<p class="empty">${size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
       ${next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}

@@ -66,7 +66,7 @@ function Content({ record, check, companyKey }) {
 export function OpenChange({ index, onClose }) {
   const { key } = useStore(session);
   const [opened, setOpened] = useState(null);
-  const [run, , error] = useTask();
+  const [run, , error, retry] = useTask();
   useEffect(() => {
     setOpened(null);
     run(async () => {
@@ -77,7 +77,7 @@ export function OpenChange({ index, onClose }) {
   }, [index, key]);
   return html`
     <${Drawer} title="Control record ${index}" onClose=${onClose}>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${retry} />
       ${opened && html`<${Content} ...${opened} />`}
     <//>`;
 }

@@ -68,7 +68,7 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
     </section>`;
 }
 
-function DrawForm({ argument, log, onDraw, busy, error }) {
+function DrawForm({ argument, log, onDraw, busy, error, retry }) {
   const { status } = useStore(session);
   const [wanted, setWanted] = useState({ index: argument, of: log });
   useEffect(() => setWanted({ index: argument, of: log }), [argument, log]);
@@ -86,7 +86,7 @@ function DrawForm({ argument, log, onDraw, busy, error }) {
         </div>
         <div class="buttons"><button class="button primary" disabled=${busy}>Draw the proof</button></div>`
       : html`<p class="muted">Sign in to draw proofs of your records. Evidence files are checked without.</p>`}
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${retry} />
     </form>`;
 }
 
@@ -96,7 +96,7 @@ export function Proof({ argument }) {
   const log = query.log === 'control' ? 'control' : 'actions';
   const [subject, setSubject] = useState(null);
   const [policy, setPolicy] = useState(NO_POLICY);
-  const [runDraw, busy, error] = useTask();
+  const [runDraw, busy, error, retry] = useTask();
   const [runFile, , fileError] = useTask();
   const show = (index) => runDraw(async () => setSubject(await draw(Number(index), log)));
 
@@ -119,7 +119,7 @@ export function Proof({ argument }) {
   return html`
     <${Page} title="Proof" lead="A few hashes lead from one record to the root of the whole tree. Whoever knows the company’s key needs nothing else to check it.">
       <div class="columns">
-        <${DrawForm} ...${{ argument, log, onDraw, busy, error }} />
+        <${DrawForm} ...${{ argument, log, onDraw, busy, error, retry }} />
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${dropped}>
           <h2>Check evidence</h2>
           <p class="muted">Drop an evidence file here. It is checked in this page, whether the server runs or not.

@@ -180,7 +180,7 @@ export function Records({ argument }) {
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
         ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
-        ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message}</p>`}
+        ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />
         <div class="records-bar">
           <${Status} search=${search} rows=${stale ? null : rows} total=${histogram?.total ?? null} />
@@ -194,7 +194,7 @@ export function Records({ argument }) {
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
           </div>
         </div>
-        ${rows?.error && html`<${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Try again</button>`}>${rows.error.message}<//>`}
+        ${rows?.error && html`<${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>${rows.error.message}<//>`}
         ${rows?.count
           ? html`<${VirtualList} key=${rows} label="Records" head=${HEADS} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${target} busy=${stale}
               row=${(i, tab) => {

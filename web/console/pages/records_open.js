@@ -22,7 +22,7 @@ function neighbours(rows, index) {
 export function OpenRecord({ index, rows, onMove, onClose }) {
   const { key } = useStore(session);
   const [record, setRecord] = useState(null);
-  const [run, , error] = useTask();
+  const [run, , error, retry] = useTask();
   const { place, around, where } = neighbours(rows, index);
   useEffect(() => {
     run(async () => {
@@ -47,7 +47,7 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
   return html`
     <${Drawer} title="Record ${index}" onClose=${onClose}>
       <div class="buttons steps-between">${step(0, 'Previous', 'ArrowLeft K')}${step(1, 'Next', 'ArrowRight J')}<span class="small muted">${where}</span></div>
-      <${Failure} error=${error} />
+      <${Failure} error=${error} retry=${retry} />
       ${!error && (record?.index === index ? html`<${RecordView} record=${record} companyKey=${key} />` : html`<p class="muted" role="status">Reading …</p>`)}
     <//>`;
 }

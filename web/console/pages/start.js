@@ -78,7 +78,7 @@ function CompanyKey({ company, companyKey }) {
   useEffect(() => session.set({ first: false }), []);
   return html`
     <section class="card" data-company-key=${is}>
-      <div class="card-head"><h2>${KEY_TITLES[is]}</h2><${KeyBadge} keyOf=${companyKey} /></div>
+      <div class="card-head"><h2>${KEY_TITLES[is]}</h2>${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
       <p>Everything here is checked with the key that this server names for <${Text} of=${company.companyId} />. Only the company can say whether it is theirs.</p>
       <${Fingerprint} of=${companyKey} />
       <${ConfirmKey} keyOf=${companyKey} action="I compared it" />
@@ -87,7 +87,7 @@ function CompanyKey({ company, companyKey }) {
     </section>`;
 }
 
-const KEPT = 'The key serves reloads and new tabs of this browser, until the last one is closed.';
+const KEPT = 'The key serves reloads and new tabs of this browser, until the last one is closed or you sign out.';
 const NOT_KEPT = 'The key is in this page’s memory; a reload forgets it.';
 
 export function Start() {
@@ -98,6 +98,7 @@ export function Start() {
       <${Page} title="See the chain. Check it yourself." lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and proofs in your browser, so you need not believe the server.">
         <${SignedOut} /><${Insecure} />
         <div class="columns"><${Register} onKey=${setNewKey} /><${Paste} /></div>
+        <p class="small muted without-key"><span>Without a key:</span><a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>look into a token</a><a href=${href('reference')}>read the API’s reference</a></p>
       <//>`;
   }
   return html`
@@ -110,7 +111,6 @@ export function Start() {
           <div><button type="button" class="button" onClick=${() => setNewKey('')}>I have kept it</button></div>
         </section>`}
       <${Insecure} />
-      <${CompanyKey} company=${company} companyKey=${key} />
-      <${FirstRun} />
+      <div class="start-in"><${CompanyKey} company=${company} companyKey=${key} /><${FirstRun} /></div>
     <//>`;
 }

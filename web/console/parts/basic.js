@@ -99,12 +99,17 @@ export function CopyButton({ text, what = 'value', label = 'Copy' }) {
 export const Value = ({ value, what }) =>
   html`<div class="value"><code><${Text} of=${value} /></code><span><${CopyButton} text=${value} what=${what} /></span></div>`;
 
-/** Runs async work for a button or form: [run, busy, error]. A newer run makes the answer of an older one void. */
+/**
+ * Runs async work for a button or form: [run, busy, error, retry]. A newer run makes the answer of an older one void. retry does again what was
+ * run last, and is for work that only reads.
+ */
 export function useTask() {
   const [state, set] = useState({ busy: false, error: null });
   const latest = useRef(0);
+  const last = useRef(null);
   useEffect(() => () => { latest.current = -1; }, []);
   const run = async (work) => {
+    last.current = work;
     const mine = ++latest.current;
     set({ busy: true, error: null });
     try {
@@ -115,7 +120,7 @@ export function useTask() {
       if (latest.current === mine) set({ busy: false, error: err });
     }
   };
-  return [run, state.busy, state.error];
+  return [run, state.busy, state.error, () => run(last.current)];
 }
 
 /**

@@ -86,9 +86,7 @@ function KeyNews({ companyKey, page }) {
 export function News({ page, open }) {
   const { status, key } = useStore(session);
   return html`
-    <div class="news">
-      ${open && page !== 'start' && html`<${SignedOut} link />`}
-      <${Pause} /><${Clock} />
-      ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />`}
-    </div>`;
+    ${open && page !== 'start' && html`<${SignedOut} link />`}
+    <${Pause} /><${Clock} />
+    ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />`}`;
 }

@@ -8,7 +8,7 @@ import { Failure, Field, Notice, Page, useTask } from './basic.js';
 export function Keep({ keep, setKeep }) {
   return html`
     <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
-      <span>Keep the key for reloads and new tabs<br /><small class="muted">In this browser’s memory, never on disk; it is gone when the last tab is closed. Signing out in one tab signs out all.</small></span></label>`;
+      <span>Keep the key for reloads and new tabs<br /><small class="muted">Each tab holds it, and hands it to new ones of this browser; it ends with the last. Signing out in one tab signs out all.</small></span></label>`;
 }
 
 export function Paste() {
@@ -28,7 +28,7 @@ export function Paste() {
     <form class="card" onSubmit=${submit}>
       <h2>Paste a key</h2>
       <p class="muted">An API key, or an OAuth access token, of a company that exists.</p>
-      <${Field} label="API key" hint="It stays in this page’s memory.">
+      <${Field} label="API key" hint="It stays in this page’s memory unless you keep it.">
         ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"
           value=${key} onInput=${(e) => setKey(e.target.value)} />`}
       <//>
