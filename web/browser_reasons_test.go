@@ -211,8 +211,7 @@ func TestBrowserReconnectsNow(t *testing.T) {
 	}
 	<-attempts
 	refused.Store(false)
-	b.press("Reconnect now")
-	b.shows(`[data-connection="open"]`)
+	b.wait(`(() => { [...document.querySelectorAll('button')].find((e) => e.textContent === 'Reconnect now')?.click(); return document.querySelector('[data-connection="open"]'); })()`)
 	b.shows(`li[data-index="2"][data-check="warn"]`)
 	b.wait(`!document.querySelector('[role="alert"]')`)
 }

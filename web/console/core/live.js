@@ -131,7 +131,7 @@ function connect() {
   ws.onclose = ({ code }) => {
     if (socket !== ws) return;
     if (!opened || code === REFUSED) askWhy();
-    if (live.get().connection !== 'retrying') change({ connection: 'retrying', since: now() });
+    if (state('connection') !== 'retrying') change({ connection: 'retrying', since: now() });
     timer = setTimeout(connect, Math.min(15000, 400 * 2 ** attempts++) * (0.75 + Math.random() / 2));
   };
 }
