@@ -166,7 +166,8 @@ func (b *browser) download(button string) string {
 	b.t.Helper()
 	events := true
 	call(b, devtools.SetDownloadBehavior, devtools.SetDownloadBehaviorParams{
-		Behavior: devtools.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: b.t.TempDir(), EventsEnabled: &events,
+		BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID, // the profile of this test
+		Behavior:         devtools.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: b.t.TempDir(), EventsEnabled: &events,
 	})
 	progress := chromedp.Events(b.ctx, devtools.DownloadProgress)
 	b.press(button)
