@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { callText, send } from '../core/api.js';
 import { count, plural } from '../core/format.js';
+import { href } from '../core/router.js';
 import { pathOf } from '../core/search.js';
 import { FormError, having, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
@@ -97,7 +98,7 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
       <//>
       <${Offer} title="Report of the period">
         <p class="small muted">All records of both logs ${search.since || until ? html`from ${search.since || 'the beginning'} to ${until || 'now'}` : 'from the beginning to now'}, whatever else is searched for,
-          between signed checkpoints: it proves that none of that period was left out or changed. <code>attestd report</code> checks and prints it.</p>
+          between signed checkpoints: it proves that none of that period was left out or changed. <a href=${href('report')}>Report</a> and <code>attestd report</code> check it.</p>
         <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${report}>Save the report</button></div>
       <//>
     <//>`;
