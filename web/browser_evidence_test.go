@@ -68,7 +68,7 @@ func (b *browser) judged(name, file, tone string) {
 		b.press("The record itself")
 		b.shows(`details [data-check="ok"], details [data-check="warn"], details [data-check="bad"]`)
 	}
-	green := eval[int](b, `document.querySelectorAll('main .ok, main .lit').length - document.querySelectorAll('.walk-picture:not(.ok) .lit').length`)
+	green := eval[int](b, `((shown) => shown.querySelectorAll('.ok, .lit').length - shown.querySelectorAll('.walk-picture:not(.ok) .lit').length)(document.querySelector('[data-evidence]').parentElement)`)
 	if (green > 0) != (tone == "ok" || tone == "warn" && eval[bool](b, `document.querySelector('[data-origin="ok"]') !== null`)) {
 		b.t.Errorf("%s: %d green things beside a verdict that is %s", name, green, tone)
 	}
