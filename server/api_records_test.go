@@ -530,6 +530,19 @@ func TestRecordsDamaged(t *testing.T) {
 	}
 }
 
+// Where in the log a period begins is found by the times of records. One that is missing there is named too.
+func TestAPeriodOfDamagedRecords(t *testing.T) {
+	t.Parallel()
+	storetest.NotOnPostgres(t, "the file is changed by hand")
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 3)
+	s.file(t, `DROP TRIGGER record_no_delete; DELETE FROM record WHERE id = 1 << 40 | 1`)
+	const damaged = `{"error":"Record 1 of the log is missing or damaged on disk; GET /v1/verify says what is wrong","code":"RECORD_DAMAGED","requestId":"<anything>"}`
+	acme.do(t, "GET /v1/records?since=2020-01-01T00:00:00.000Z", "").gets(500, damaged)
+	acme.do(t, "GET /v1/records/histogram?since=2020-01-01T00:00:00.000Z", "").gets(500, damaged)
+}
+
 // A start after a stop changes nothing of what is found.
 func TestRecordsAfterARestart(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 		if a.Buckets[i].Since = chain.FormatTime(start); i > 0 {
 			border, err := s.Store.SizeAt(ctx, what.log.Chain, what.to, a.Buckets[i].Since)
 			if err != nil {
-				return a, err
+				return a, damage(err)
 			}
 			borders = append(borders, border)
 		}

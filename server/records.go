@@ -141,5 +141,5 @@ func (s *Server) period(ctx context.Context, number, size int64, since, until st
 	if since != "" && err == nil {
 		from, err = s.Store.SizeAt(ctx, number, to, since)
 	}
-	return from, to, err
+	return from, to, damage(err)
 }

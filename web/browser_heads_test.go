@@ -57,6 +57,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.reconnects(`document.querySelector('.pulse.bad')`)
 	b.reads(".pulse-word", "rewritten")
 	b.reads(`[data-rewritten="actions"]`, "20 records; the server now has 1")
+	b.reads(`[data-rewritten="actions"]`, "Records before 10 are still what they were")
 	b.look(1280, "light")
 	b.picture("live-rewritten-1280-light", "")
 	b.goTo("#/verify")

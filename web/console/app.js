@@ -103,7 +103,7 @@ function Rewritten() {
       <div data-rewritten=${log}><strong>${what} was rewritten.</strong> At ${localTime(at)} ${SOURCES[source]} ${plural(size, 'record')};
         ${size > now ? ` the server now has ${count(now)}` : ' what the server shows now does not begin with them'}.
         ${from > 0 && ` Records before ${count(from)} are still what they were; between record ${count(from)} and ${count(size - 1)} something else stands there now, or nothing.`}
-        No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep.</div>
+        ${' '}No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep.</div>
     <//>
     ${asks && html`
       <${Confirm} title="Forget what was here before?" action="Forget it" act=${async () => { forgetHeads(rewritten); startStream(); }} onClose=${() => setAsks(false)}>

@@ -171,7 +171,7 @@ async function catchUp(current) {
   }
   const said = await call(chainVerdict, 'GET', '/v1/verify');
   if (!current()) return;
-  serverSays(said);
+  serverSays(said, size);
   await settle(current);
 }
 
@@ -194,12 +194,14 @@ async function receive(current) {
   const taken = inbox.splice(0, BATCH);
   if (inbox.length) queue(receive);
   let said;
+  let length; // of the chain, by what was said
   let fitting = []; // records that follow one another
   for (const data of taken) {
     const { record, ...verdict } = read(streamMessage, data, 'message');
     // An open stream carries every company's records.
     if (record.companyId !== session.get().company?.companyId) continue;
     said = verdict;
+    length = record.index + 1;
     const next = last + 1 + fitting.length;
     if (record.index < next) continue;
     if (record.index > next) {
@@ -212,7 +214,7 @@ async function receive(current) {
   }
   await take(fitting, false, current);
   if (!current() || !said) return;
-  serverSays(said);
+  serverSays(said, length);
   if (!inbox.length) await settle(current);
 }
 
@@ -265,7 +267,7 @@ async function extend({ index, hash }, ok) {
 
 // Holds the root of all that was checked against the one that the server names. What it named may be of a longer chain, whose records are under way.
 async function settle(current) {
-  if (!frontier || live.get().failure || changes.failure) return;
+  if (!frontier || state('failure') || heads.get().rewritten) return;
   const root = await frontier.root();
   const { length } = frontier;
   if (!current()) return;
@@ -300,8 +302,8 @@ export function fail(failedAt, reason) {
   if (!known || known.failedAt === 'the root' || failedAt < known.failedAt) change({ failure: { failedAt, reason } });
 }
 
-function serverSays({ valid, merkleRoot, failedAtIndex, error }) {
-  const said = { valid, length: last + 1, at: now() };
+function serverSays({ valid, merkleRoot, failedAtIndex, error }, length) {
+  const said = { valid, length, at: now() };
   change({ server: valid ? { ...said, root: merkleRoot } : { ...said, failedAt: failedAtIndex, reason: error ?? '' } });
 }
 
