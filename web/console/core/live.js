@@ -3,11 +3,12 @@
 import { FormError, read } from '../lib/form.js';
 import { Frontier } from '../lib/merkle.js';
 import { chainVerdict, company, streamMessage } from './answers.js';
-import { call, getCredential, records } from './api.js';
+import { call, records } from './api.js';
 import { checkRecords } from './checker.js';
 import { heads, keepChecked, proveSince, readLogs, rewrittenHere } from './heads.js';
 import { refreshKey, session } from './session.js';
 import { store } from './store.js';
+import { closeStream, isConnecting, openStream } from './stream.js';
 import { toneOf } from './trust.js';
 import { forget } from './verification.js';
 
@@ -15,7 +16,6 @@ const SHOWN = 400; // entries kept, the newest first
 const HISTORY = 20; // records read at first from a chain that is not read whole
 const WHOLE = 1000; // records of a chain that is read whole at once, and most that are fetched of those that were missed
 const BATCH = 256; // messages taken together
-const REFUSED = 1008; // the code with which the server ends a stream whose credential is gone
 const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked, and counted
 
 const quiet = {
@@ -41,13 +41,10 @@ export function toneOfLive({ connection, whole, agreed, range, failure, server, 
   return whole && agreed && range.to > 0 ? toneOf(true, keyStanding) : '';
 }
 
-let socket = null;
 let epoch = 0; // counts sign-ins: work begun for an earlier one is dropped
 let last = -1; // greatest index seen
 let frontier = null; // of the range, where that is whole
 let everOpen = false;
-let attempts = 0;
-let timer = 0;
 let work = Promise.resolve();
 let inbox = []; // messages that nobody has taken yet
 let fresh = []; // entries since the last flush, the newest last
@@ -58,15 +55,11 @@ const now = () => new Date().toISOString();
 const state = (name) => changes[name] ?? live.get()[name];
 
 function reset() {
-  clearTimeout(timer);
-  const old = socket;
-  socket = null;
+  closeStream();
   epoch++;
-  old?.close();
   last = -1;
   frontier = null;
   everOpen = false;
-  attempts = 0;
   inbox = [];
   fresh = [];
   changes = {};
@@ -76,7 +69,7 @@ function reset() {
 /** Begins anew, with nothing of what was shown before. */
 export function start() {
   reset();
-  connect();
+  openStream(stream);
 }
 
 /** Nothing of a company stays behind when it signs out. */
@@ -104,37 +97,26 @@ export function reconnect() {
     change({ problem: '' });
     queue(catchUp);
   }
-  if (state('connection') !== 'retrying' || socket?.readyState === WebSocket.CONNECTING) return;
-  clearTimeout(timer);
-  connect();
+  if (state('connection') === 'retrying' && !isConnecting()) openStream(stream);
 }
 
-function connect() {
-  if (!getCredential()) return; // signed out before this came to run
-  if (!everOpen) change({ connection: 'connecting', since: now() });
-  // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in the URL.
-  const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
-  socket = ws;
-  let opened = false;
-  ws.onopen = () => {
-    if (socket !== ws) return;
-    attempts = 0;
-    opened = true;
+const stream = {
+  connecting() {
+    if (!everOpen) change({ connection: 'connecting', since: now() });
+  },
+  opened() {
     change({ connection: 'open', since: now(), problem: '' });
     queue(catchUp);
-  };
-  ws.onmessage = ({ data }) => {
-    if (socket !== ws) return;
+  },
+  message(data) {
     inbox.push(data);
     if (inbox.length === 1) queue(receive);
-  };
-  ws.onclose = ({ code }) => {
-    if (socket !== ws) return;
-    if (!opened || code === REFUSED) askWhy();
+  },
+  lost(refused) {
+    if (refused) askWhy();
     if (state('connection') !== 'retrying') change({ connection: 'retrying', since: now() });
-    timer = setTimeout(connect, Math.min(15000, 400 * 2 ** attempts++) * (0.75 + Math.random() / 2));
-  };
-}
+  },
+};
 
 // Jobs run one after the other. current() is false once the company that a job belongs to has signed out: then what comes late is dropped.
 function queue(job) {

@@ -1,0 +1,47 @@
+// The connection on which the server sends records as they are written: opened, and opened again whenever it is lost.
+import { getCredential } from './api.js';
+
+const REFUSED = 1008; // the code with which the server ends a stream whose credential is gone
+const FIRST = 400; // ms until the first attempt after a loss; each further one takes twice as long, up to LONGEST
+const LONGEST = 15000;
+
+let socket = null;
+let attempts = 0;
+let timer = 0;
+
+/**
+ * Connects, and again whenever the connection is lost, until closeStream. on: {connecting(), opened(), message(data), lost(refused)}; refused is whether the
+ * server ended or never opened it, and not the network.
+ */
+export function openStream(on) {
+  clearTimeout(timer);
+  if (!getCredential()) return; // signed out before this came to run
+  on.connecting();
+  // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in the URL.
+  const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
+  socket = ws;
+  let opened = false;
+  ws.onopen = () => {
+    if (socket !== ws) return;
+    attempts = 0;
+    opened = true;
+    on.opened();
+  };
+  ws.onmessage = ({ data }) => socket === ws && on.message(data);
+  ws.onclose = ({ code }) => {
+    if (socket !== ws) return;
+    on.lost(!opened || code === REFUSED);
+    timer = setTimeout(openStream, Math.min(LONGEST, FIRST * 2 ** attempts++) * (0.75 + Math.random() / 2), on);
+  };
+}
+
+export function closeStream() {
+  clearTimeout(timer);
+  const old = socket;
+  socket = null;
+  attempts = 0;
+  old?.close();
+}
+
+/** Whether an attempt is under way: another one would not come sooner. */
+export const isConnecting = () => socket?.readyState === WebSocket.CONNECTING;
