@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
-import { jsonTexts } from '../console/core/api.js';
+import { jsonLines } from '../console/core/api.js';
 import { foundRecord, matches, narrows, pathOf, searchOf, streamOf, timeOf } from '../console/core/search.js';
 import { parse } from '../console/lib/json.js';
 import { zip } from '../console/lib/zip.js';
@@ -33,11 +33,11 @@ const all = async (texts) => {
   return found;
 };
 
-test('a record of several lines is one of an answer of lines, whatever its strings hold', async () => {
-  const records = ['{"a":1}', '{"a":[\n{"b":"}]\\""}\n]}', '{"é":"{\\\\"}', '{\n}'];
-  assert.deepEqual(await answering(records.join('\n') + '\n', () => all(jsonTexts('/x'))), records);
-  assert.deepEqual(await answering('', () => all(jsonTexts('/x'))), []);
-  assert.deepEqual(await answering('{"a":1}\n{"a":', () => all(jsonTexts('/x'))), ['{"a":1}', '{"a":']); // cut off: it is no record, and is seen
+test('an answer of lines is read as they come, and what was cut off is seen', async () => {
+  const records = ['{"a":1}', '{"é":"{\\\\"}', '{}'];
+  assert.deepEqual(await answering(records.join('\n') + '\n', () => all(jsonLines('/x'))), records);
+  assert.deepEqual(await answering('', () => all(jsonLines('/x'))), []);
+  assert.deepEqual(await answering('{"a":1}\n{"a":', () => all(jsonLines('/x'))), ['{"a":1}', '{"a":']);
 });
 
 test('events of a search are read as they come, with records of several lines', async () => {

@@ -165,26 +165,13 @@ export async function* lines(path, accept, options) {
   if (rest) yield rest;
 }
 
-const STRING = /"(?:[^"\\]|\\.)*"/g;
-
-/** The JSON texts of an answer that has one after the other. Each takes one line, or more: a payload is kept with its line feeds. */
-export async function* jsonTexts(path, options) {
-  let text = '';
-  let depth = 0;
-  for await (const line of lines(path, 'application/x-ndjson', options)) {
-    if (!line && !text) continue;
-    text += text ? `\n${line}` : line;
-    for (const c of line.replace(STRING, '')) depth += c === '{' || c === '[' ? 1 : c === '}' || c === ']' ? -1 : 0;
-    if (depth > 0) continue;
-    yield text;
-    text = '';
-    depth = 0;
-  }
-  if (text) yield text;
+/** The JSON texts of an answer that has one a line. */
+export async function* jsonLines(path, options) {
+  for await (const line of lines(path, 'application/x-ndjson', options)) if (line) yield line;
 }
 
 /** The texts of all records from an index on. */
-export const recordLines = (from, options) => jsonTexts(`/v1/chain?from=${from}`, options);
+export const recordLines = (from, options) => jsonLines(`/v1/chain?from=${from}`, options);
 
 /** The body of an answer as it streams in. */
 export const callStream = async (path, options) => (await send('GET', path, options)).body;

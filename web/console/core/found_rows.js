@@ -1,6 +1,6 @@
 // What a search finds, and what of it fails.
 import { FormError, json, read } from '../lib/form.js';
-import { jsonTexts } from './api.js';
+import { jsonLines } from './api.js';
 import { PIECE, Rows, brokenRow, logSize } from './rows.js';
 import { foundRecord, narrows, pageOf, pathOf, streamOf } from './search.js';
 
@@ -107,7 +107,7 @@ export class FailedRows extends ListedRows {
         this.list(await under.shift());
       };
       let texts = [];
-      for await (const text of jsonTexts(this.whole ? '/v1/chain' : pathOf(this.search, { order: this.search.order }), options)) {
+      for await (const text of jsonLines(this.whole ? '/v1/chain' : pathOf(this.search, { order: this.search.order }), options)) {
         texts.push(text);
         if (texts.length < PIECE) continue;
         begin(texts);
