@@ -178,7 +178,7 @@ func (f *fuzzer) token(jwt string) string {
 func ownNames(t *testing.T) []string {
 	t.Helper()
 	own := map[string]bool{}
-	names := regexp.MustCompile(`<([a-z][a-z0-9]*)|\s([A-Za-z-]+)=|\s(required|hidden|autofocus|open|checked|disabled|multiple|novalidate)\b|'?(aria-[a-z]+|role|tabindex|id)'?:`)
+	names := regexp.MustCompile(`<([a-z][a-z0-9]*)|\s([A-Za-z-]+)=|\s(required|hidden|autofocus|open|checked|disabled|multiple|novalidate)\b|'?(aria-[a-z]+|data-[a-z]+|role|tabindex|id)'?:`)
 	must(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.Contains(name, "vendor") || filepath.Ext(name) == ".css" {
 			return err

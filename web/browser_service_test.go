@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -26,9 +29,19 @@ type service struct {
 	log  sync.WaitGroup
 }
 
+var atOnce sync.Map // tests that run beside others
+
+// besideOthers lets a test that begins with a service or a page run beside others. It may be called more than once.
+func besideOthers(t *testing.T) {
+	if _, known := atOnce.LoadOrStore(t, true); !known {
+		t.Parallel()
+	}
+}
+
 // startService starts attestd with limits switched off and with more flags; db "" is a new database, listen "" any free port.
 func startService(t *testing.T, db, listen string, flags ...string) *service {
 	t.Helper()
+	besideOthers(t)
 	path, err := binary()
 	must(t, err)
 	if db == "" {
@@ -171,6 +184,9 @@ var binary = sync.OnceValues(func() (string, error) {
 var built string // directory of the binary, to be removed at the end
 
 func TestMain(m *testing.M) {
+	// Browser tests wait for a page most of the time, so more of them run at once than there are cores.
+	flag.Parse()
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a flag that there is, and a number
 	status := m.Run()
 	endBrowser()
 	if built != "" {
@@ -182,6 +198,7 @@ func TestMain(m *testing.M) {
 // freePort returns an address that nothing listens on, for what listens there again after a pause.
 func freePort(t *testing.T) string {
 	t.Helper()
+	besideOthers(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()

@@ -25,7 +25,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The browser tests use a real Chromium and a real attestd. They do not run in parallel: each keeps both cores busy.
+// The browser tests use a real Chromium and a real attestd.
 
 // browser is one tab, and all that went wrong in it.
 type browser struct {
@@ -130,6 +130,7 @@ func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOp
 // openPage shows a page. At the end of the test everything that must not have happened is reported.
 func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
+	besideOthers(t)
 	shown, err := url.Parse(address)
 	must(t, err)
 	b := &browser{t: t}
@@ -149,6 +150,8 @@ func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOptio
 	call(b, network.Enable, network.EnableParams{})
 	call(b, cdplog.Enable, cdp.Empty{})
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch})
+	// Without motion, what a test waits for is there at once.
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}})
 	must(t, chromedp.Do(ctx, chromedp.Navigate(address)))
 	b.wait(`document.querySelector('h1')`)
 	return b

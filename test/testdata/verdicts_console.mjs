@@ -4,8 +4,11 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`));
-const [{ inclusionProof, publishedKey, publishedKeys }, evidence, { prepareKey, prepareRing }, { read }, { checkRecord, parseRecord }, { checkStatus }, token] = await Promise.all(
-  ["core/answers.js", "lib/evidence.js", "lib/keyring.js", "lib/form.js", "lib/record.js", "lib/status.js", "lib/token.js"].map(load));
+const [{ publishedKeys }, { prepareKey, prepareRing }, form, { climb, proofForm }, { checkRecord, parseRecord, recordForm }, { checkStatus }, token] = await Promise.all(
+  ["core/answers.js", "lib/keyring.js", "lib/form.js", "lib/merkle.js", "lib/record.js", "lib/status.js", "lib/token.js"].map(load));
+const { exactly, hash, having, rawKey, read, string } = form;
+const publishedKey = having({ companyId: string, spiffeId: string, kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }) });
+const inclusionProof = exactly({ record: recordForm, proof: proofForm, root: hash });
 
 const { key: given, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
 const now = Date.now() / 1000;
@@ -16,7 +19,11 @@ const key = await prepare(JSON.stringify(given));
 const checks = {
   key: async ({ text }) => ((await prepare(text)), ""),
   record: async ({ text }) => (await checkRecord(parseRecord(text), key)).reason,
-  proof: async ({ text }) => (await evidence.check({ ...read(inclusionProof, text, "proof"), key })).reason,
+  proof: async ({ text }) => {
+    const { record, proof, root } = read(inclusionProof, text, "proof");
+    const { reason, computed } = await checkRecord(record, key);
+    return reason || ((await climb(computed, proof)).root === root ? "" : "the path does not lead to the root");
+  },
   status: async ({ text, jti }) => ((await checkStatus(text, key, { jti, now })), ""),
   passport: async ({ text }) => {
     const about = { now, audience: "service:passport:v1", issuer: "spiffe://attestd.local/ca" };

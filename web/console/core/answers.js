@@ -1,6 +1,5 @@
 // What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, exactly, hash, having, integer, list, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
-import { proofForm } from '../lib/merkle.js';
+import { boolean, hash, having, integer, list, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 
 export const nothing = () => undefined; // where that it succeeded is all that matters
@@ -15,8 +14,6 @@ export const publishedKeys = having({
   )),
 });
 export const discovery = having({ issuer: string, passport_format: having({ audience: string }) });
-
-export const inclusionProof = exactly({ record: recordForm, proof: proofForm, root: hash });
 
 const verdict = { valid: boolean };
 const more = { merkleRoot: hash, failedAtIndex: integer, error: string };

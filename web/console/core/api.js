@@ -2,7 +2,7 @@
 import { text } from '../lib/bytes.js';
 import { FormError, having, json, list, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
-import { failure, inclusionProof } from './answers.js';
+import { failure } from './answers.js';
 import { rest } from './pause.js';
 
 const ATTEMPTS = 5; // of one read that the server puts off
@@ -140,12 +140,6 @@ function recordAt(index, node, source) {
 export async function records(from, limit, options) {
   const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, options);
   return found.records.map(({ node, source }, i) => recordAt(from + i, node, source));
-}
-
-export async function proofOf(index, options) {
-  const found = await call(inclusionProof, 'GET', `/v1/proof/${index}`, options);
-  if (found.record.index !== index) throw new FormError(`The server proves record ${found.record.index} instead.`);
-  return found;
 }
 
 /** The lines of an answer that is streamed; memory stays constant at any length. */
