@@ -43,11 +43,15 @@ func (l *Lock) LockFile(path string) (err error) {
 // Unlock releases both locks. It is called when SQLite has closed the database.
 func (l *Lock) Unlock() error {
 	var err error
-	if l.file != nil { // said aloud, for a process that is just being started has a copy of the file, and with it of the lock
-		err = errors.Join(unlockInode(l.file), l.file.Close())
+	if l.file != nil {
+		err = closeLocked(l.file)
 	}
 	return errors.Join(err, l.name.Unlock())
 }
+
+// closeLocked closes a file that openLocked opened. The end of the lock is said aloud, for a process that is just being started has a copy of the
+// file, and with it of the lock.
+func closeLocked(f *os.File) error { return errors.Join(unlockInode(f), f.Close()) }
 
 func inUse(path string) error { return fmt.Errorf("%w: another process serves %s", ErrInUse, path) }
 

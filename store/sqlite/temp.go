@@ -37,7 +37,7 @@ func NewTemp(path string) (*Temp, error) {
 func (t *Temp) Discard() {
 	removeDatabase(t.Path)
 	if t.lock != nil {
-		t.lock.Close()
+		_ = closeLocked(t.lock) // whoever opens the database next is told where it is still locked
 	}
 }
 
@@ -75,7 +75,7 @@ func Sweep(dir string) {
 			}
 		}
 		if f != nil {
-			f.Close()
+			_ = closeLocked(f) // as in Discard
 		}
 	}
 }
