@@ -41,6 +41,19 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 	return append(dst, `"}`...)
 }
 
+// AppendLine appends what AppendJSON appends, in one line. A payload may have line feeds between its tokens; spaces, which say the same and are not hashed
+// either, stand in their place.
+func (r *Record) AppendLine(dst []byte) []byte {
+	start := len(dst)
+	dst = r.AppendJSON(dst)
+	for i, c := range dst[start:] {
+		if c == '\n' || c == '\r' {
+			dst[start+i] = ' '
+		}
+	}
+	return dst
+}
+
 // appendPreimage appends what the hash of r is taken of; canonical is the RFC 8785 form of r.Payload.
 func (r *Record) appendPreimage(dst, canonical []byte) []byte {
 	dst = strconv.AppendInt(dst, r.Index, 10)

@@ -71,18 +71,10 @@ func (r *Report) Header() []byte {
 	return w
 }
 
-// AppendLine appends the line of a record, without its line feed. A payload may have line feeds between its tokens; spaces, which say the same and are not
-// hashed either, stand in their place.
+// AppendLine appends the line of a record, without its line feed.
 func AppendLine(dst []byte, log string, r *chain.Record) []byte {
-	start := len(dst)
 	dst = append(append(append(dst, `{"log":"`...), log...), `","record":`...)
-	dst = append(r.AppendJSON(dst), '}')
-	for i, c := range dst[start:] {
-		if c == '\n' || c == '\r' {
-			dst[start+i] = ' '
-		}
-	}
-	return dst
+	return append(r.AppendLine(dst), '}')
 }
 
 func reportNotProven() []string {

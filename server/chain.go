@@ -56,19 +56,6 @@ var (
 	jsonLines = listForm{"application/x-ndjson", "", "\n", "\n"}
 )
 
-// appendLine appends a record without its line feed. A payload may have line feeds between its tokens; spaces, which say the same and are not hashed either, stand in
-// their place, so that a record is one line.
-func appendLine(dst []byte, r *chain.Record) []byte {
-	start := len(dst)
-	dst = r.AppendJSON(dst)
-	for i, c := range dst[start:] {
-		if c == '\n' || c == '\r' {
-			dst[start+i] = ' '
-		}
-	}
-	return dst
-}
-
 var errRangeFull = errors.New("enough was read for one write")
 
 func (a records) writeTo(c *call, status int) error {
@@ -87,7 +74,7 @@ func (a records) writeTo(c *call, status int) error {
 		}
 		wrote = true
 		if form == jsonLines {
-			buf.Write(appendLine(buf.AvailableBuffer(), r))
+			buf.Write(r.AppendLine(buf.AvailableBuffer()))
 		} else {
 			buf.Write(r.AppendJSON(buf.AvailableBuffer()))
 		}

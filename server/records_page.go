@@ -90,7 +90,7 @@ func (a recordLines) writeTo(c *call, status int) error {
 		return nil
 	}
 	err := a.each(c, func(r *chain.Record) {
-		out.Write(append(appendLine(out.AvailableBuffer(), r), '\n'))
+		out.Write(append(r.AppendLine(out.AvailableBuffer()), '\n'))
 	}, func() (bool, error) { return true, out.send(rangeBytes) })
 	if err != nil {
 		return err
