@@ -55,10 +55,9 @@ type asset struct {
 // files ("/" is the page itself). What has denies, the handler answers with 404 in plain text: a server that has its own
 // form of 404 asks first.
 func Console() (h http.Handler, has func(path string) bool) {
-	assets := loadConsole()
-	has = func(p string) bool { _, ok := assets[p]; return ok }
+	has = func(p string) bool { _, ok := loadConsole()[p]; return ok }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, ok := assets[r.URL.Path]
+		a, ok := loadConsole()[r.URL.Path]
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -101,7 +100,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loadConsole makes what is served of the embedded files, by URL path. They are fixed at compile time, so an error is a broken build.
+// loadConsole makes what is served of the embedded files, by URL path, when it is first asked for: that takes a tenth of a second, which no start has to wait for. They are fixed at compile time, so an error is a broken build.
 var loadConsole = sync.OnceValue(func() map[string]*asset {
 	assets := make(map[string]*asset)
 	joined, err := joinConsole()
