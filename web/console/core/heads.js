@@ -79,7 +79,7 @@ export function keepHead({ at = new Date().toISOString(), ...given }) {
 }
 
 /** Keeps what was seen or checked of a company's log in the specification's tree. */
-const keepRoot = (key, log, size, root, source) => keepHead({ companyId: key.companyId, fingerprint: firstOf(key), log, size, root, source });
+export const keepRoot = (key, log, size, root, source) => keepHead({ companyId: key.companyId, fingerprint: firstOf(key), log, size, root, source });
 
 /** Keeps what was checked of a company's log, and the beginnings of it, by which the place of a later change is found. */
 export async function keepChecked(key, log, frontier) {

@@ -5,7 +5,7 @@ import { Frontier } from '../lib/merkle.js';
 import { chainVerdict, company, streamMessage } from './answers.js';
 import { call, records } from './api.js';
 import { checkRecords } from './checker.js';
-import { heads, keepChecked, proveSince, readLogs, rewrittenHere } from './heads.js';
+import { heads, keepChecked, keepRoot, proveSince, readLogs, rewrittenHere } from './heads.js';
 import { refreshKey, session } from './session.js';
 import { store } from './store.js';
 import { closeStream, isConnecting, openStream } from './stream.js';
@@ -259,8 +259,11 @@ async function settle(current) {
     if (size < length) return rewrittenHere(session.get().key, { size: length, from: size, now: size, at: now() });
     if (merkleRoot !== root) return fail('the root', `the server names another root for ${length} records`);
   }
+  // The beginnings of the chain are kept once; after that it only grows.
+  const { key } = session.get();
+  if (state('root')) keepRoot(key, 'actions', length, root, 'checked');
+  else await keepChecked(key, 'actions', frontier);
   change({ agreed: true, root });
-  await keepChecked(session.get().key, 'actions', frontier);
 }
 
 /** Takes over what a run over the whole chain has checked, {count, peaks}, to extend it record by record. */
