@@ -130,7 +130,7 @@ func pageVerdicts(t *testing.T, cases []byte) []string {
 
 func chromium(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
