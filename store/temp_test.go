@@ -64,10 +64,12 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	t.Parallel()
 	path, _ := sample(t)
 	dir := t.TempDir()
-	n := 0
-	must(t, store.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(string, int64, int64) {
-		n++
-		must(t, store.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", n)), schema(t), nil))
+	seen := map[string]bool{}
+	must(t, store.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(step string, _, _ int64) {
+		if !seen[step] {
+			seen[step] = true
+			must(t, store.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", len(seen))), schema(t), nil))
+		}
 	}))
 	s, err := store.OpenReadOnly(ctx, filepath.Join(dir, "first.db"))
 	must(t, err)
