@@ -9,7 +9,7 @@ import (
 
 const (
 	stepRecords = 1 << 10 // of one read: a long read transaction would stop WAL checkpoints
-	stepBytes   = 1 << 20 // of what was read in it, after which it ends
+	stepBytes   = 1 << 18 // of what was read in it, after which it ends
 	nearRecords = 4       // between two that match, so few that they are read with them
 
 	windowSummaries  = 1 << 9 // of one read

@@ -11,6 +11,7 @@ import (
 )
 
 type histogramRequest struct {
+	_           struct{}      `query:"strict"`
 	Agent       string        `query:"agent"`
 	Action      string        `query:"action"`
 	DelegatedBy string        `query:"delegatedBy"`
@@ -65,7 +66,7 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 			borders = append(borders, border)
 		}
 	}
-	counts, err := search.Count(ctx, s.Store, what.log.Chain, what.filter, append(borders, what.to))
+	counts, err := search.Count(ctx, &turns{Reader: s.Store, s: s}, what.log.Chain, what.filter, append(borders, what.to))
 	if err != nil {
 		return a, damage(err)
 	}

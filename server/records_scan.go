@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"attestd/chain"
 	"attestd/search"
@@ -32,13 +31,13 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 		return tooManySearches(err)
 	}
 	defer c.s.searches.Give(parts, holder)
-	p.scan = search.NewScan(c.s.Store, p.log.Chain, p.filter, p.from, p.to, p.backward)
+	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to, p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
 	one := p.limit > 0 && p.filter.Text == "" // a page ends where one more is found, so that no empty one follows it, unless that could take long
 	full := false
 	for goOn := true; goOn && !full && !p.scan.Done(); {
 		var unfit error
-		err := p.step(c, func(r *chain.Record) bool {
+		err := p.scan.Step(c.Context(), func(r *chain.Record) bool {
 			if full = isFull(); full {
 				return false
 			}
@@ -62,29 +61,6 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 
 // isLong says whether a search reads every payload, or gives all that it finds.
 func (p *page) isLong() bool { return p.filter.Text != "" || p.limit == 0 }
-
-// step decides some records. Searches that read much take turns at it, so that all of them together keep to one core, to half of one while many records are
-// appended, and one company's do not crowd out another's for longer than a step, some milliseconds.
-func (p *page) step(c *call, yield func(*chain.Record) bool) error {
-	if !p.isLong() {
-		return p.scan.Step(c.Context(), yield)
-	}
-	if err := c.s.longSearch.Acquire(c.Context(), 1); err != nil {
-		return err
-	}
-	defer c.s.longSearch.Release(1)
-	begun := time.Now()
-	err := p.scan.Step(c.Context(), yield)
-	if now := time.Now(); c.s.deliverer.pace.isBusy(now) {
-		rest := time.NewTimer(now.Sub(begun))
-		defer rest.Stop()
-		select {
-		case <-rest.C:
-		case <-c.Context().Done():
-		}
-	}
-	return err
-}
 
 func tooManySearches(err error) error {
 	return unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"attestd/chain"
+	"attestd/search"
+)
+
+// turns is the reader of one search. Searches that read much take turns at it, so that all of them together keep to one core, to half of one while many records are
+// appended, and one company's do not crowd out another's for longer than a read, some milliseconds.
+type turns struct {
+	search.Reader
+	s    *Server
+	long bool  // whether much will be read, as far as the question tells
+	read int64 // bytes
+}
+
+// atOnce is how many bytes any search may read without waiting for a turn: more than the summaries of a million records have most often. Where there are no summaries, or
+// these leave much open, a search for two records reads as much as one for a text.
+const atOnce = 4 << 20
+
+func (t *turns) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	return t.take(ctx, func() error { return t.Reader.Records(ctx, number, from, to, t.counted(yield)) })
+}
+
+func (t *turns) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	return t.take(ctx, func() error { return t.Reader.RecordsBackward(ctx, number, from, to, t.counted(yield)) })
+}
+
+func (t *turns) Summaries(ctx context.Context, number, from, to int64, backward bool, yield func(int64, []byte) error) error {
+	return t.take(ctx, func() error {
+		return t.Reader.Summaries(ctx, number, from, to, backward, func(index int64, summary []byte) error {
+			t.read += int64(len(summary))
+			return yield(index, summary)
+		})
+	})
+}
+
+func (t *turns) counted(yield func(*chain.Record) error) func(*chain.Record) error {
+	return func(r *chain.Record) error {
+		t.read += int64(len(r.Payload) + len(r.Delegation))
+		return yield(r)
+	}
+}
+
+// take reads, in a turn where that is due.
+func (t *turns) take(ctx context.Context, read func() error) error {
+	if !t.long && t.read < atOnce {
+		return read()
+	}
+	if err := t.s.longSearch.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer t.s.longSearch.Release(1)
+	begun := time.Now()
+	err := read()
+	if now := time.Now(); t.s.deliverer.pace.isBusy(now) {
+		_ = sleep(ctx, now.Sub(begun))
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"attestd/chain"
+)
+
+// slow is a Reader of which every read takes a while and finds as much.
+type slow struct{ bytes int }
+
+const readTakes = 3 * time.Millisecond
+
+func (r slow) Records(_ context.Context, _, from, _ int64, yield func(*chain.Record) error) error {
+	time.Sleep(readTakes)
+	return yield(&chain.Record{Index: from, Payload: make([]byte, r.bytes)})
+}
+
+func (r slow) RecordsBackward(ctx context.Context, number, _, to int64, yield func(*chain.Record) error) error {
+	return r.Records(ctx, number, to-1, to, yield)
+}
+
+func (r slow) Summaries(_ context.Context, _, from, _ int64, _ bool, yield func(int64, []byte) error) error {
+	time.Sleep(readTakes)
+	return yield(from, make([]byte, r.bytes))
+}
+
+// Whatever it asks for and whatever it reads, a search that has read much waits for its turn, and rests as long as it works while records are appended.
+func TestASearchThatReadsMuchTakesTurns(t *testing.T) {
+	reads := map[string]func(t *turns) error{
+		"records": func(t *turns) error {
+			return t.Records(context.Background(), 1, 0, 9, func(*chain.Record) error { return nil })
+		},
+		"records backward": func(t *turns) error {
+			return t.RecordsBackward(context.Background(), 1, 0, 9, func(*chain.Record) error { return nil })
+		},
+		"summaries": func(t *turns) error {
+			return t.Summaries(context.Background(), 1, 0, 9, true, func(int64, []byte) error { return nil })
+		},
+	}
+	for what, read := range reads {
+		for _, long := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &deliverer{}}
+				took := func(r *turns) time.Duration {
+					begun := time.Now()
+					if err := read(r); err != nil {
+						t.Error(err)
+					}
+					return time.Since(begun)
+				}
+				first := &turns{Reader: slow{atOnce / 2}, s: s, long: long}
+				_ = s.longSearch.Acquire(t.Context(), 1) // another's turn
+				time.AfterFunc(time.Second, func() { s.longSearch.Release(1) })
+				for i, waits := range []bool{long, false, !long} {
+					if d := took(first); (d > 900*time.Millisecond) != waits {
+						t.Errorf("%s, long %v: read %d took %v; it waits: %v", what, long, i, d, waits)
+					}
+				}
+				s.deliverer.pace.until = time.Now().Add(time.Hour)
+				if d := took(first); d != 2*readTakes {
+					t.Errorf("%s, long %v: %v beside appends, want %v", what, long, d, 2*readTakes)
+				}
+			})
+		}
+	}
+}
+
+// Who goes away while he waits for his turn has not read.
+func TestATurnIsNotWaitedForInVain(t *testing.T) {
+	s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &deliverer{}}
+	_ = s.longSearch.Acquire(t.Context(), 1)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &turns{Reader: slow{1}, s: s, long: true}
+	if err := r.Records(gone, 1, 0, 1, func(*chain.Record) error { t.Error("read"); return nil }); err == nil {
+		t.Error("no error")
+	}
+}
