@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
@@ -54,19 +56,33 @@ func (a recordTable) writeTo(c *call, status int) error {
 	return out.send(0)
 }
 
-// appendCell appends a cell. One that begins as a formula does would be carried out by spreadsheets: an apostrophe before it makes it a text.
+// appendCell appends a cell. One that begins as a formula does would be carried out by spreadsheets, some of which leave out what cannot be seen before it: an
+// apostrophe makes it a text. What begins with an apostrophe itself gets one too, so that to remove one gives every text back.
 func appendCell(dst []byte, text string) []byte {
 	quoted := strings.ContainsAny(text, "\",\r\n")
 	if quoted {
 		dst = append(dst, '"')
 	}
-	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
+	if needsApostrophe(text) {
 		dst = append(dst, '\'')
 	}
 	if !quoted {
 		return append(dst, text...)
 	}
 	return append(append(dst, strings.ReplaceAll(text, `"`, `""`)...), '"')
+}
+
+// formulas are the characters that formulas begin with, in their wide form too, which spreadsheets of East Asia take for the same.
+const formulas = "=+-@＝＋－＠"
+
+func needsApostrophe(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	seen, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(text, unseen))
+	return first == '\'' || unicode.IsControl(first) || strings.ContainsRune(formulas, seen)
+}
+
+func unseen(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
 func joined(principals [][]byte) string {
