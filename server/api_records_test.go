@@ -469,12 +469,15 @@ func TestRecordsRefusals(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	bad := func(query, name string) row {
-		return row{does: query, as: acme, call: "GET /v1/records?" + query, status: 400, gets: `{"error":"Invalid query parameter: ` + name + `…"}`}
+		return row{does: query, as: acme, call: "GET /v1/records?" + query, status: 400, gets: `{"error":"Invalid query parameter: ` + strings.ReplaceAll(name, `"`, `\"`) + `…"}`}
 	}
 	rows := []row{
 		bad("order=up", "order"), bad("limit=0", "limit"), bad("limit=1001", "limit"), bad("since=yesterday", "since"), bad("until=2026-03-02", "until"),
 		bad("since=2026-03-02T00:00:00.001Z&until=2026-03-02T00:00:00.000Z", "since"), bad("agent="+strings.Repeat("x", 257), "agent"), bad("q=%FF", "q"),
 		bad("q="+strings.Repeat("x", 257), "q"), bad("action="+strings.Repeat("x", 258), "action"), bad("delegatedBy="+strings.Repeat("x", 2049), "delegatedBy"), bad("log=other", "log"),
+		bad("agnet=bot", `"agnet" is not one`), bad("agent=a&agent=b", "agent is given more than once"), bad("agent=%zz", "the query is malformed"),
+		bad("agent=a;action=b", "the query is malformed"), bad("Agent=a", `"Agent" is not one`), bad("limit=1&limit=1", "limit is given"),
+		{does: "a text to count", as: acme, call: "GET /v1/records/histogram?q=x", status: 400, gets: `{"error":"Invalid query parameter: \"q\" is not one…"}`},
 		{does: "no bucket", as: acme, call: "GET /v1/records/histogram?buckets=0", status: 400, gets: `{"error":"…buckets…"}`},
 		{does: "too many buckets", as: acme, call: "GET /v1/records/histogram?buckets=201", status: 400, gets: `{"error":"…buckets…"}`},
 		{does: "a stranger", as: s.anyone(), call: "GET /v1/records", status: 401, gets: `{"error":"Unauthorized"}`},

@@ -13,6 +13,7 @@ import (
 )
 
 type recordsRequest struct {
+	_           struct{}      `query:"strict"`
 	Agent       string        `query:"agent"`
 	Action      string        `query:"action"`
 	DelegatedBy string        `query:"delegatedBy"`

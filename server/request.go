@@ -2,10 +2,12 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,13 +28,15 @@ import (
 //
 // A field of the type *http.Request is the request itself, for the few that look at how it came. On a blank field, missing:"…" is
 // the error text for any member that is required and absent, form:"yes" takes a form-encoded body for its parameters, too, and list:"yes"
-// lets the body nest deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth itself.
+// lets the body nest deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth itself. query:"strict" refuses
+// a query in which anything is unknown, given twice or malformed, where to ignore it would be to answer another question.
 type requestForm struct {
 	fields  []field
 	whole   int  // the field of type *http.Request, -1 for none
 	hasBody bool // whether any field is a member of the body
 	form    bool
-	depth   int // how deep the body may nest
+	strict  bool // about the query
+	depth   int  // how deep the body may nest
 	missing string
 }
 
@@ -54,7 +58,7 @@ func formOf[Request any]() *requestForm {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" {
-			form.missing, form.form = sf.Tag.Get("missing"), sf.Tag.Get("form") != ""
+			form.missing, form.form, form.strict = sf.Tag.Get("missing"), sf.Tag.Get("form") != "", sf.Tag.Get("query") == "strict"
 			if sf.Tag.Get("list") != "" {
 				form.depth = 2 * maxDepth
 			}
@@ -93,6 +97,11 @@ func (form *requestForm) read(c *call, request any) error {
 			return err
 		}
 	}
+	if form.strict {
+		if err := form.checkQuery(c.URL.RawQuery); err != nil {
+			return err
+		}
+	}
 	into := reflect.ValueOf(request).Elem()
 	if form.whole >= 0 {
 		into.Field(form.whole).Set(reflect.ValueOf(c.Request))
@@ -125,6 +134,24 @@ func (form *requestForm) fill(c *call, members object, into reflect.Value) error
 				return form.isMissing(f)
 			}
 			return at(err, "/"+f.name)
+		}
+	}
+	return nil
+}
+
+// checkQuery refuses a query that is not of the parameters of the form, each at most once.
+func (form *requestForm) checkQuery(raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return badQuery("the query is malformed")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		known := slices.ContainsFunc(form.fields, func(f field) bool { return f.from == "query" && f.name == name })
+		switch {
+		case !known:
+			return badQuery(fmt.Sprintf("%.40q is not one that is taken here", name))
+		case len(query[name]) > 1:
+			return badQuery(name + " is given more than once")
 		}
 	}
 	return nil
