@@ -107,7 +107,7 @@ func (b *Builder) Clear() {
 
 // size is about how much memory a summary in the making takes.
 func (s *Summary) size() int {
-	size := 256 + 8*(cap(s.agents)+cap(s.actions)+cap(s.principals)) + cap(s.actionTexts) + cap(s.records)
+	size := 256 + 8*(cap(s.agents)+cap(s.principals)) + 72*cap(s.actions) + cap(s.records)
 	for i := range s.combinations {
 		size += 64 + 2*len(s.combinations[i].principals)
 	}

@@ -17,7 +17,7 @@
 //	           number of the agent (a byte), number of the action (a byte), how many principals (a byte), their numbers (two bytes each)
 //	records  where there is more than one combination: of each record the number of its own (a byte)
 //
-// All lists are in the order in which their items first stand in the records. The principals of a record are those who had given
+// All lists are in the order in which their items first stand in the records; actions that are stored alike are one item. The principals of a record are those who had given
 // the power that it was done with: the subject of its delegation, and the chain of that but for the last, who acted. A record without
 // a delegation has none, and no other has none.
 //

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -19,10 +20,10 @@ const (
 
 // Summary is the summary of a range of records in the making.
 type Summary struct {
-	agents, actions, principals []uint64 // by their hashes
-	actionTexts                 []byte   // of the actions, as they are stored
-	combinations                []combination
-	records                     []byte // of each the number of its combination
+	agents, principals []uint64 // by their hashes: where two have the same, a record of either is found by both
+	actions            [][]byte // as they are stored: by a hash alone, whoever makes two that have the same would hide the second
+	combinations       []combination
+	records            []byte // of each the number of its combination
 }
 
 type combination struct {
@@ -39,16 +40,11 @@ func (s *Summary) Add(t *Terms) bool {
 	if len(t.Principals) > maxPrincipals {
 		return false
 	}
-	agent, _ := number(&s.agents, hashOf(t.Agent))
-	action, isNew := number(&s.actions, hashOf(t.Action))
-	if isNew {
-		s.actionTexts = appendAction(s.actionTexts, t.Action)
-	}
+	agent, action := number(&s.agents, hashOf(t.Agent)), s.action(t.Action)
 	var fixed [maxPrincipals]uint16
 	principals := fixed[:0]
 	for _, p := range t.Principals {
-		n, _ := number(&s.principals, hashOf(p))
-		principals = append(principals, uint16(n))
+		principals = append(principals, uint16(number(&s.principals, hashOf(p))))
 	}
 	same := func(c combination) bool {
 		return c.agent == uint8(agent) && c.action == uint8(action) && slices.Equal(c.principals, principals)
@@ -66,7 +62,10 @@ func (s *Summary) Add(t *Terms) bool {
 func (s *Summary) Append(dst []byte) []byte {
 	dst = append(dst, version)
 	dst = appendHashes(append(dst, byte(len(s.agents)-1)), s.agents)
-	dst = append(append(dst, byte(len(s.actions)-1)), s.actionTexts...)
+	dst = append(dst, byte(len(s.actions)-1))
+	for _, action := range s.actions {
+		dst = append(dst, action...)
+	}
 	dst = appendHashes(binary.BigEndian.AppendUint16(dst, uint16(len(s.principals))), s.principals)
 	dst = append(dst, byte(len(s.combinations)-1))
 	for _, c := range s.combinations {
@@ -82,12 +81,25 @@ func (s *Summary) Append(dst []byte) []byte {
 }
 
 // number finds a hash in a list, or adds it there.
-func number(list *[]uint64, hash uint64) (at int, isNew bool) {
-	if at = slices.Index(*list, hash); at < 0 {
-		at, isNew = len(*list), true
+func number(list *[]uint64, hash uint64) int {
+	at := slices.Index(*list, hash)
+	if at < 0 {
+		at = len(*list)
 		*list = append(*list, hash)
 	}
-	return at, isNew
+	return at
+}
+
+// action finds an action in the list, or adds it there.
+func (s *Summary) action(action []byte) int {
+	var fixed [1 + max(maxAction, actionStart+hashSize)]byte
+	stored := appendAction(fixed[:0], action)
+	at := slices.IndexFunc(s.actions, func(other []byte) bool { return bytes.Equal(other, stored) })
+	if at < 0 {
+		at = len(s.actions)
+		s.actions = append(s.actions, bytes.Clone(stored))
+	}
+	return at
 }
 
 func hashOf[T string | []byte](text T) uint64 {
