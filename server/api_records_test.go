@@ -42,14 +42,16 @@ type mixed struct {
 }
 
 var (
-	mixedAgents  = []string{"deploy-bot", "deploy", `a "quoted" agent`, "Räuber", strings.Repeat("long", 60), "git-bot"}
+	mixedAgents  = []string{"deploy-bot", "deploy", `a "quoted" agent`, "Räuber", strings.Repeat("long", 60), "git-bot", "nul\x00&<\u2028\u202e", "bot*", "\U0001f600\U0010ffff"}
 	mixedActions = []string{
 		"tool.read", "tool.write", "tool", "Tool.read", "a", strings.Repeat("x", 32), strings.Repeat("x", 33), strings.Repeat("x", 33) + "y",
-		"tool.which-has-a-very-long-name/one", "tool.which-has-a-very-long-name/two", "=cmd", "*",
+		"tool.which-has-a-very-long-name/one", "tool.which-has-a-very-long-name/two", "=cmd", "*", "tool.*", strings.Repeat("ä", 12), strings.Repeat("ä", 12) + "ö", strings.Repeat("語", 256),
 	}
 	mixedPayloads = []string{
 		`null`, `"Hello World"`, `{"k": "Änderung"}`, `{"name":"a \"quote\" and \\ slash"}`, `[1,2,{"deep":["NEEDLE"]}]`, `{"needle":-1}`,
 		`"\u006eeedle"`, `"line\nfeed"`, `{"a":"nee","b":"dle"}`, `12345`, `"tab	less"`, `"\ud83d\ude00 smile"`, "{\n \"pretty\":\r\n true}", `{"e\u0073caped":1}`, `-5`, `"=1+1"`,
+		`""`, `{"":[{"":""}]}`, `"a\/b"`, `"\u0000nul"`, `{"n":[1.50e+300,1E-7,9007199254740991,-0.0]}`, strings.Repeat("[", 60) + `"deepest"` + strings.Repeat("]", 60),
+		`"\u212a is no letter of ASCII"`, `"e\u0301"`, `{"\ud83d\udE00":["\\u0041"]}`, `"` + strings.Repeat(`\u0061`, 300) + `needle"`,
 	}
 )
 
@@ -232,9 +234,10 @@ func (m *mixture) questions(random *rand.Rand) url.Values {
 		}
 	}
 	set("agent", append([]string{"nobody", "Deploy-bot"}, mixedAgents...)...)
-	set("action", append([]string{"tool.*", "*", "tool.which-has-a-very-long-name/*", strings.Repeat("x", 33) + "*", strings.Repeat("x", 40) + "*", "nothing", "t*"}, mixedActions...)...)
+	set("action", append([]string{"tool.*", "*", "tool.which-has-a-very-long-name/*", strings.Repeat("x", 33) + "*", strings.Repeat("x", 40) + "*", "nothing", "t*", strings.Repeat("ä", 12) + "*", strings.Repeat("語", 8) + "*", strings.Repeat("語", 9) + "*", strings.Repeat("語", 256) + "*"}, mixedActions...)...)
 	set("delegatedBy", "*", spiffe+"planner", spiffe+"runner", spiffe+"helper", spiffe+"nobody", "spiffe://attestd.local/company/acme")
-	set("q", "needle", "NEEDLE", "hello world", "änderung", "Änderung", `"quote" and \ slash`, "line\nfeed", "😀", "escaped", "pretty", "12345", "eedl", `":`, "nothing at all")
+	set("q", "needle", "NEEDLE", "hello world", "änderung", "Änderung", `"quote" and \ slash`, "line\nfeed", "😀", "escaped", "pretty", "12345", "eedl", `":`, "nothing at all",
+		"/B", `\/`, "\x00N", "DEEPEST", "k is no", "\u212a", "\u00e9", "e\u0301", "\\u0041", strings.Repeat("a", 250)+"nee", "\xf0\x9f\x98\x80 S")
 	set("order", "oldest", "newest")
 	if len(m.records) > 0 {
 		time := func() string { return m.records[random.IntN(len(m.records))].Timestamp }
@@ -400,6 +403,37 @@ func TestRecordsAsATable(t *testing.T) {
 	if cells := strings.SplitN(rows[2], ",", 3); !strings.HasPrefix(cells[2], "'@bot,\"two\nlines\","+spiffe+"planner,") || !strings.HasSuffix(cells[2], ",'-5") {
 		t.Errorf("the second row is %s", rows[2])
 	}
+}
+
+// Wherever a search is interrupted, and whoever appends meanwhile, its pages have what matches of the records that were there when it began.
+func TestRecordsWhileOthersCome(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	m := s.company(t, "acme").mix(t, 11, 300)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for more := true; more; {
+			m.attestMany(t, 7)
+			select {
+			case <-done:
+				more = false
+			default:
+			}
+		}
+	}()
+	random := rand.New(rand.NewPCG(12, 12))
+	for range 10 {
+		q := m.questions(random)
+		want := m.want(q)
+		q.Set("limit", strconv.Itoa(1+len(want)/(1+random.IntN(12))))
+		got := slices.DeleteFunc(m.pages(t, q), func(i int) bool { return i >= len(m.records) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: %v, want %v", q, got, want)
+		}
+	}
+	close(done)
+	<-stopped
 }
 
 // Records that come while pages are read do not shift them.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -128,6 +129,52 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 		t.Errorf("%d summaries were made, want 3", rests)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// Whichever summaries are missing, as after a crash while they were being made, and wherever a search begins and ends, it finds the same. The next start makes what is missing.
+func TestSearchesWhileSummariesAreMissing(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	act(t, s, c, 1030)
+	var records []chain.Record
+	must(t, s.Records(ctx, c.Chain, 0, 1030, func(r *chain.Record) error {
+		records = append(records, chain.Record{Index: r.Index, Payload: bytes.Clone(r.Payload)})
+		return nil
+	}))
+	finds := func(f search.Filter, from, to int64, backward bool) {
+		var found, want []int64
+		for scan := search.NewScan(s, c.Chain, f, from, to, backward); !scan.Done(); {
+			must(t, scan.Step(ctx, func(r *chain.Record) bool { found = append(found, r.Index); return true }))
+		}
+		for _, r := range records[from:to] {
+			if got(f.Matches(&r))(t) {
+				want = append(want, r.Index)
+			}
+		}
+		if backward {
+			slices.Reverse(want)
+		}
+		if counts := got(search.Count(ctx, s, c.Chain, f, []int64{from, to}))(t); !slices.Equal(found, want) || counts[0] != int64(len(want)) {
+			t.Errorf("%+v in [%d, %d), backward %v: %v, %v counted, want %v", f, from, to, backward, found, counts, want)
+		}
+	}
+	filters := []search.Filter{{Agent: "bot-3", Action: "act-1"}, {Action: "act*"}, {Agent: "nobody"}, {Agent: "bot-6", Text: "x"}, {DelegatedBy: "*"}}
+	for _, gone := range []int64{-1, 1, 3, 0, 2} {
+		if gone >= 0 {
+			must(t, other(t, path, fmt.Sprintf("DELETE FROM summary WHERE id = %d", c.Chain<<32+gone)).Close())
+		}
+		for _, from := range []int64{0, 1, 255, 256, 257, 511, 700} {
+			for i, to := range []int64{from, from + 1, 257, 512, 768, 1023, 1024, 1030} {
+				finds(filters[i%len(filters)], from, max(from, to), gone%2 == 0)
+			}
+		}
+	}
+	wantSummaries(t, s, c.Chain)
+	must(t, s.Close())
+	s = open(t, path)
+	must(t, s.FillSummaries(ctx, nil))
+	wantSummaries(t, s, c.Chain, 0, 1, 2, 3)
 }
 
 // A range with a damaged record has no summary: a search comes to the record and says so.
