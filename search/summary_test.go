@@ -83,6 +83,25 @@ func TestASummaryIsBounded(t *testing.T) {
 	}
 }
 
+// Whoever chooses names can find two whose hashes begin alike. Neither of two such actions hides the other, nor do two such agents.
+func TestNamesWithOneHash(t *testing.T) {
+	const one, other = "repo.read/5f285c7f14fe4659", "repo.read/43a1824a1b7b8aca" // SHA-256 of both begins with ec950d3087afa3a9
+	s := &shelf{summaries: map[int64][]byte{}}
+	for i := range search.Width {
+		name := []string{one, other}[i%2]
+		s.records = append(s.records, chain.Record{Index: int64(i), Payload: payloadOf(name, name, `1`)})
+	}
+	ready, _ := search.NewBuilder().Add(1, s.records)
+	s.summaries[0] = ready[0].Terms
+	for f, most := range map[search.Filter]int64{
+		{Action: one}: 128, {Action: other}: 128, {Action: "repo.read/43*"}: 128, {Action: "repo.read/5*"}: 128, {Agent: one}: 256, {Agent: other}: 256,
+	} {
+		if counts, err := search.Count(t.Context(), s, 1, f, []int64{0, search.Width}); err != nil || counts[0] < 128 || counts[0] > most {
+			t.Errorf("%+v: %v, %v, want 128 to %d", f, counts, err, most)
+		}
+	}
+}
+
 // FuzzJudge: bytes that are no summary are refused, and never read beyond their end; a filter that asks for nothing takes every record of one that is.
 func FuzzJudge(f *testing.F) {
 	s := mixedShelf(rand.New(rand.NewPCG(5, 5)), 2*search.Width)
