@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"io"
 	"iter"
+	"net/http"
 	"net/url"
 	"strconv"
 )
@@ -34,21 +36,41 @@ func (s Search) query() url.Values {
 	return q
 }
 
+// SearchPage is a part of what a search finds.
+type SearchPage struct {
+	Records []Record
+	Size    int64                    // of the log when the search began
+	Read    struct{ From, To int64 } // the indexes that this page has decided, To not among them
+	Next    string                   // the cursor of the next page, "" where all is decided
+}
+
+// SearchPage returns what matches from a cursor on, "" for the beginning: at most limit records, 1 to 1000. With Text a page may have fewer, even none, and a Next.
+func (c *Client) SearchPage(ctx context.Context, s Search, cursor string, limit int) (page SearchPage, err error) {
+	query := s.query()
+	if query.Set("limit", strconv.Itoa(limit)); cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	err = c.get(ctx, "/v1/records", query, &page)
+	return page, err
+}
+
 // Search returns the records that match, the newest first, reading them page by page: those of the log as it was at the first one. That none is
 // missing is the server's word; what is returned can be checked.
 func (c *Client) Search(ctx context.Context, s Search) iter.Seq2[Record, error] {
 	return pages(func(cursor string) ([]Record, string, error) {
-		var page struct {
-			Records []Record
-			Next    string
-		}
-		query := s.query()
-		if query.Set("limit", "1000"); cursor != "" {
-			query.Set("cursor", cursor)
-		}
-		err := c.get(ctx, "/v1/records", query, &page)
+		page, err := c.SearchPage(ctx, s, cursor, 1000)
 		return page.Records, page.Next, err
 	})
+}
+
+// SearchTable returns the records that match as comma-separated values, as the service sends them: all of them, or where limit is not 0 so many, at most 1000.
+// The caller closes it.
+func (c *Client) SearchTable(ctx context.Context, s Search, limit int) (io.ReadCloser, error) {
+	query := s.query()
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return c.open(ctx, request{method: http.MethodGet, route: "/v1/records", query: query, status: http.StatusOK, header: http.Header{"Accept": {"text/csv"}}})
 }
 
 // Histogram is how many records match over time.

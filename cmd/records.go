@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -14,47 +15,52 @@ import (
 
 	"attestd/chain"
 	"attestd/client"
+	"attestd/search"
 )
 
 // recordFilter is what the flags of records and tail choose.
-type recordFilter struct{ agent, action string }
+type recordFilter struct{ search.Filter }
 
 func (f *recordFilter) flags(cmd *cobra.Command) {
 	urlFlag(cmd)
-	cmd.Flags().StringVar(&f.agent, "agent", "", "only records of the agent with this `ID`")
-	cmd.Flags().StringVar(&f.action, "action", "", "only records of this `type` of action")
-	for _, name := range []string{"agent", "action", "from", "to"} { // ATTESTD_AGENT says in whose name to attest, not what to read
-		if f := cmd.Flag(name); f != nil {
+	cmd.Flags().StringVar(&f.Agent, "agent", "", "only records of the agent with this `ID`")
+	cmd.Flags().StringVar(&f.Action, "action", "", "only records of this `type` of action, or with a * at its end of those that begin so")
+	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "", "only records done with the power of this SPIFFE `ID`, or with * by any delegation")
+	cmd.Flags().StringVar(&f.Text, "text", "", "only records with this `text` in a string or a name of their payload, in either case")
+	for _, name := range []string{"agent", "action", "delegated-by", "text", "from", "to", "since", "until", "order", "limit", "csv"} {
+		if f := cmd.Flag(name); f != nil { // ATTESTD_AGENT says in whose name to attest, not what to read
 			f.Annotations = map[string][]string{typedOnly: {"yes"}}
 		}
 	}
 }
 
-func (f *recordFilter) takes(r *client.Record) bool {
-	return (f.agent == "" || f.agent == r.Payload.AgentID) && (f.action == "" || f.action == r.Payload.ActionType)
+// takes says of a record what the server's search says.
+func (f *recordFilter) takes(r *client.Record) (bool, error) {
+	raw, err := r.MarshalJSON()
+	if err != nil {
+		return false, err
+	}
+	var is struct{ Payload, Delegation json.RawMessage }
+	if err := json.Unmarshal(raw, &is); err != nil {
+		return false, err
+	}
+	return f.Matches(&chain.Record{Index: r.Index, Payload: is.Payload, Delegation: is.Delegation})
 }
 
 func recordsCommand() *cobra.Command {
-	var filter recordFilter
-	var from, to, log string
+	var asked recordSearch
+	var from, to, since, until string
 	cmd := &cobra.Command{
 		Use:   "records",
-		Short: "Print the records of the chain, as JSON lines",
-		Long: `Print the company's records in their order, each as one line of JSON. --from and --to are indexes, or times such as
-2026-03-02T09:00:00Z; what --to names is not a part of it.
+		Short: "Print the records of the chain, or those that a search finds, as JSON lines",
+		Long: `Print the company's records in their order, each as one line of JSON, or those for which all that is asked for holds. --from and --to are indexes, or
+times such as 2026-03-02T09:00:00Z; what --to names is not a part of it. --since and --until are times. The server searches, so that few
+records among many are found at once; --text alone has it read each payload. That it leaves none out is its word: attestd verify reads all.
 
 ` + connectionHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if log != string(client.Actions) && log != string(client.Control) {
-				return usagef("--log must be actions or control, got %q", log)
-			}
-			first, err := parseBound("from", from)
-			if err != nil {
-				return err
-			}
-			last, err := parseBound("to", to)
-			if err != nil {
+			if err := asked.check(from, to, since, until); err != nil {
 				return err
 			}
 			c, err := connect(cmd)
@@ -62,35 +68,20 @@ func recordsCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			part := client.Range{Log: client.Log(log)}
-			if part.From, err = first.index(cmd.Context(), c, part.Log); err != nil {
-				return err
-			}
-			if to != "" {
-				end, err := last.index(cmd.Context(), c, part.Log)
-				if err != nil || end <= part.From {
-					return err
-				}
-				part.Limit = end - part.From
-			}
 			out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
-			lines := jsonLines(out)
-			for r, err := range c.Records(cmd.Context(), part) {
-				if err == nil && filter.takes(&r) {
-					err = lines.Encode(r)
-				}
-				if err != nil {
-					_ = out.Flush() // what came before is whole
-					return err
-				}
-			}
-			return out.Flush()
+			err = asked.print(cmd.Context(), c, out)
+			return errors.Join(err, out.Flush()) // what came before an error is whole
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "first `index or time`")
 	cmd.Flags().StringVar(&to, "to", "", "`index or time` at which to end")
-	cmd.Flags().StringVar(&log, "log", string(client.Actions), "`actions or control`")
-	filter.flags(cmd)
+	cmd.Flags().StringVar(&since, "since", "", "first `time`")
+	cmd.Flags().StringVar(&until, "until", "", "`time` at which to end")
+	cmd.Flags().StringVar(&asked.order, "order", "oldest", "`oldest or newest` first")
+	cmd.Flags().Int64Var(&asked.limit, "limit", 0, "largest `number` of records; 0 for all")
+	cmd.Flags().BoolVar(&asked.csv, "csv", false, "comma-separated values with a header, in place of JSON")
+	cmd.Flags().StringVar(&asked.log, "log", string(client.Actions), "`actions or control`")
+	asked.flags(cmd)
 	return cmd
 }
 
@@ -189,7 +180,11 @@ printed then: no record is left out, and none comes twice. Without --from it beg
 				if ctx.Err() != nil {
 					return nil // Ctrl-C is how this ends
 				}
-				if err == nil && filter.takes(&r) {
+				takes := false
+				if err == nil {
+					takes, err = filter.takes(&r)
+				}
+				if takes {
 					err = lines.Encode(r)
 				}
 				if err != nil {

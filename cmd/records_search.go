@@ -1,0 +1,205 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"time"
+
+	"attestd/chain"
+	"attestd/client"
+	"attestd/search"
+)
+
+// recordSearch is what attestd records is asked for.
+type recordSearch struct {
+	recordFilter
+	log, order   string
+	limit        int64 // 0 for all
+	csv          bool
+	first, last  bound // last counts where it was given
+	hasLast      bool
+	since, until time.Time // zero where they were not given
+}
+
+// check reads what was typed.
+func (s *recordSearch) check(from, to, since, until string) (err error) {
+	if s.log != string(client.Actions) && s.log != string(client.Control) {
+		return usagef("--log must be actions or control, got %q", s.log)
+	}
+	if s.order != "oldest" && s.order != "newest" {
+		return usagef("--order must be oldest or newest, got %q", s.order)
+	}
+	if s.limit < 0 || s.csv && s.limit > 1000 {
+		return usagef("--limit must be 0 or more, and at most 1000 with --csv, got %d", s.limit)
+	}
+	if s.first, err = parseBound("from", from); err != nil {
+		return err
+	}
+	if s.last, err = parseBound("to", to); err != nil {
+		return err
+	}
+	s.hasLast = to != ""
+	if s.csv && (from != "" && s.first.time.IsZero() || s.hasLast && s.last.time.IsZero()) {
+		return usagef("--csv takes no index for --from and --to, but times")
+	}
+	for _, t := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"since", since, &s.since}, {"until", until, &s.until}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.into, err = time.Parse(time.RFC3339, t.text); err != nil || t.into.IsZero() {
+			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, got %q", t.flag, t.text)
+		}
+	}
+	return nil
+}
+
+// print writes what is asked for. Without a question to it, the server is asked for a part of the chain, whose records are seen to follow one another.
+func (s *recordSearch) print(ctx context.Context, c *client.Client, out *bufio.Writer) error {
+	if s.Filter == (search.Filter{}) && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
+		return s.printRange(ctx, c, out)
+	}
+	ask := client.Search{
+		Log: client.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Oldest: s.order == "oldest",
+	}
+	from, to, some, err := s.period(ctx, c, &ask)
+	switch {
+	case err != nil || !some:
+		return err
+	case s.csv:
+		table, err := c.SearchTable(ctx, ask, int(s.limit))
+		if err == nil {
+			defer table.Close()
+			_, err = io.Copy(out, table)
+		}
+		return err
+	}
+	return s.printFound(ctx, c, out, ask, func(index int64) bool { return from <= index && (to < 0 || index < to) })
+}
+
+func (s *recordSearch) printRange(ctx context.Context, c *client.Client, out io.Writer) (err error) {
+	part := client.Range{Log: client.Log(s.log), Limit: s.limit}
+	if part.From, err = s.first.index(ctx, c, part.Log); err != nil {
+		return err
+	}
+	if s.hasLast {
+		end, err := s.last.index(ctx, c, part.Log)
+		if err != nil || end <= part.From {
+			return err
+		}
+		if part.Limit == 0 || end-part.From < part.Limit {
+			part.Limit = end - part.From
+		}
+	}
+	lines := jsonLines(out)
+	for r, err := range c.Records(ctx, part) {
+		if err == nil {
+			err = lines.Encode(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printFound writes what the pages of a search have. On a terminal it says how far a long one has come.
+func (s *recordSearch) printFound(ctx context.Context, c *client.Client, out *bufio.Writer, ask client.Search, within func(index int64) bool) error {
+	report, finish := progress()
+	defer func() { finish() }()
+	lines, left, read := jsonLines(out), s.limit, int64(0)
+	for cursor := ""; ; {
+		most := 1000
+		if s.limit > 0 {
+			most = int(min(left, 1000))
+		}
+		page, err := c.SearchPage(ctx, ask, cursor, most)
+		if err != nil {
+			return err
+		}
+		finish() // lines and progress may share a terminal
+		for _, r := range page.Records {
+			if !within(r.Index) {
+				continue
+			}
+			if err := lines.Encode(r); err != nil {
+				return err
+			}
+			if left--; left == 0 {
+				return nil
+			}
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		if cursor = page.Next; cursor == "" {
+			return nil
+		}
+		if read += page.Read.To - page.Read.From; report != nil {
+			report("search", read, page.Size)
+		}
+	}
+}
+
+// period sets the times of a search to what all flags together leave. Where they name records by index, the times are those of the records, and what has the
+// same time and lies before from, or not before to unless that is negative, is to be left out. some is false where nothing is left.
+func (s *recordSearch) period(ctx context.Context, c *client.Client, ask *client.Search) (from, to int64, some bool, err error) {
+	since, until := s.since, s.until
+	to = -1
+	later := func(t time.Time) {
+		if t.After(since) {
+			since = t
+		}
+	}
+	earlier := func(t time.Time) {
+		if until.IsZero() || t.Before(until) {
+			until = t
+		}
+	}
+	if later(s.first.time); s.first.at > 0 {
+		from = s.first.at
+		at, found, err := timeOf(ctx, c, ask.Log, from)
+		if err != nil || !found {
+			return 0, 0, false, err
+		}
+		later(at)
+	}
+	switch {
+	case !s.hasLast:
+	case !s.last.time.IsZero():
+		earlier(s.last.time)
+	case s.last.at <= from:
+		return 0, 0, false, nil
+	default:
+		to = s.last.at
+		at, found, err := timeOf(ctx, c, ask.Log, to-1)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if found {
+			earlier(at.Add(time.Millisecond))
+		}
+	}
+	const up = time.Millisecond - time.Nanosecond // records have whole milliseconds
+	if !since.IsZero() {
+		ask.Since = chain.FormatTime(since.Add(up))
+	}
+	if !until.IsZero() {
+		ask.Until = chain.FormatTime(until.Add(up))
+	}
+	return from, to, until.IsZero() || ask.Since < ask.Until, nil
+}
+
+// timeOf returns the time of a record, if there is one at that index.
+func timeOf(ctx context.Context, c *client.Client, log client.Log, index int64) (at time.Time, found bool, err error) {
+	for r, err := range c.Records(ctx, client.Range{Log: log, From: index, Limit: 1}) {
+		if err == nil {
+			at, err = time.Parse(time.RFC3339, r.Timestamp)
+		}
+		return at, err == nil, err
+	}
+	return at, false, nil
+}
