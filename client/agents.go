@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // NewAgent is what an agent is registered with.
@@ -40,14 +41,20 @@ func (c *Client) RegisterAgent(ctx context.Context, n NewAgent) (a Agent, err er
 	return a, err
 }
 
+// AgentFilter says which agents are looked for: those for which all of it holds. What is empty is not asked.
+type AgentFilter struct {
+	Text   string // within the ID, in either case
+	Status string // active or disabled
+}
+
 // Agents returns the company's agents, ordered by their ID, reading them page by page.
-func (c *Client) Agents(ctx context.Context) iter.Seq2[Agent, error] {
+func (c *Client) Agents(ctx context.Context, f AgentFilter) iter.Seq2[Agent, error] {
 	return pages(func(cursor string) ([]Agent, string, error) {
 		var page struct {
 			Agents []Agent
 			Next   string
 		}
-		err := c.get(ctx, "/v1/agents", pageQuery(cursor), &page)
+		err := c.get(ctx, "/v1/agents", pageQuery(cursor, "q", f.Text, "status", f.Status), &page)
 		return page.Agents, page.Next, err
 	})
 }
@@ -83,10 +90,13 @@ func (c *Client) AgentSVID(ctx context.Context, agentID string) (s SVID, err err
 	return s, err
 }
 
-func pageQuery(cursor string) url.Values {
+// pageQuery asks for a page of a list; filters are names, each before its value. What is empty is left out.
+func pageQuery(cursor string, filters ...string) url.Values {
 	q := url.Values{"limit": {"1000"}}
-	if cursor != "" {
-		q.Set("cursor", cursor)
+	for given := range slices.Chunk(append(filters, "cursor", cursor), 2) {
+		if given[1] != "" {
+			q.Set(given[0], given[1])
+		}
 	}
 	return q
 }

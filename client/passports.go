@@ -85,14 +85,20 @@ type PassportSummary struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// Passports returns the company's passports, reading them page by page.
-func (c *Client) Passports(ctx context.Context) iter.Seq2[PassportSummary, error] {
+// PassportFilter says which passports are looked for: those for which all of it holds. What is empty is not asked.
+type PassportFilter struct {
+	AgentID string
+	Status  string // valid, revoked or expired
+}
+
+// Passports returns the company's passports, the newest first, reading them page by page.
+func (c *Client) Passports(ctx context.Context, f PassportFilter) iter.Seq2[PassportSummary, error] {
 	return pages(func(cursor string) ([]PassportSummary, string, error) {
 		var page struct {
 			Passports []PassportSummary
 			Next      string
 		}
-		err := c.get(ctx, "/v1/passports", pageQuery(cursor), &page)
+		err := c.get(ctx, "/v1/passports", pageQuery(cursor, "agent", f.AgentID, "status", f.Status), &page)
 		return page.Passports, page.Next, err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -96,7 +97,10 @@ func TestGoClientManages(t *testing.T) {
 	must(t, err)
 	check(t, "agent", agent.CompanyID == "acme" && string(agent.Metadata) == `{"team":"a"}`, agent)
 	count := 0
-	for a, err := range c.Agents(ctx) {
+	for a, err := range c.Agents(ctx, api.AgentFilter{Status: "disabled"}) {
+		check(t, "disabled agents", false, fmt.Sprint(a, err))
+	}
+	for a, err := range c.Agents(ctx, api.AgentFilter{Text: "BO", Status: "active"}) {
 		must(t, err)
 		check(t, "agents", a.AgentID == "bot", a)
 		count++
@@ -261,7 +265,10 @@ func TestGoClientDelegates(t *testing.T) {
 	must(t, err)
 	check(t, "revoked", len(list) == 2 && revoked.Reason == "lost", list)
 	count := 0
-	for p, err := range c.Passports(ctx) {
+	for p, err := range c.Passports(ctx, api.PassportFilter{AgentID: "bot", Status: "valid"}) {
+		check(t, "valid passports", false, fmt.Sprint(p, err))
+	}
+	for p, err := range c.Passports(ctx, api.PassportFilter{AgentID: "bot"}) {
 		must(t, err)
 		check(t, "passports", p.Status == "revoked", p)
 		count++

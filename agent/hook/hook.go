@@ -100,7 +100,7 @@ func (h *Hook) deny(ctx context.Context, record func(context.Context, client.Att
 func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
 	// A passport lives for a day at most, and the newest come first. An hour allows for clocks.
 	oldest := time.Now().Add(-25 * time.Hour).UTC().Format(time.RFC3339)
-	for p, err := range h.Client.Passports(ctx) {
+	for p, err := range h.Client.Passports(ctx, client.PassportFilter{AgentID: h.Agent, Status: "valid"}) {
 		if err != nil || p.IssuedAt < oldest {
 			return false, err
 		}

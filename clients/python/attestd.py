@@ -440,6 +440,18 @@ class Client:
                 return
             from_, left = from_ + asked, left - asked
 
+    def search(self, limit=None, **asked):
+        """The records that a search finds, the newest first unless order says otherwise, asked for by pages: those of the log as it was at the first one. The arguments are those of
+        search_records but cursor. That none is missing is the service's word; what is returned can be checked."""
+        left, cursor = sys.maxsize if limit is None else limit, None
+        while left > 0:
+            page = self.search_records(**asked, limit=min(left, 500), cursor=cursor)
+            yield from page["records"]
+            cursor = page.get("next")
+            if cursor is None:
+                return
+            left -= len(page["records"])
+
     def stream(self, from_=None):
         """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
         from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""
@@ -588,7 +600,7 @@ def _pong(sock, data):
     sock.sendall(bytes([0x8A, 0x80 | len(data)]) + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(data)))
 
 class AsyncClient:
-    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, stream and get_report are asynchronous generators."""
+    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, search, stream and get_report are asynchronous generators."""
 
     def __init__(self, *args, **named):
         self.client = Client(*args, **named)
@@ -601,7 +613,7 @@ class AsyncClient:
 
     def __getattr__(self, name):
         method = getattr(self.client, name)
-        if name in ("records", "stream", "get_report"):
+        if name in ("records", "search", "stream", "get_report"):
             return lambda *args, **named: _each(method, args, named)
         return lambda *args, **named: asyncio.to_thread(method, *args, **named)
 

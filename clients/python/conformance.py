@@ -21,6 +21,9 @@ class Runner:
     def records(self, **args):
         return {"records": list(self.client.records(args.pop("from", 0), **args))}
 
+    def search(self, **args):
+        return {"records": list(self.client.search(**args))}
+
     def verifyChain(self):
         return self.client.verify_chain()
 

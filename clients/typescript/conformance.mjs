@@ -23,6 +23,7 @@ const calls = {
   attest: (args) => client.attest(args),
   attestBatch: async ({ records }) => ({ records: await client.attestAll(records) }),
   records: async (args) => ({ records: await collect(client.records(args)) }),
+  search: async (args) => ({ records: await collect(client.search(args)) }),
   verifyChain: () => client.verifyChain(),
   proof: (args) => client.getProof(args),
   evidence: (args) => client.getEvidence(args),

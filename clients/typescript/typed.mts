@@ -9,6 +9,7 @@ const token: string = issued.passport;
 const page = await client.listAgents();
 const agents: string[] = page.agents.map(({ agentId }) => agentId);
 for await (const record of client.records()) await verifyRecord(record, await Keys.pin(await client.getPublicKeys({ companyId: agents[0]! }), record.hash));
+for await (const found of client.search({ agent: "bot", action: "file.*", q: "text", order: "oldest", limit: 5 })) found.hash.trim();
 for await (const line of await client.getReport()) line.trim();
 const verdict = await client.verifyPassport({ passport: token });
 const said: string = verdict.valid ? verdict.scopeGranted : verdict.code;
@@ -25,6 +26,8 @@ await client.issuePassport({ agent: "bot" });
 await client.issuePassport({ agentId: 3 });
 // @ts-expect-error agentId is missing
 await client.getAgent();
+// @ts-expect-error there is no such order
+client.search({ order: "up" });
 // @ts-expect-error there is no such operation
 await client.getAgents();
 // @ts-expect-error an attestation has a payload

@@ -155,6 +155,23 @@ func (g *goRunner) register() {
 		}
 		return map[string]any{"records": records}, nil
 	})
+	g.calls["search"] = typed(func(ctx ctx, a struct {
+		client.Search
+		Q, Order string
+		Limit    int
+	}) (any, error) {
+		records := []client.Record{}
+		a.Text, a.Oldest = a.Q, a.Order == "oldest"
+		for r, err := range g.Client.Search(ctx, a.Search) {
+			if err != nil {
+				return nil, err
+			}
+			if records = append(records, r); len(records) == a.Limit {
+				break
+			}
+		}
+		return map[string]any{"records": records}, nil
+	})
 	g.calls["verifyChain"] = typed(func(ctx ctx, _ struct{}) (any, error) { return g.VerifyChain(ctx, client.Actions) })
 	g.calls["proof"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) { return g.Proof(ctx, client.Actions, a.Index) })
 	g.calls["evidence"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) {

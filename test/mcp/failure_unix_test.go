@@ -217,7 +217,7 @@ func TestPassport(t *testing.T) {
 	s.back()
 
 	jti := ""
-	for summary, err := range s.client.Passports(t.Context()) {
+	for summary, err := range s.client.Passports(t.Context(), client.PassportFilter{}) {
 		must(t, err)
 		jti = summary.JTI
 	}

@@ -48,6 +48,18 @@ class Client:
                 return
             from_, left = from_ + asked, left - asked
 
+    def search(self, limit=None, **asked):
+        """The records that a search finds, the newest first unless order says otherwise, asked for by pages: those of the log as it was at the first one. The arguments are those of
+        search_records but cursor. That none is missing is the service's word; what is returned can be checked."""
+        left, cursor = sys.maxsize if limit is None else limit, None
+        while left > 0:
+            page = self.search_records(**asked, limit=min(left, 500), cursor=cursor)
+            yield from page["records"]
+            cursor = page.get("next")
+            if cursor is None:
+                return
+            left -= len(page["records"])
+
     def stream(self, from_=None):
         """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
         from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""

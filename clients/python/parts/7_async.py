@@ -1,5 +1,5 @@
 class AsyncClient:
-    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, stream and get_report are asynchronous generators."""
+    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, search, stream and get_report are asynchronous generators."""
 
     def __init__(self, *args, **named):
         self.client = Client(*args, **named)
@@ -12,7 +12,7 @@ class AsyncClient:
 
     def __getattr__(self, name):
         method = getattr(self.client, name)
-        if name in ("records", "stream", "get_report"):
+        if name in ("records", "search", "stream", "get_report"):
             return lambda *args, **named: _each(method, args, named)
         return lambda *args, **named: asyncio.to_thread(method, *args, **named)
 

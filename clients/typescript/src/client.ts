@@ -2,7 +2,7 @@ import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, type Attestation } from 
 import { Bearer, type Credential, type Token } from "./credential.js";
 import { AttestdError, codeOf, ConnectionError, PayloadError, serviceError, ServiceError } from "./errors.js";
 import { lines, messages } from "./lines.js";
-import { operations, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
+import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
 import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
 import { encode } from "./text.js";
 
@@ -95,6 +95,21 @@ export class Client {
       if (records.length < asked) return;
       from += asked;
       left -= asked;
+    }
+  }
+
+  /**
+   * The records that a search finds, the newest first unless order says otherwise, asked for by pages: those of the log as it was at the first one. That none is missing is the
+   * service's word; what is returned can be checked.
+   */
+  async* search({ limit = Infinity, ...asked }: Omit<Arguments<"searchRecords">, "cursor"> = {}, options: CallOptions = {}): AsyncGenerator<AttestationRecord> {
+    let cursor: { cursor?: string } = {};
+    for (let left = limit; left > 0;) {
+      const { records, next } = await this.searchRecords({ ...asked, ...cursor, limit: Math.min(left, PAGE) }, options);
+      yield* records;
+      if (!next) return;
+      cursor = { cursor: next };
+      left -= records.length;
     }
   }
 

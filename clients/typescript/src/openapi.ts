@@ -597,14 +597,16 @@ export interface paths {
          *       `limit` was reached.
          *     - `application/x-ndjson`: one record a line, as `GET /v1/chain` gives them; all that match, unless `limit` is given.
          *     - `text/csv`: a table (RFC 4180) with a header, and the cells `delegatedBy` (principals, a space between), `tokenId` and `payload`
-         *       (the payload as it was sent); also all that match. What begins with `=`, `+`, `-`, `@`, a tab or the end of
-         *       a line has an apostrophe before it, or a spreadsheet would take it for a formula: remove that before you check a signature.
+         *       (the payload as it was sent); also all that match. What begins with `=`, `+`, `-` or `@`, also in their wide form or after characters that
+         *       cannot be seen, with a control character or with an apostrophe has an apostrophe before it, or a spreadsheet would take it for a formula:
+         *       remove that one before you check a signature.
          *
          *     That nothing was left out is the server's word: it finds records by summaries of its own, which nobody has signed. What it returns can be
          *     checked record by record, and only a verification of the chain, which reads no summary, shows all that there is. A record that is missing or
          *     damaged on disk is never skipped: the search ends at it with 500, `RECORD_DAMAGED`, or where the answer has begun the connection is broken off.
          *
-         *     Searches under way are bounded, in all and for each company: 503 with `Retry-After`.
+         *     Searches under way are bounded, in all and for each company: 503 with `Retry-After`. A query in which a parameter is unknown, given twice or
+         *     malformed is refused, for to ignore a filter would be to answer another question.
          */
         get: operations["searchRecords"];
         put?: never;
