@@ -6,7 +6,6 @@ import (
 
 	"attestd/chain"
 	"attestd/search"
-	"attestd/server/limit"
 	"attestd/store"
 )
 
@@ -42,11 +41,11 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 	if err != nil {
 		return a, err
 	}
-	holder := limit.Holder{Company: by.Company.Chain, Known: true}
-	if err := s.searches.Take(1, holder); err != nil {
-		return a, tooManySearches(err)
+	done, err := s.beginSearch(by.Company.Chain, 1)
+	if err != nil {
+		return a, err
 	}
-	defer s.searches.Give(1, holder)
+	defer done()
 	since, until, err := s.span(ctx, by, &what, r)
 	if err != nil {
 		return a, err

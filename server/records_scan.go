@@ -22,15 +22,15 @@ type page struct {
 
 // each calls add for the records of the page, and send after each step, until that says that it is enough.
 func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
-	holder := limit.Holder{Company: p.company, Known: true}
 	parts := int64(1)
 	if p.isLong() {
 		parts = limit.LongSearch
 	}
-	if err := c.s.searches.Take(parts, holder); err != nil {
-		return tooManySearches(err)
+	done, err := c.s.beginSearch(p.company, parts)
+	if err != nil {
+		return err
 	}
-	defer c.s.searches.Give(parts, holder)
+	defer done()
 	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to, p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
 	one := p.limit > 0 && p.filter.Text == "" // a page ends where one more is found, so that no empty one follows it, unless that could take long
@@ -62,8 +62,13 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 // isLong says whether a search reads every payload, or gives all that it finds.
 func (p *page) isLong() bool { return p.filter.Text != "" || p.limit == 0 }
 
-func tooManySearches(err error) error {
-	return unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
+// beginSearch takes parts of the budget until done. A company's first search may take of what is kept, so that the slow readers of others keep nobody out.
+func (s *Server) beginSearch(company, parts int64) (done func(), err error) {
+	holder := limit.Holder{Company: company, Known: s.searches.Holds(company) == 0}
+	if err := s.searches.Take(parts, holder); err != nil {
+		return nil, unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
+	}
+	return func() { s.searches.Give(parts, holder) }, nil
 }
 
 // next is the cursor of what is left, "" for nothing.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/chain"
+	"attestd/server/limit"
 )
 
 // slow is a Reader of which every read takes a while and finds as much.
@@ -81,4 +82,35 @@ func TestATurnIsNotWaitedForInVain(t *testing.T) {
 	if err := r.Records(gone, 1, 0, 1, func(*chain.Record) error { t.Error("read"); return nil }); err == nil {
 		t.Error("no error")
 	}
+}
+
+// Searches that companies have under way and do not end leave room for the first of each other company.
+func TestSearchesOfOthersKeepNobodyOut(t *testing.T) {
+	s := &Server{searches: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
+	begins := func(company, parts int64) func() {
+		t.Helper()
+		done, err := s.beginSearch(company, parts)
+		if err != nil {
+			t.Fatalf("a search of company %d: %v", company, err)
+		}
+		return done
+	}
+	refused := func(company, parts int64) {
+		t.Helper()
+		if _, err := s.beginSearch(company, parts); err == nil {
+			t.Errorf("one search more of company %d was begun", company)
+		}
+	}
+	for company := int64(1); company <= 4; company++ {
+		defer begins(company, 1)()
+		defer begins(company, 5)()
+		refused(company, 1) // over its share
+	}
+	one := begins(5, 1)
+	refused(5, 1) // it has one, and the rest is kept
+	one()
+	for company := int64(5); company <= 8; company++ {
+		defer begins(company, limit.LongSearch)()
+	}
+	refused(9, 1) // nothing is left
 }

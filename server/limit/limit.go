@@ -14,7 +14,7 @@ type Budgets struct {
 
 	Verifications Size // requests that wait for a verdict; the service knows a company that has none waiting yet
 
-	Searches Size // parts of searches of records that are under way
+	Searches Size // parts of searches of records that are under way; the service knows a company that has none
 }
 
 // Defaults are the budgets of a server of which nothing else is asked, where a body may have up to maxBody bytes.
@@ -58,8 +58,9 @@ func Verifications(most int64) Size { return Size{Most: most, Share: max(1, most
 // LongSearch is how many parts a search takes that reads every payload, or gives all that it finds; others take one.
 const LongSearch = 6
 
-// Searches is the budget of searches of records, in parts of some 300 KB: a company may have an eighth.
-func Searches(most int64) Size { return Size{Most: most, Share: max(1, most/8)} }
+// Searches is the budget of searches of records, in parts of some 300 KB: a company may have an eighth, and half is kept for companies that
+// have none under way, for who reads an answer slowly holds his for long.
+func Searches(most int64) Size { return Size{Most: most, Share: max(1, most/8), Kept: most / 2} }
 
 // Network is the address that all of a client's own addresses count as. For IPv6 it is the first of the /64, the least that a site is
 // given, for each site has 2⁶⁴ addresses to choose from. It has no zone and is never IPv4-mapped.

@@ -90,6 +90,13 @@ func (p *Pool) Give(n int64, h Holder) {
 	}
 }
 
+// Holds says how much a company holds now.
+func (p *Pool) Holds(company int64) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shares[share{company: company}]
+}
+
 // Use says how much is held now, and how often Take has refused.
 func (p *Pool) Use() (held, refused int64) {
 	p.mu.Lock()
