@@ -183,7 +183,11 @@ const (
 const matching = ` AND (?2 = '' OR lower(agent_id) LIKE ?2 ESCAPE '\') AND (?3 = '' OR (disabled_at IS NOT NULL) = (?3 = 'disabled'))`
 
 func (f AgentFilter) arguments() (pattern, status string) {
-	if f.Text != "" {
+	switch inNoID := func(r rune) bool { return r <= ' ' || r > '~' }; {
+	case f.Text == "":
+	case len(f.Text) > 128 || strings.ContainsFunc(f.Text, inNoID): // the engines differ on what such patterns mean
+		pattern = " "
+	default:
 		pattern = "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Text)) + "%"
 	}
 	return pattern, f.Status

@@ -25,7 +25,7 @@ func TestAgentSearch(t *testing.T) {
 	s, _ := fresh(t)
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
-	for _, id := range []string{"Deploy-Bot", "deploy_bot", "deployXbot", "mailer", "off"} {
+	for _, id := range []string{"Deploy-Bot", "deploy_bot", "deployXbot", "mailer", "off", "k"} {
 		_, err := s.RegisterAgent(ctx, by(acme, now), id, nil, store.AgentBounds{Most: 10})
 		must(t, err)
 	}
@@ -38,14 +38,18 @@ func TestAgentSearch(t *testing.T) {
 	_, err = s.EnableAgent(ctx, by(acme, now), "mailer")
 	must(t, err)
 	for f, want := range map[store.AgentFilter]string{
-		{}:                                      "Deploy-Bot deployXbot deploy_bot mailer off",
+		{}:                                      "Deploy-Bot deployXbot deploy_bot k mailer off",
 		{Text: "deploy"}:                        "Deploy-Bot deployXbot deploy_bot",
 		{Text: "DEPLOY_"}:                       "deploy_bot",
 		{Text: "y%b"}:                           "",
 		{Text: `\`}:                             "",
 		{Text: "'"}:                             "",
 		{Text: "é\x00\xff"}:                     "",
-		{Status: "active"}:                      "Deploy-Bot deployXbot deploy_bot mailer",
+		{Text: "\x00"}:                          "",
+		{Text: "mailer\x00"}:                    "",
+		{Text: "\u212a"}:                        "", // in lower case it is a k
+		{Text: strings.Repeat("x", 60_000)}:     "",
+		{Status: "active"}:                      "Deploy-Bot deployXbot deploy_bot k mailer",
 		{Status: "disabled"}:                    "off",
 		{Text: "f", Status: "disabled"}:         "off",
 		{Text: "deploy", Status: "disabled"}:    "",
