@@ -166,6 +166,8 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	})
 	b.goTo("#/start")
 	b.shows(`[data-company-key="confirmed"]`)
+	b.reads(`[data-key-change="was-replaced"]`, third) // what did not hold then is not forgotten because it holds now
+	b.press("I know why")
 	b.press("Dismiss")
 	b.wait(`!document.querySelector('[data-key-change]')`)
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -128,6 +129,31 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	asked := eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => p.startsWith('/v1/'))`)
 	if len(asked) > 11 { // and the stream
 		t.Errorf("%d requests: %v", len(asked), asked)
+	}
+	t.Log(asked)
+
+	// However many heads this browser keeps, only those are asked for that are not proven to have grown into another one.
+	other := s.company("globex")
+	b.goTo("#/start")
+	b.reload()
+	b.signIn(other)
+	b.goTo("#/live")
+	for i := range 30 {
+		s.attest(other, 1)
+		b.shows(fmt.Sprintf(`.pulse.warn [data-checked="0-%[1]d"], .pulse.warn ~ * [data-checked="0-%[1]d"]`, i+1))
+	}
+	b.goTo("#/start")
+	b.reload()
+	if kept := eval[int](b, `JSON.parse(localStorage.getItem('attestd.heads')).filter(({ companyId, log }) => companyId === 'globex' && log === 'actions').length`); kept < 24 {
+		t.Errorf("%d heads are kept", kept)
+	}
+	s.attest(other, 1)
+	s.api("POST", "/v1/agents/register", other, map[string]any{"agentId": "deploy-bot"})
+	b.signIn(other)
+	b.goTo("#/live")
+	b.shows(`.pulse.warn`)
+	if asked = eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => p.startsWith('/v1/'))`); len(asked) > 11 {
+		t.Errorf("%d requests with many kept heads: %v", len(asked), asked)
 	}
 	t.Log(asked)
 	b.reload()

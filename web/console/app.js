@@ -2,7 +2,8 @@
 import { html, render, useEffect, useRef, useState } from './vendor/preact-htm.js';
 import { count, localTime, plural } from './core/format.js';
 import { forgetHeads, heads } from './core/heads.js';
-import { live, start as startStream, stop as stopStream, toneOfLive } from './core/live.js';
+import { start as startStream, stop as stopStream } from './core/live.js';
+import { live, toneOfLive } from './core/live_state.js';
 import { href, route } from './core/router.js';
 import { restore, session, signOut } from './core/session.js';
 import { useStore } from './core/store.js';
@@ -106,14 +107,14 @@ function Rewritten() {
         ${' '}No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep.</div>
     <//>
     ${asks && html`
-      <${Confirm} title="Forget what was here before?" action="Forget it" act=${async () => { forgetHeads(rewritten); startStream(); }} onClose=${() => setAsks(false)}>
+      <${Confirm} title="Forget what was here before?" action="Forget it" act=${async () => forgetHeads(rewritten)} onClose=${() => setAsks(false)}>
         <p>Do so only where you know the reason, a backup that was restored, say. What the server shows from now on is then what this browser remembers.</p>
       <//>`}`;
 }
 
 function App() {
   const { page, argument } = useStore(route);
-  const { status, company } = useStore(session);
+  const { status, company, turn } = useStore(session);
   const main = useRef(null);
   const moved = useRef(false);
   const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? PAGES[0];
@@ -131,11 +132,11 @@ function App() {
   useEffect(() => {
     if (status === 'in') startStream();
     else stopStream();
-  }, [status, company?.companyId]);
+  }, [status, company?.companyId, turn]);
 
   const body = status === 'restoring'
     ? html`<h1 tabindex="-1">Taking up the key that was kept …</h1>`
-    : shown.open || status === 'in' ? html`<${shown.page} argument=${argument} />` : html`<${SignInFirst} />`;
+    : shown.open || status === 'in' ? html`<${shown.page} key=${turn} argument=${argument} />` : html`<${SignInFirst} />`;
   const skip = (event) => {
     event.preventDefault();
     main.current.querySelector('h1')?.focus();

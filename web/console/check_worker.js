@@ -1,5 +1,8 @@
 // Checks records for whoever sends their texts: the page, or the worker that reads a whole chain.
+import { unbase64url } from './lib/bytes.js';
 import { engine, publicKey } from './lib/ed25519.js';
+import { keyAt } from './lib/keyring.js';
+import { leafHash } from './lib/note.js';
 import { checkRecord, parseRecordOf } from './lib/record.js';
 
 let ring = { name: '' }; // of the key that came last
@@ -7,7 +10,7 @@ let ring = { name: '' }; // of the key that came last
 async function ringOf({ companyId, keys }) {
   const name = JSON.stringify([companyId, keys.map(({ raw, fromIndex }) => [[...raw], fromIndex])]);
   if (ring.name !== name) {
-    const prepared = await Promise.all(keys.map(async ({ raw, fromIndex }) => ({ fromIndex, prepared: await publicKey(raw) })));
+    const prepared = await Promise.all(keys.map(async ({ raw, fromIndex }) => ({ raw, fromIndex, prepared: await publicKey(raw) })));
     ring = { name, key: { companyId, ...prepared.at(-1), ring: prepared } };
   }
   return ring.key;
@@ -21,7 +24,8 @@ async function check(text, log, key) {
     return { error: err.message, ok: false, reason: `unreadable: ${err.message}` };
   }
   const { preimage, ...result } = await checkRecord(record, key);
-  return { index: record.index, hash: record.hash, ...result };
+  const leaf = await leafHash(record.hash, unbase64url(record.signature), keyAt(key, record.index).raw);
+  return { index: record.index, hash: record.hash, leaf, ...result };
 }
 
 async function answer({ id, texts, log, key: given }) {

@@ -4,15 +4,17 @@ import { chainVerdict } from './core/answers.js';
 import { call, hear, recordLines, setCredential } from './core/api.js';
 import { watchPause } from './core/pause.js';
 import { Pool } from './core/pool.js';
-import { Frontier } from './lib/merkle.js';
+import { WholeLog } from './lib/whole_log.js';
 
 const BATCH = 256;
 const AHEAD = 3; // batches for each worker that are under way, which bounds what is held
 const LISTED = 50; // failures that are listed one by one
 const ROUNDS = 5; // records may arrive meanwhile: then the server's root is already that of a longer chain, and the rest is read as well
 
-const frontier = new Frontier();
+const log = new WholeLog();
 const failures = { count: 0, first: null, list: [] };
+let held = { heads: [], seen: new Map() }; // what this browser has seen before: heads, and the hashes of records by index
+let contradicted = null; // the first of it that is not so, {head, from}, with how many records are still what they were
 let next = 0;
 let engine = '';
 
@@ -22,18 +24,26 @@ function fail(index, reason) {
   if (failures.list.length < LISTED) failures.list.push({ index, reason });
 }
 
+const contradict = (head) => {
+  contradicted ??= { head, from: Math.max(0, ...held.heads.map(({ size }) => size).filter((size) => size < head.size)) };
+};
+
 async function take(checked) {
   engine = checked.engine;
-  for (const { error, index, hash, ok, reason } of checked.results) {
+  const read = [];
+  for (const { error, index, hash, leaf, ok, reason } of checked.results) {
     if (error) {
       fail(next++, reason);
       continue;
     }
     if (index !== next) fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
     if (!ok) fail(index, reason);
-    await frontier.push(hash);
+    if ((held.seen.get(index) ?? hash) !== hash) fail(index, 'another record with this index was shown before, and the company has signed both');
+    read.push({ hash, leaf });
     next = index + 1;
   }
+  const head = await log.append(read, held.heads);
+  if (head) contradict(head);
   postMessage({ type: 'progress', done: next, failures: failures.count, first: failures.first });
 }
 
@@ -56,7 +66,8 @@ async function stream(pool, key) {
   for (const checked of running) await take(await checked);
 }
 
-async function run({ credential, key, ports }) {
+async function run({ credential, key, ports, heads, seen }) {
+  held = { heads, seen: new Map(seen) };
   setCredential(credential);
   // The page shows what bears on all of it.
   hear({ refused: ({ message }) => postMessage({ type: 'refused', credential, message }) });
@@ -68,12 +79,14 @@ async function run({ credential, key, ports }) {
   for (let round = 0; round < ROUNDS; round++) {
     const before = next;
     await stream(pool, key);
-    root = await frontier.root();
+    ({ root } = await log.head());
     server = await call(chainVerdict, 'GET', '/v1/verify');
     if (!server.valid || server.merkleRoot === root || (round > 0 && next === before)) break;
   }
+  const longer = heads.find(({ size }) => size > log.length);
+  if (longer && server.valid && !failures.first) contradict(longer); // else it is not silent about what is missing
   postMessage({
-    type: 'done', count: frontier.length, peaks: frontier.peaks, root, server, failures,
+    type: 'done', count: log.length, state: log.state, root, contradicted, server, failures,
     engine, workers: pool.size, seconds: (performance.now() - started) / 1000,
   });
 }

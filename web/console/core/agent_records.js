@@ -1,17 +1,6 @@
 // Records of one agent: what the server finds, each checked here.
-import { checkRecords } from './checker.js';
+import { checkNewest } from './checker.js';
 import { foundRecord, histogramOf, pageOf, searchOf } from './search.js';
-import { refreshKey, session } from './session.js';
-
-// A key may have been rotated since the company's were asked for.
-async function checked(records) {
-  const { key } = session.get();
-  const results = records.length ? await checkRecords(records, key) : [];
-  const late = results.findLastIndex(({ hashOK, signatureOK }) => hashOK && !signatureOK);
-  if (late < 0) return results;
-  const newer = await refreshKey(key.companyId, records[late].index).catch(() => key);
-  return newer === key ? results : checkRecords(records, newer);
-}
 
 const searchFor = (asked) => searchOf(asked, Date.now());
 
@@ -20,7 +9,7 @@ export async function newest(asked, limit, cursor = '') {
   const search = searchFor(asked);
   const page = await pageOf(search, cursor, limit);
   const records = page.records.map((one) => foundRecord(one, search));
-  const results = await checked(records);
+  const results = records.length ? await checkNewest(records) : [];
   return { found: records.map((record, i) => ({ record, ok: results[i].ok, reason: results[i].reason })), next: page.next };
 }
 

@@ -1,13 +1,16 @@
 // What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, hash, having, integer, list, oneOf, rawKey, signature, string, timestamp } from '../lib/form.js';
+import { boolean, hash, having, integer, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 
 export const nothing = () => undefined; // where that it succeeded is all that matters
 
-export const company = having({ companyId: string, spiffeId: string });
+// What is kept of a company is found by its ID: it holds no space, nor anything else that would make another entry of it.
+const companyId = stringThat((s) => /^[A-Za-z0-9._-]{1,128}$/.test(s), 'the ID of a company');
+
+export const company = having({ companyId, spiffeId: string });
 export const companyCreated = having({ apiKey: string });
 export const publishedKeys = having({
-  companyId: string, spiffeId: string, origin: string,
+  companyId, spiffeId: string, origin: string,
   keys: list(having(
     { kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }), fromIndex: integer },
     { endedAt: timestamp, compromisedAt: timestamp, rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) },

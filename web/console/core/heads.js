@@ -1,148 +1,101 @@
 // What this browser has seen of each log: lengths and roots, kept beyond the page. A chain only ever grows, so each of them must be the beginning of
-// what the server shows later. Where it is not, the history was rewritten, whatever the server says of itself.
-import { hex } from '../lib/bytes.js';
-import { grows } from '../lib/consistency.js';
-import { FormError, exactly, hash, having, integer, list, oneOf, read, string, timestamp } from '../lib/form.js';
-import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
-import { nodeHash } from '../lib/merkle.js';
-import { readCheckpoint } from '../lib/note.js';
-import { call, callText } from './api.js';
+// what the server shows later (growth.js). Where it is not, the history was rewritten, whatever the server says of itself.
+import { boolean, exactly, hash, integer, list, oneOf, string, timestamp } from '../lib/form.js';
+import { dropFinding, findingOf, findings, keepFinding } from './findings.js';
+import { keptList } from './kept.js';
 import { store } from './store.js';
 
-const NAME = 'attestd.heads';
 const KEPT = 24; // for each log; between them the place of a change is found
 
+// fingerprints: of all keys that the company was known by. root is of the specification's tree, logRoot of that of RFC 6962. proven: a longer one is kept
+// of which it is the beginning, so that to prove the longer one is enough.
 const head = exactly(
-  { companyId: string, fingerprint: string, log: oneOf('actions', 'control'), size: integer, at: timestamp, source: oneOf('seen', 'checked', 'checkpoint') },
+  {
+    companyId: string, fingerprints: list(string), log: oneOf('actions', 'control'), size: integer, at: timestamp, source: oneOf('seen', 'checked', 'checkpoint'),
+    proven: boolean,
+  },
   { root: hash, logRoot: hash },
 );
-const logs = having({
-  logs: list(having({ log: oneOf('actions', 'control'), logId: string, origin: string, vkeys: list(string), size: integer, merkleRoot: hash, root: hash })),
-});
-const proofForm = having({ proof: list(hash, 128) });
 
-/** The logs of the company that is signed in, with their sizes and both roots of each, as the server says. */
-export const readLogs = async () => (await call(logs, 'GET', '/v1/logs')).logs;
+const kept = keptList('attestd.heads', head);
 
-/**
- * rewritten: null, or what no longer holds, {companyId, log, size, at, source, now, from}: at that time the log had so many records that are not
- * the beginning of the now records that the server shows. Those before from still are.
- */
+/** rewritten: null, or the finding of findings.js that a log of the company that is signed in is not what it was. */
 export const heads = store({ rewritten: null });
 
-function restored() {
-  try {
-    return read(list(head), localStorage.getItem(NAME) ?? '[]', 'heads');
-  } catch {
-    return []; // no storage, or not what was put there
-  }
+let shownOf = '';
+
+function show() {
+  const rewritten = findingOf('rewritten', shownOf);
+  const { rewritten: shown } = heads.get();
+  if (rewritten?.found !== shown?.found || rewritten?.from !== shown?.from) heads.set({ rewritten });
 }
 
-let kept = restored();
+findings.subscribe(show);
 
-function put(entries) {
-  kept = entries;
-  try {
-    localStorage.setItem(NAME, JSON.stringify(kept));
-  } catch { /* it then lasts as long as the page */ }
+/** Shows what was found of a company, '' for none: it is signed in from now on. */
+export function showFindings(companyId) {
+  shownOf = companyId;
+  show();
 }
 
-addEventListener('storage', ({ key }) => { if (key === NAME) kept = restored(); });
+const fingerprintsOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => fingerprint);
 
-/** The first key of a company names its logs: the later ones are proven to follow. */
-const firstOf = (key) => (key.ring?.[0] ?? key).fingerprint;
+// One key in common makes it the same log: whoever leaves out the first keys of a company, or puts one before them, names no other log by that.
+function ofLog(key, log) {
+  const own = fingerprintsOf(key);
+  return (one) => one.companyId === key.companyId && one.log === log && one.fingerprints.some((fingerprint) => own.includes(fingerprint));
+}
 
-const sameLog = (a, b) => a.companyId === b.companyId && a.fingerprint === b.fingerprint && a.log === b.log;
+const isSame = (a) => (b) => a.size === b.size && a.root === b.root && a.logRoot === b.logRoot;
 
-// Of too many, that one goes whose neighbours are nearest to each other: what stays is spread over the whole length.
+const differ = (a, b) => a !== undefined && b !== undefined && a !== b;
+const contradicts = (a) => (b) => a.size === b.size && (differ(a.root, b.root) || differ(a.logRoot, b.logRoot));
+
+// Of too many, that one goes whose neighbours are nearest to each other: what stays is spread over the whole length. What is not proven to have grown
+// into another one stays.
 function thinned(entries) {
-  if (entries.length <= KEPT) return entries;
-  let least = 1;
-  for (let i = 2; i < entries.length - 1; i++) {
-    if (entries[i + 1].size - entries[i - 1].size < entries[least + 1].size - entries[least - 1].size) least = i;
-  }
-  return entries.toSpliced(least, 1);
+  const span = (i) => entries[i + 1].size - entries[i - 1].size;
+  const free = entries.length > KEPT ? entries.map((_, i) => i).slice(1, -1).filter((i) => entries[i].proven) : [];
+  return free.length ? entries.toSpliced(free.reduce((least, i) => (span(i) < span(least) ? i : least)), 1) : entries;
 }
 
-/** Keeps a head: {companyId, fingerprint, log, size, root or logRoot, source}; fingerprint is of the company's first key. An empty log says nothing. */
-export function keepHead({ at = new Date().toISOString(), ...given }) {
+/**
+ * Keeps a head of a company's log, {log, size, root, logRoot, source}, of which one root may be missing. beginnings: heads of which it is known that this one has
+ * grown from them. An empty log says nothing. Two of one length that differ are two histories, whoever shows them.
+ */
+export function keepHead(key, { at = new Date().toISOString(), ...given }, beginnings = []) {
   if (given.size === 0) return;
-  const entry = { ...given, at };
-  const others = kept.filter((e) => !sameLog(e, entry));
-  const own = kept.filter((e) => sameLog(e, entry));
-  const known = own.find((e) => e.size === entry.size && e.root === entry.root && e.logRoot === entry.logRoot);
-  if (known) { // what was checked, or stands in a file, is more than what was seen; the first time stays
-    if (known.source === 'seen' && entry.source !== 'seen') put([...others, ...own.map((e) => (e === known ? { ...known, source: entry.source } : e))]);
-    return;
-  }
-  put([...others, ...thinned([...own, entry].sort((a, b) => a.size - b.size))]);
+  const isOwn = ofLog(key, given.log);
+  const other = headsOf(key, given.log).find(contradicts(given));
+  if (other) rewrittenSince(key, given.log, other, { from: 0, now: given.size });
+  kept.change((all) => {
+    const own = all.filter(isOwn).map((one) => (one.size < given.size && beginnings.some(isSame(one)) ? { ...one, proven: true } : one));
+    const known = own.find(isSame(given));
+    // What was checked, or stands in a file, is more than what was seen; the first time stays.
+    const source = known && known.source !== 'seen' ? known.source : given.source;
+    const one = { companyId: key.companyId, at, proven: false, ...given, ...known, source, fingerprints: [...new Set([...(known?.fingerprints ?? []), ...fingerprintsOf(key)])] };
+    return [...all.filter((e) => !isOwn(e)), ...thinned([...own.filter((e) => e !== known), one].sort((a, b) => a.size - b.size))];
+  });
 }
 
-/** Keeps what was seen or checked of a company's log in the specification's tree. */
-export const keepRoot = (key, log, size, root, source) => keepHead({ companyId: key.companyId, fingerprint: firstOf(key), log, size, root, source });
-
-/** Keeps what was checked of a company's log, and the beginnings of it, by which the place of a later change is found. */
-export async function keepChecked(key, log, frontier) {
-  for (const { size, root } of await frontier.beginnings()) keepRoot(key, log, size, root, 'checked');
+/** Keeps what was checked of a company's log, as WholeLog, and the beginnings of it, by which the place of a later change is found. Resolves to its head. */
+export async function keepChecked(key, log, whole) {
+  const [top, beginnings] = await Promise.all([whole.head(), whole.beginnings()]);
+  const shorter = beginnings.slice(0, -1);
+  for (const one of shorter) keepHead(key, { log, ...one, source: 'checked' });
+  keepHead(key, { log, ...top, source: 'checked' }, shorter);
+  return top;
 }
 
 /** The heads that are kept of a company's log, the shortest first. */
-export const headsOf = (key, log) => kept.filter((e) => sameLog(e, { companyId: key.companyId, fingerprint: firstOf(key), log }));
+export const headsOf = (key, log) => kept.get().all.filter(ofLog(key, log));
 
-// The server's newest checkpoint and how it grew from a size. Who signed it matters nothing here: a history that was rewritten has no such proof at all.
-async function logProof(now, from) {
-  const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`), from);
-  const { origin, size, root } = readCheckpoint(signed);
-  if (origin !== now.origin) throw new FormError('The server’s proof of consistency is of another log.');
-  return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex) };
-}
-
-/** Whether a kept head is the beginning of a log as the server shows it now: the proof is the server's, checking it is not. */
-export async function isBeginning({ size: from, root, logRoot }, now) {
-  if (from > now.size) return false;
-  if (logRoot !== undefined) return grows({ from, fromRoot: logRoot, ...(await logProof(now, from)) }, nodeOfHex);
-  const { proof } = await call(proofForm, 'GET', `/v1/consistency?from=${from}&to=${now.size}&log=${now.log}`);
-  return grows({ from, to: now.size, fromRoot: root, toRoot: now.merkleRoot, proof }, nodeHash);
-}
-
-// The shortest head that does not hold, and how many records are still what they were. All that are longer fail with it, if any does.
-async function firstThatFails(entries, now) {
-  let from = 0;
-  for (const entry of entries) {
-    if (!(await isBeginning(entry, now))) return { ...entry, from };
-    from = Math.max(from, entry.size);
-  }
-  return null;
-}
-
-/**
- * Proves that all that was seen of a company's logs is the beginning of what the server shows now, and keeps that: returns the logs. What was
- * rewritten is in heads. Throws where the server does not answer: then nothing is known.
- */
-export async function proveSince(key) {
-  const shown = await readLogs();
-  for (const now of shown) {
-    const own = headsOf(key, now.log);
-    // The newest was proven to come after those that were seen before it; files came in between.
-    const telling = own.filter((e, i) => i === own.length - 1 || e.source === 'checkpoint');
-    const failed = (await firstThatFails(telling, now)) && (await firstThatFails(own, now));
-    if (failed) {
-      heads.set({ rewritten: { companyId: key.companyId, log: now.log, size: failed.size, at: failed.at, source: failed.source, from: failed.from, now: now.size } });
-      return shown;
-    }
-  }
-  for (const now of shown) keepRoot(key, now.log, now.size, now.merkleRoot, 'seen');
-  if (heads.get().rewritten) heads.set({ rewritten: null });
-  return shown;
-}
-
-/** Says that records which this page holds are not what the server shows now. */
-export const rewrittenHere = (key, { size, from, now, at }) =>
-  heads.set({ rewritten: { companyId: key.companyId, log: 'actions', size, at, source: 'checked', from, now } });
+/** Says that a head, {size, at, source}, is not the beginning of what is shown now. from is how many records are still what they were, now how many are shown. */
+export const rewrittenSince = (key, log, { size, at, source }, { from, now }) =>
+  keepFinding({ kind: 'rewritten', companyId: key.companyId, log, size, at, source, from, now });
 
 /** Forgets what was seen of a log that was rewritten: for who knows why. What is shown from now on is remembered anew. */
 export function forgetHeads({ companyId, log }) {
-  put(kept.filter((e) => e.companyId !== companyId || e.log !== log));
-  heads.set({ rewritten: null });
+  kept.change((all) => all.filter((e) => e.companyId !== companyId || e.log !== log));
+  dropFinding('rewritten', companyId, log);
 }
-

@@ -1,82 +1,103 @@
 // The stream of records as it happens. Each record is checked on arrival; what a broken connection missed is fetched and checked after it. What was
 // found here and what the server says of its chain are kept apart: the server may lie.
 import { FormError, read } from '../lib/form.js';
-import { Frontier } from '../lib/merkle.js';
 import { chainVerdict, company, streamMessage } from './answers.js';
 import { call, records } from './api.js';
-import { checkRecords } from './checker.js';
-import { heads, keepChecked, keepRoot, proveSince, readLogs, rewrittenHere } from './heads.js';
-import { refreshKey, session } from './session.js';
-import { store } from './store.js';
+import { CheckedRange } from './checked_range.js';
+import { checkNewest } from './checker.js';
+import { fail, failureNow } from './failures.js';
+import { findings } from './findings.js';
+import { proveSince } from './growth.js';
+import { heads, rewrittenSince, showFindings } from './heads.js';
+import { add, change, clear, live, state } from './live_state.js';
+import { session } from './session.js';
 import { closeStream, isConnecting, openStream } from './stream.js';
-import { toneOf } from './trust.js';
 import { forget } from './verification.js';
 
-const SHOWN = 400; // entries kept, the newest first
 const HISTORY = 20; // records read at first from a chain that is not read whole
 const WHOLE = 1000; // records of a chain that is read whole at once, and most that are fetched of those that were missed
 const BATCH = 256; // messages taken together
 const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked, and counted
-
-const quiet = {
-  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, unchecked: 0, failure: null, server: null, missed: [], problem: '', beats: 0,
-};
-
-/**
- * connection: off, connecting, open, retrying; since: when that began. range: the records [from, to) that were checked here one after the
- * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is the one that the server names for that length. failure: the first that failed
- * here, {failedAt, reason}, where failedAt may be "the root", or null. server: what it said last of its whole chain, {valid, root, length, at} or
- * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the stream, {from, to, fetched, away}.
- */
-export const live = store(quiet);
-
-/**
- * The tone of the chain as far as it is known: bad where a check failed here or the server says one did; ok or warn only where the whole chain was
- * checked here, up to the root that the server names, while the connection stands. The server's word alone has no tone, nor has a part.
- */
-export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, keyStanding, rewritten) {
-  if (failure || rewritten) return 'bad';
-  if (connection !== 'open' || problem) return '';
-  if (server && !server.valid) return 'bad';
-  return whole && agreed && range.to > 0 ? toneOf(true, keyStanding) : '';
-}
+const LOOK = 30_000; // ms after which the server is asked what it has, though the stream is silent
+const PATIENCE = 10_000; // ms until a server that does not answer then is taken for gone
 
 let epoch = 0; // counts sign-ins: work begun for an earlier one is dropped
 let last = -1; // greatest index seen
-let frontier = null; // of the range, where that is whole
+let range = null; // what was checked, as CheckedRange
 let everOpen = false;
 let work = Promise.resolve();
 let inbox = []; // messages that nobody has taken yet
-let fresh = []; // entries since the last flush, the newest last
-let changes = {};
-let flushTimer = 0;
+let lookTimer = 0;
+let red = false; // whether something was found that nobody has dismissed
+
+const isRed = () => Boolean(failureNow() || heads.get().rewritten);
 
 const now = () => new Date().toISOString();
-const state = (name) => changes[name] ?? live.get()[name];
 
 function reset() {
   closeStream();
   epoch++;
   last = -1;
-  frontier = null;
+  range = null;
+  clearInterval(lookTimer);
   everOpen = false;
   inbox = [];
-  fresh = [];
-  changes = {};
-  live.set(quiet);
+  clear();
 }
 
 /** Begins anew, with nothing of what was shown before. */
 export function start() {
   reset();
+  showFindings(session.get().company.companyId);
+  clear({ failure: failureNow() });
+  red = isRed();
   openStream(stream);
+  lookTimer = setInterval(look, LOOK);
 }
 
 /** Nothing of a company stays behind when it signs out. */
 export function stop() {
   reset();
   forget();
-  heads.set({ rewritten: null });
+  showFindings('');
+}
+
+// Another tab may have found what this one has not, and a person may have dismissed it there: then all is looked at anew.
+function found() {
+  if (live.get().connection === 'off') return;
+  const was = red;
+  red = isRed();
+  if (was && !red) start();
+  else change({ failure: failureNow() });
+}
+heads.subscribe(found);
+findings.subscribe(found);
+
+// A stream may be silent because nothing happens, because the network is gone and nobody has noticed, or because the server withholds what it shows elsewhere.
+function look() {
+  if (live.get().connection === 'open' && everOpen) queue(compare);
+}
+for (const name of ['online', 'pageshow']) globalThis.addEventListener?.(name, look);
+globalThis.document?.addEventListener('visibilitychange', look);
+
+async function compare(current) {
+  let shown;
+  try {
+    shown = await proveSince(session.get().key, { signal: AbortSignal.timeout(PATIENCE) });
+  } catch (err) {
+    if (current() && err.status === 0 && live.get().connection === 'open') {
+      closeStream();
+      stream.lost(false);
+      openStream(stream);
+    }
+    throw err;
+  }
+  if (!current()) return;
+  const [{ size }] = shown;
+  if (size > last + 1) await take(await given(last + 1, Math.min(WHOLE, size - last - 1), current), true, current);
+  if (!current()) return;
+  change({ problem: '' });
+  if (!state('agreed')) await settle(current);
 }
 
 // A browser does not say why a stream was refused. A plain request is told; where it is that the credential is gone, that ends the session.
@@ -94,7 +115,8 @@ async function askWhy() {
 /** Tries again at once, where the next attempt would come later; what could not be read while the stream stands is read again. */
 export function reconnect() {
   if (state('connection') === 'open' && state('problem')) {
-    change({ problem: '' });
+    range?.doubt();
+    change({ problem: '', agreed: false });
     queue(catchUp);
   }
   if (state('connection') === 'retrying' && !isConnecting()) openStream(stream);
@@ -105,7 +127,8 @@ const stream = {
     if (!everOpen) change({ connection: 'connecting', since: now() });
   },
   opened() {
-    change({ connection: 'open', since: now(), problem: '' });
+    range?.doubt(); // until it is proven that the server still shows it
+    change({ connection: 'open', since: now(), problem: '', agreed: false });
     queue(catchUp);
   },
   message(data) {
@@ -139,12 +162,12 @@ async function catchUp(current) {
   const { key } = session.get();
   const shown = await proveSince(key);
   if (!current()) return;
-  const { size } = shown.find(({ log }) => log === 'actions');
+  const [{ size }] = shown;
   if (!everOpen) {
     const from = size <= WHOLE ? 0 : size - HISTORY;
     last = from - 1;
-    begin(from);
-    await take(await records(from, WHOLE), false, current);
+    show(new CheckedRange(from));
+    if (size > from) await take(await given(from, size - from, current), false, current);
     if (!current()) return;
     everOpen = true;
   } else {
@@ -157,15 +180,22 @@ async function catchUp(current) {
   await settle(current);
 }
 
+// The records [from, from + count), which the server says that it has.
+async function given(from, count, current) {
+  const found = await records(from, count);
+  if (current() && found.length < count) fail(from + found.length, 'the server says that it has more records, and gives none');
+  return found;
+}
+
 // What this page shows must be there still, for a chain never loses or changes a record. Of a whole chain, its root says so too (settle).
 async function stillThere(size, key, current) {
-  const held = live.get().entries.map(({ record }) => record).toReversed();
+  const from = Math.max(0, last + 1 - WHOLE);
+  const held = live.get().entries.map(({ record }) => record).toReversed().filter(({ index }) => index >= from);
   if (!held.length) return;
   const [{ index: first }] = held;
-  const found = await records(first, Math.min(WHOLE, last + 1 - first));
-  const hashes = new Map(found.map(({ index, hash }) => [index, hash]));
+  const hashes = new Map((await records(first, last + 1 - first)).map(({ index, hash }) => [index, hash]));
   const changed = held.find(({ index, hash }) => hashes.get(index) !== hash);
-  if (current() && changed) rewrittenHere(key, { size: last + 1, from: changed.index, now: size, at: live.get().since });
+  if (current() && changed) rewrittenSince(key, 'actions', { size: last + 1, at: live.get().since, source: 'checked' }, { from: changed.index, now: size });
 }
 
 async function receive(current) {
@@ -178,6 +208,7 @@ async function receive(current) {
   let said;
   let length; // of the chain, by what was said
   let fitting = []; // records that follow one another
+  const again = []; // records that were here already
   for (const data of taken) {
     const { record, ...verdict } = read(streamMessage, data, 'message');
     // An open stream carries every company's records.
@@ -185,7 +216,10 @@ async function receive(current) {
     said = verdict;
     length = record.index + 1;
     const next = last + 1 + fitting.length;
-    if (record.index < next) continue;
+    if (record.index < next) {
+      again.push(record);
+      continue;
+    }
     if (record.index > next) {
       await take(fitting, false, current);
       fitting = [];
@@ -195,6 +229,7 @@ async function receive(current) {
     fitting.push(record);
   }
   await take(fitting, false, current);
+  if (current() && again.length) await checkNewest(again);
   if (!current() || !said) return;
   serverSays(said, length);
   if (!inbox.length) await settle(current);
@@ -205,103 +240,67 @@ async function receive(current) {
 async function fetchMissed(to, away, current) {
   const from = last + 1;
   if (from >= to) return;
-  const found = await records(from, Math.min(WHOLE, to - from));
+  const found = await given(from, Math.min(WHOLE, to - from), current);
   await take(found, true, current);
   if (current()) change({ missed: [...state('missed'), { from, to, fetched: found.length, away }] });
 }
 
-const begin = (from) => {
-  frontier = from === 0 ? new Frontier() : null;
-  change({ range: { from, to: from }, whole: from === 0, agreed: false });
-};
+function show(next) {
+  range = next;
+  change(range.shown);
+}
 
 // Checks records that come after the last one, shows them, and extends the range with those that hold.
 async function take(found, late, current) {
-  const { key } = session.get();
   const due = found.filter(({ index }) => index > last);
-  if (!current() || !key || !due.length) return;
+  if (!current() || !due.length) return;
   const skipped = inbox.length >= BACKLOG;
-  const checks = skipped ? [] : await checkRecords(due, key);
-  if (checks.some(({ hashOK, signatureOK }) => hashOK && !signatureOK)) {
-    const renewed = await refreshKey(key.companyId, due.at(-1).index).catch(() => key);
-    if (renewed !== key) checks.splice(0, checks.length, ...(await checkRecords(due, renewed)));
-  }
-  if (!current()) return;
+  const checks = skipped ? [] : await checkNewest(due);
   for (const [i, record] of due.entries()) {
     if (!current()) return;
     const check = checks[i] ?? null;
-    fresh.push({ record, check, late });
-    if (check && !check.ok) fail(record.index, check.reason);
-    await extend(record, check?.ok);
+    add({ record, check, late });
+    await extend(record, check);
     last = record.index;
   }
   if (skipped) change({ unchecked: state('unchecked') + due.length });
 }
 
-async function extend({ index, hash }, ok) {
-  const range = state('range');
+async function extend({ index, hash }, check) {
   if (index < range.to) return; // the range was taken over from a run over the whole chain
-  if (!ok) return begin(index + 1);
-  if (index !== range.to) begin(index);
-  await frontier?.push(hash);
-  change({ range: { from: state('range').from, to: index + 1 }, agreed: false });
+  if (!check?.ok) return show(new CheckedRange(index + 1));
+  if (index !== range.to) range = new CheckedRange(index);
+  await range.add({ hash, leaf: check.leaf }, session.get().key);
+  change(range.shown);
 }
 
-// Holds the root of all that was checked against the one that the server names. What it named may be of a longer chain, whose records are under way.
+// Holds all that was checked against the root that the server has named.
 async function settle(current) {
-  if (!frontier || state('failure') || heads.get().rewritten) return;
-  const root = await frontier.root();
-  const { length } = frontier;
-  if (!current()) return;
-  if (root !== state('server').root) {
-    const { size, merkleRoot } = (await readLogs()).find(({ log }) => log === 'actions');
-    if (!current() || size > length) return; // the next message settles it
-    if (size < length) return rewrittenHere(session.get().key, { size: length, from: size, now: size, at: now() });
-    if (merkleRoot !== root) return fail('the root', `the server names another root for ${length} records`);
-  }
-  // The beginnings of the chain are kept once; after that it only grows.
-  const { key } = session.get();
-  if (state('root')) keepRoot(key, 'actions', length, root, 'checked');
-  else await keepChecked(key, 'actions', frontier);
-  change({ agreed: true, root });
+  const { failure, server } = { failure: state('failure'), server: state('server') };
+  if (failure || heads.get().rewritten) return;
+  const held = range;
+  const wrong = await held.settle(server.root, session.get().key);
+  if (!current() || held !== range) return;
+  if (wrong) fail('the root', wrong);
+  change(range.shown);
 }
 
-/** Takes over what a run over the whole chain has checked, {count, peaks}, to extend it record by record. */
-export const adopt = ({ count, peaks, failures, server }) => queue(async (current) => {
+/** Takes over what a run over the whole chain has checked, {count, state}, to extend it record by record. */
+export const adopt = ({ count, state: read, failures, server }) => queue(async (current) => {
   if (failures.first || !server.valid) return fail(failures.first?.index ?? server.failedAtIndex, failures.first?.reason ?? server.error);
-  frontier = new Frontier(peaks);
-  change({ range: { from: 0, to: count }, whole: true, agreed: false });
+  show(new CheckedRange(0, read));
   for (let from = count; from <= last; from += WHOLE) {
-    const found = await records(from, Math.min(WHOLE, last + 1 - from));
-    const checks = await checkRecords(found, session.get().key);
-    if (!current()) return;
-    for (const [i, record] of found.entries()) await extend(record, checks[i].ok);
+    const found = await given(from, Math.min(WHOLE, last + 1 - from), current);
+    const checks = await checkNewest(found);
+    for (const [i, record] of found.entries()) if (current()) await extend(record, checks[i]);
   }
   last = Math.max(last, count - 1);
-  if (state('server')) await settle(current);
+  if (current() && state('server')) await settle(current);
 });
-
-// The failure with the lowest index is kept. None is ever taken back: what failed was shown by the server.
-export function fail(failedAt, reason) {
-  const known = changes.failure ?? live.get().failure;
-  if (!known || known.failedAt === 'the root' || failedAt < known.failedAt) change({ failure: { failedAt, reason } });
-}
 
 function serverSays({ valid, merkleRoot, failedAtIndex, error }, length) {
   const said = { valid, length, at: now() };
   change({ server: valid ? { ...said, root: merkleRoot } : { ...said, failedAt: failedAtIndex, reason: error ?? '' } });
+  if (!valid) fail(failedAtIndex, error ?? '', 'server');
 }
 
-// Collects changes, so that a thousand records a second are ten renderings and not a thousand.
-function change(patch) {
-  Object.assign(changes, patch);
-  flushTimer ||= setTimeout(() => {
-    flushTimer = 0;
-    const entries = fresh.length ? [...fresh.reverse(), ...live.get().entries].slice(0, SHOWN) : live.get().entries;
-    live.set({ ...changes, entries, beats: live.get().beats + fresh.length });
-    fresh = [];
-    changes = {};
-  }, 80);
-}
-
-export const dismissMissed = () => live.set({ missed: [] });

@@ -6,7 +6,8 @@ import { follows } from '../lib/keyring.js';
 import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
 import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';
 import { call, callText } from './api.js';
-import { keepHead, readLogs } from './heads.js';
+import { readLogs } from './growth.js';
+import { keepHead } from './heads.js';
 import { refreshKey, session } from './session.js';
 
 const logKeys = having({
@@ -19,8 +20,8 @@ const logKeys = having({
 /** Both logs as the server says they are: {actions, control}, each {log, logId, origin, vkeys, size, merkleRoot, root}. */
 export async function bothLogs() {
   const logs = await readLogs();
-  const [actions, control, ...more] = logs;
-  must(actions?.log === 'actions' && control?.log === 'control' && !more.length && actions.origin !== control.origin, 'The server does not list the two logs of the company.');
+  const [actions, control] = logs;
+  must(actions.origin !== control.origin, 'The server names both logs by one origin.');
   for (const { origin, logId } of logs) must(/^[0-9a-f]{32}$/.test(logId) && origin.endsWith(`/v1/log/${logId}`), 'The server names another log by its origin than by its ID.');
   return { actions, control };
 }
@@ -50,7 +51,9 @@ async function ringOf(key) {
   for (let i = 1; i < keys.length; i++) {
     if (!(await follows(log.origin, keys[i - 1], keys[i]))) throw new FormError(`Nothing proves that key ${keys[i].kid} follows key ${keys[i - 1].kid} in the control log.`);
   }
-  return { ...key, ...keys.at(-1), origin: log.origin, ring: keys };
+  // Keys that ended before the log began have signed none of its records, and vouch for those that did.
+  const earlier = ring.slice(0, -keys.length).map((one) => ({ ...one, fromIndex: Infinity }));
+  return { ...key, ...keys.at(-1), origin: log.origin, ring: [...earlier, ...keys] };
 }
 
 /**
@@ -85,6 +88,4 @@ export async function follow(older, log, key, options) {
 }
 
 /** Remembers a checkpoint of a log that a key of the company has signed: what the server shows later must have grown from it. */
-export const keepCheckpoint = (key, log, { size, root }) => keepHead({
-  companyId: key.companyId, fingerprint: (key.ring?.[0] ?? key).fingerprint, log, size: Number(size), logRoot: hex(root), source: 'checkpoint',
-});
+export const keepCheckpoint = (key, log, { size, root }, source = 'checkpoint') => keepHead(key, { log, size: Number(size), logRoot: hex(root), source });

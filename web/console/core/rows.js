@@ -4,10 +4,10 @@
 // count: rows that there are. at(i): a row, or undefined while it is on its way. indexAt(i): of which record, null where it is none.
 // place(index): where a record is, or -1. want(first, last): these rows are shown. size: records in the log. read: how many of them the server has looked at. checked: records that were checked here.
 // failed: the times of those that fail. busy, done, stopped, error; more() goes on.
-import { checkRecords } from './checker.js';
-import { readLogs } from './heads.js';
-import { fail as failsHere } from './live.js';
-import { refreshKey, session } from './session.js';
+import { checkNewest } from './checker.js';
+import { fail as failsHere } from './failures.js';
+import { readLogs } from './growth.js';
+import { session } from './session.js';
 
 /** How many records are fetched or checked at a time. */
 export const PIECE = 256;
@@ -26,16 +26,6 @@ export const brokenRow = (index, reason) => ({ index, timestamp: '', agentId: ''
 
 /** How many records the log has, as the server says. */
 export const logSize = async () => (await readLogs()).find(({ log }) => log === 'actions')?.size ?? 0;
-
-async function check(records) {
-  const { key } = session.get();
-  const results = await checkRecords(records, key);
-  // The key may have been rotated since the company's were asked for.
-  const late = results.findLastIndex(({ hashOK, signatureOK }) => hashOK && !signatureOK);
-  if (late < 0) return results;
-  const newer = await refreshKey(key.companyId, records[late].index).catch(() => key);
-  return newer === key ? results : checkRecords(records, newer);
-}
 
 /** What the three sources share. search is as of searchOf; changed() is called whenever the rows are others. */
 export class Rows {
@@ -80,12 +70,13 @@ export class Rows {
   async judge(rows, records) {
     const broken = rows.filter((row) => row.check);
     const whole = rows.filter((row) => !row.check);
-    const results = records.length ? await check(records) : [];
+    const { companyId } = session.get().company;
+    const results = records.length ? await checkNewest(records) : [];
+    if (session.get().company?.companyId !== companyId) return;
     whole.forEach((row, i) => { row.check = results[i]; });
     this.checked += rows.length;
-    const failed = [...broken, ...whole.filter((row) => !row.check.ok)];
-    this.failed.push(...failed.map((row) => row.timestamp));
-    for (const { index, check: { reason } } of failed) if (index !== null) failsHere(index, reason); // nowhere is the chain green then
+    this.failed.push(...[...broken, ...whole.filter((row) => !row.check.ok)].map((row) => row.timestamp));
+    for (const { index, check: { reason } } of broken) if (index !== null) failsHere(index, reason); // nowhere is the chain green then
     this.changed();
   }
 }

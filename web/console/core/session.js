@@ -2,17 +2,19 @@
 import { prepareKey, prepareRing } from '../lib/keyring.js';
 import * as answers from './answers.js';
 import { call, getCredential, hear, setCredential } from './api.js';
+import { keepFinding } from './findings.js';
 import { endPause } from './pause.js';
 import { keepCredential, keptCredential, shareCredential } from './shared.js';
 import { store } from './store.js';
-import { remember, seenOf } from './trust.js';
+import { changeOf, remember, see, seenOf } from './trust.js';
 
 /**
  * status is out, restoring or in; company and key are set when it is in. message says why it ended; back is the hash of the page that is
  * to be shown again after signing in, and is empty where none is; waits is whether a kept key could not be taken up yet; first is whether this
- * browser sees the company for the first time, until its key was shown.
+ * browser sees the company for the first time, until its key was shown. turn counts the keys that came in place of one which they do not follow from: what was checked
+ * with one of them says nothing of the other.
  */
-export const session = store({ status: 'out', company: null, key: null, kept: false, message: '', back: '', waits: false, first: false });
+export const session = store({ status: 'out', company: null, key: null, kept: false, message: '', back: '', waits: false, first: false, turn: 0 });
 
 /** The server's clock as of its last answer: offset is how many seconds it is ahead of this computer's, give or take error. */
 export const clock = store({ offset: 0, error: Infinity, dismissed: false });
@@ -30,50 +32,59 @@ async function prepare({ keys, ...company }) {
   }
 }
 
-/**
- * The public key that this server publishes for a company, with all that it had before in its ring, and what its tokens must say:
- * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, origin, ring, audience, issuer, published}.
- */
-export async function companyKey(companyId) {
-  const known = companyKeys.get(companyId);
-  if (known) return known;
+async function askKey(companyId) {
   const query = `companyId=${encodeURIComponent(companyId)}`;
   const [published, discovery] = await Promise.all([
     call(answers.publishedKeys, 'GET', `/v1/ca/public-keys?${query}`),
     call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`),
   ]);
   if (published.companyId !== companyId) throw new Error(`the server answers with the key of ${published.companyId}`);
-  const key = {
-    ...(await prepare(published)),
-    audience: discovery.passport_format.audience,
-    issuer: discovery.issuer,
-    published: true,
-  };
-  companyKeys.set(companyId, key);
-  return key;
+  return { ...(await prepare(published)), audience: discovery.passport_format.audience, issuer: discovery.issuer, published: true };
+}
+
+/**
+ * The public key that this server publishes for a company, with all that it had before in its ring, and what its tokens must say:
+ * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, origin, ring, audience, issuer, published}.
+ */
+export async function companyKey(companyId) {
+  if (!companyKeys.has(companyId)) companyKeys.set(companyId, await askKey(companyId));
+  return companyKeys.get(companyId);
+}
+
+const ringOf = ({ ring, fingerprint }) => ring ?? [{ fingerprint, fromIndex: 0 }];
+const isSame = (a, b) => a.flaw === b.flaw && JSON.stringify(ringOf(a).map(facts)) === JSON.stringify(ringOf(b).map(facts));
+const facts = ({ fingerprint, fromIndex, endedAt, compromisedAt }) => [fingerprint, fromIndex, endedAt, compromisedAt];
+const continues = (old, next) => !old.flaw && !next.flaw && ringOf(old).every(({ fingerprint, fromIndex }, i) => ringOf(next)[i]?.fingerprint === fingerprint && ringOf(next)[i].fromIndex === fromIndex);
+
+// Of a key that follows from the known one it is remembered that it was there; one that does not is found fault with until a person says that they know why.
+function judge(key) {
+  if (key.flaw || changeOf(key)?.replaced) keepFinding({ kind: 'key', companyId: key.companyId, fingerprint: key.fingerprint });
+  else see(key);
 }
 
 const covered = new Map(); // by company: the last record that was there when its keys were asked for again
+const SETTLED = 400; // ms after which a server knows what another one, of the same database, has rotated
 
 /**
  * Asks for a company's keys again, for one may have been rotated. With the index of a record that its keys do not verify, only where
- * they were not asked for since the record was there.
+ * they were not asked for since the record was there. Rejects where they cannot be had.
  */
 export async function refreshKey(companyId, index = Infinity) {
   if (index <= (covered.get(companyId) ?? -1)) return companyKey(companyId);
-  if (index !== Infinity) covered.set(companyId, index);
   const known = companyKeys.get(companyId);
-  companyKeys.delete(companyId);
-  let key;
-  try {
-    key = await companyKey(companyId);
-  } catch (err) {
-    if (!known) throw err;
-    companyKeys.set(companyId, known);
-    return known;
+  let key = await askKey(companyId);
+  if (index !== Infinity && known && isSame(known, key)) {
+    await new Promise((resolve) => { setTimeout(resolve, SETTLED); });
+    key = await askKey(companyId);
   }
-  const { status, key: mine } = session.get();
-  if (status === 'in' && mine.companyId === companyId && mine.fingerprint !== key.fingerprint) session.set({ key });
+  if (index !== Infinity) covered.set(companyId, index);
+  if (known && isSame(known, key)) return known;
+  companyKeys.set(companyId, key);
+  const { status, key: mine, turn } = session.get();
+  if (status === 'in' && mine.companyId === companyId && !isSame(mine, key)) {
+    judge(key);
+    session.set({ key, turn: continues(mine, key) ? turn : turn + 1 });
+  }
   return key;
 }
 
@@ -98,6 +109,7 @@ export async function signIn(credential, keep) {
     if (getCredential() !== credential) return; // signed out meanwhile
     const first = !seenOf(company.companyId);
     if (first && !key.flaw) remember(key);
+    else judge(key);
     keepCredential(keep ? credential : '');
     session.set({ status: 'in', company, key, kept: keep, message: '', back: '', waits: false, first });
   } catch (err) {

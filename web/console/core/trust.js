@@ -1,10 +1,12 @@
 // Which public keys the person at this browser vouches for, and which key each company had when it was last seen here. A signature shows
 // that a key signed; whose key it is no file and no server can say of itself. So nothing is green before its key's fingerprint was entered
 // here, from another source, and a company's key that changes is red, unless it is proven that the one follows the other.
+import { dropFinding } from './findings.js';
 import { store } from './store.js';
 
 const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint"
 const SEEN = 'attestd.seen'; // a list of "companyId fingerprint time"
+const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow and that nobody has taken notice of yet
 
 function restored(name) {
   try {
@@ -16,9 +18,9 @@ function restored(name) {
 }
 
 const entry = (companyId, fingerprint) => `${companyId} ${fingerprint}`;
-const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN) });
+const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN), latest: restored(LATEST) });
 
-/** confirmed: a list of "companyId fingerprint"; a company may have several keys. seen: one "companyId fingerprint time" of each company. */
+/** confirmed: a list of "companyId fingerprint"; a company may have several keys. seen and latest: one "companyId fingerprint time" of each company. */
 export const trust = store(all());
 globalThis.addEventListener?.('storage', () => trust.set(all())); // another tab has learned something
 
@@ -32,26 +34,41 @@ function keep(name, member, list) {
 // A key and those that are proven to come before or after it: whoever vouches for one vouches for all.
 const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));
 
-/** What this browser remembers of a company, {fingerprint, at}; undefined where it was never signed in to. */
-export function seenOf(companyId, { seen } = trust.get()) {
-  const [, fingerprint, at] = seen.find((e) => e.startsWith(`${companyId} `))?.split(' ') ?? [];
+function known(list, companyId) {
+  const [, fingerprint, at] = list.find((e) => e.startsWith(`${companyId} `))?.split(' ') ?? [];
   return fingerprint && { fingerprint, at: at ?? '' };
 }
 
+/** What this browser remembers of a company, {fingerprint, at}; undefined where it was never signed in to. */
+export const seenOf = (companyId, { seen } = trust.get()) => known(seen, companyId);
+
+const put = (name, member, { companyId, fingerprint }, now) =>
+  keep(name, member, [...trust.get()[member].filter((e) => !e.startsWith(`${companyId} `)), `${entry(companyId, fingerprint)} ${now.toISOString()}`]);
+
 /** Remembers a company's key from now on in place of the one that is remembered. */
-export const remember = ({ companyId, fingerprint }, now = new Date()) =>
-  keep(SEEN, 'seen', [...trust.get().seen.filter((e) => !e.startsWith(`${companyId} `)), `${entry(companyId, fingerprint)} ${now.toISOString()}`]);
+export function remember(key, now = new Date()) {
+  put(SEEN, 'seen', key, now);
+  see(key, now);
+}
+
+/** Remembers that a key was there which follows from the one that is remembered: the next must follow from both. */
+export function see(key, now = new Date()) {
+  if (known(trust.get().latest, key.companyId)?.fingerprint !== key.fingerprint) put(LATEST, 'latest', key, now);
+}
 
 /**
- * How the key that a server publishes differs from the one that is remembered of its company: null where it does not; {replaced: true}
- * where nothing proves that it follows from that one; else the proven rotations since, as pairs {old, next} of keys, in their order.
+ * How the key that a server publishes differs from the one that is remembered of its company: null where it does not; {known, replaced: true}
+ * where nothing proves that it follows from that one, or from the last that was there; else the proven rotations since, as pairs {old, next} of keys, in their order.
  */
-export function changeOf(key, state = trust.get()) {
-  const known = seenOf(key.companyId, state);
-  if (!known || known.fingerprint === key.fingerprint) return null;
-  const ring = key.ring ?? [];
-  const at = ring.findIndex(({ fingerprint }) => fingerprint === known.fingerprint);
-  return at < 0 ? { known, replaced: true } : { known, rotations: ring.slice(at + 1).map((next, i) => ({ old: ring[at + i], next })) };
+export function changeOf(key, { seen, latest = [] } = trust.get()) {
+  const remembered = known(seen, key.companyId);
+  if (!remembered) return null;
+  const ring = key.ring ?? [key];
+  const place = (one) => ring.findIndex(({ fingerprint }) => fingerprint === one.fingerprint);
+  const lost = [remembered, known(latest, key.companyId)].find((one) => one && place(one) < 0);
+  if (lost) return { known: lost, replaced: true };
+  const at = place(remembered);
+  return at === ring.length - 1 ? null : { known: remembered, rotations: ring.slice(at + 1).map((next, i) => ({ old: ring[at + i], next })) };
 }
 
 /** Takes what was typed for the fingerprint of a key, or of one that is proven with it; false where it is that of another key. */
@@ -59,7 +76,10 @@ export function confirm(key, typed) {
   const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
   if (!entriesOf(key).includes(given)) return false;
   keep(CONFIRMED, 'confirmed', [...trust.get().confirmed.filter((e) => e !== given), given]);
-  if (key.published && changeOf(key)?.replaced) remember(key);
+  if (key.published && changeOf(key)?.replaced) {
+    remember(key);
+    dropFinding('key', key.companyId);
+  }
   return true;
 }
 

@@ -1,8 +1,9 @@
 // The whole chain, recomputed away from the page. The run goes on while other pages are shown, and its result stays.
-import { Frontier } from '../lib/merkle.js';
+import { WholeLog } from '../lib/whole_log.js';
 import { getCredential, refused } from './api.js';
-import { checkerPorts } from './checker.js';
-import { keepChecked, proveSince } from './heads.js';
+import { checkedHere, checkerPorts } from './checker.js';
+import { proveSince } from './growth.js';
+import { headsOf, keepChecked, rewrittenSince } from './heads.js';
 import { pauseElsewhere } from './pause.js';
 import { plain } from './pool.js';
 import { refreshKey, session } from './session.js';
@@ -14,8 +15,8 @@ const SCRIPT = '/verify_worker.js';
 const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, result: null, message: '' };
 
 /**
- * phase: ready, running, done or error. result: what the worker found, {count, peaks, root, server, failures, engine, workers, seconds}, with
- * {companyId, fingerprint, startedAt, endedAt}; message: why there is none. While it runs, the result of the run before stays.
+ * phase: ready, running, done or error. result: what the worker found, {count, state, root, contradicted, server, failures, engine, workers, seconds}, with
+ * {key, companyId, fingerprint, startedAt, endedAt}, where key is the one that it was checked with; message: why there is none. While it runs, the result of the run before stays.
  */
 export const verification = store(ready);
 
@@ -61,7 +62,7 @@ async function run(mine, startedAt, end) {
   // What was seen before must still be there: a chain that was rewritten as a whole verifies as well as any.
   const shown = await proveSince(key);
   if (worker !== mine) return;
-  verification.set({ total: shown.find(({ log }) => log === 'actions').size });
+  verification.set({ total: shown[0].size });
   mine.onmessage = ({ data }) => {
     if (worker !== mine) return;
     if (data.type === 'progress') verification.set({ done: data.done, failures: data.failures, first: data.first });
@@ -69,23 +70,24 @@ async function run(mine, startedAt, end) {
     else if (data.type === 'refused') refused(data.credential, data.message);
     else if (data.type === 'error') end({ phase: 'error', message: data.message });
     else {
-      const result = { ...data, companyId: key.companyId, fingerprint: key.fingerprint, startedAt, endedAt: new Date().toISOString() };
-      if (holds(result)) keepChecked(key, 'actions', new Frontier(result.peaks));
+      const result = { ...data, key, companyId: key.companyId, fingerprint: key.fingerprint, startedAt, endedAt: new Date().toISOString() };
+      if (result.contradicted) rewrittenSince(key, 'actions', result.contradicted.head, { from: result.contradicted.from, now: result.count });
+      if (holds(result)) keepChecked(key, 'actions', new WholeLog(result.state));
       end({ phase: 'done', result, done: data.count, failures: data.failures.count, first: data.failures.first });
     }
   };
   const ports = checkerPorts((err) => end({ phase: 'error', message: err.message }));
-  mine.postMessage({ credential: getCredential(), key: plain(key), ports }, ports);
+  mine.postMessage({ credential: getCredential(), key: plain(key), ports, heads: headsOf(key, 'actions'), seen: checkedHere(key, 'actions') }, ports);
 }
 
-/** Whether everything that a run has read verifies, and the server names the root that was computed here. */
-export const holds = ({ failures, root, server }) => !failures.first && server.valid && server.merkleRoot === root;
+/** Whether everything that a run has read verifies, has grown from what was seen before, and has the root that the server names. */
+export const holds = ({ failures, root, server, contradicted }) => !failures.first && !contradicted && server.valid && server.merkleRoot === root;
 
 /** Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads. */
 export function compare(result, rewritten) {
   const { failures, root, server } = result;
   const ours = failures.first;
-  if (rewritten) return { ok: false, text: 'What the server shows now verifies or not by itself, but it is not what this browser has seen before.' };
+  if (rewritten || result.contradicted) return { ok: false, text: 'What the server shows now verifies or not by itself, but it is not what this browser has seen before.' };
   if (holds(result)) return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
   if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server names another root.' };
   if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };

@@ -24,6 +24,11 @@ export class LogTree {
     return tree;
   }
 
+  /** The roots of its perfect subtrees, the largest first, as from takes them. */
+  get frontier() {
+    return this.#peaks.filter(Boolean).reverse();
+  }
+
   /** Adds the hashes of leaves. Those of one level are computed together. */
   async append(leaves) {
     this.size += leaves.length;

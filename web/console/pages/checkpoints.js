@@ -1,6 +1,7 @@
 // Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was kept earlier is still a part of it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { count, duration, localTime, plural } from '../core/format.js';
+import { proveSince } from '../core/growth.js';
 import { heads } from '../core/heads.js';
 import { bothLogs, keepCheckpoint, newestCheckpoint } from '../core/logs.js';
 import { cosignaturesOf, meets } from '../core/policy.js';
@@ -32,6 +33,8 @@ async function readAll() {
     return { log, error: error.message };
   })));
   const now = await bothLogs();
+  for (const { log, checkpoint } of opened) if (checkpoint) keepCheckpoint(key, log.log, checkpoint, 'seen');
+  await proveSince(key);
   return { key, logs: now, opened: opened.map((one) => ({ ...one, wrong: one.error ?? contradiction(one.checkpoint, now[one.log.log]) })) };
 }
 

@@ -1,7 +1,7 @@
 // Checkpoints that the person kept: whether what the server shows today has grown from them.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
-import { proveSince } from '../core/heads.js';
+import { proveSince } from '../core/growth.js';
 import { follow, keepCheckpoint, openCheckpoint } from '../core/logs.js';
 import { toneOf } from '../core/trust.js';
 import { readCheckpoint } from '../lib/note.js';

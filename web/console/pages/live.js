@@ -1,8 +1,10 @@
 // Live: the stream as it happens, and a pulse that says what was checked here. What the server says stands beside it.
 import { html, useState } from '../vendor/preact-htm.js';
+import { dismissFailure } from '../core/failures.js';
 import { count, localTime, plural, short } from '../core/format.js';
 import { heads } from '../core/heads.js';
-import { dismissMissed, live, reconnect, toneOfLive } from '../core/live.js';
+import { reconnect } from '../core/live.js';
+import { dismissMissed, live, toneOfLive } from '../core/live_state.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -24,7 +26,7 @@ const clock = (timestamp) => timestamp && localTime(timestamp).split(' ')[1];
 
 function pulseWords({ connection, since, range, whole, agreed, failure, server }, tone, rewritten) {
   if (rewritten) return ['rewritten', 'not what was here before'];
-  if (failure) return [`fails at ${failure.failedAt}`, 'found here'];
+  if (failure) return [`fails at ${failure.failedAt}`, failure.by === 'server' ? 'said the server' : 'found here'];
   if (connection === 'connecting' || !range) return ['…', 'connecting'];
   if (connection !== 'open') return ['offline', `as of ${clock(since)}`];
   if (server && !server.valid) return [`fails at ${server.failedAt}`, 'says the server'];
@@ -44,7 +46,8 @@ function CheckedHere({ state, companyKey }) {
       <dl class="facts">
         <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, place, and the root over all` : html`${rangeWords(range)}: hash, signature and place`}</dd>
         ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
-        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} /></dd>`}
+        ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} />
+          <span class="muted"> (${failure.by === 'server' ? 'so said the server' : 'found here'} at ${localTime(failure.found)})</span> <button type="button" class="button small" onClick=${dismissFailure}>I know why</button></dd>`}
         ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
         <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
       </dl>

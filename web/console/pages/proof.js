@@ -1,14 +1,17 @@
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';
-import { keepHead, proveSince } from '../core/heads.js';
+import { findingOf, findings } from '../core/findings.js';
+import { localTime } from '../core/format.js';
+import { proveSince } from '../core/growth.js';
+import { keepHead } from '../core/heads.js';
 import { go, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { hex, utf8 } from '../lib/bytes.js';
 import { open, withKeys } from '../lib/evidence/open.js';
 import { keyAt } from '../lib/keyring.js';
-import { Failure, Field, Page, useResult, useTask } from '../parts/basic.js';
+import { Failure, Field, Notice, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { Beside, Content, Words } from '../parts/evidence_parts.js';
 import { RecordView } from '../parts/record_view.js';
@@ -30,13 +33,19 @@ async function draw(index, log) {
   return { opened, bytes, name: '' };
 }
 
-// A file that somebody kept says what the log was then. What the server shows now must go on from there, and on each later day.
-async function keepCheckpoints({ companyId, found: { all: [first], checkpoints } }) {
-  for (const [log, { size, root }] of checkpoints) {
-    keepHead({ companyId, fingerprint: first.fingerprint, log, size: Number(size), logRoot: hex(root), source: 'checkpoint' });
-  }
+// A file that somebody kept says what the log was then, and what was drawn what it is now. What the server shows must go on from there, and on each later day.
+async function keepCheckpoints({ companyId, found: { all: ring, checkpoints } }, source) {
+  for (const [log, { size, root }] of checkpoints) keepHead({ companyId, ring }, { log, size: Number(size), logRoot: hex(root), source });
   const { status, key } = session.get();
   if (status === 'in' && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
+}
+
+// What every page says of the company that is signed in stands here for others.
+function TwoHistories({ companyId }) {
+  const { company } = useStore(session);
+  const finding = findingOf('rewritten', companyId, useStore(findings));
+  if (!finding || company?.companyId === companyId) return null;
+  return html`<${Notice} kind="bad"><strong>The company has two histories.</strong> At ${localTime(finding.found)} this browser found that what was kept of its log ${finding.log} cannot all be of one. Keep every file, and ask the company.<//>`;
 }
 
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
@@ -48,14 +57,15 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   const proved = adopted ?? opened;
   const verdict = useVerdict(proved, published, policy);
   const { record, companyId, log, root, leaf, proof, found } = proved;
-  const kept = name !== '' && verdict.tone === 'ok';
-  useEffect(() => { if (kept) keepCheckpoints(proved); }, [kept, proved]);
+  const kept = verdict.tone === 'ok';
+  useEffect(() => { if (kept) keepCheckpoints(proved, name ? 'checkpoint' : 'seen'); }, [kept, proved]);
   const walked = useMemo(() => ({ proof, root }), [proof, root]);
   const file = `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${record?.index}.json`;
   return html`
     <section class="stack">
       <div class="card-head"><h2>${record ? `Record ${record.index}` : 'Evidence'}${log === 'control' && ' of the control log'}${name && html` <span class="muted">from <${Text} of=${name} /></span>`}</h2>
         ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>Download evidence</button>`}</div>
+      <${TwoHistories} companyId=${companyId} />
       <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
       ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.tone} />`}
       ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
@@ -109,6 +119,7 @@ export function Proof({ argument }) {
     try {
       // A policy is no JSON: it begins with a comment or a keyword.
       const isPolicy = /^\s*(#|log\s|witness\s|group\s|quorum\s)/.test(new TextDecoder().decode(bytes.slice(0, 4096)));
+      if (isPolicy && policy.text && !policy.from) throw new Error('You have entered a policy. Take it out of its field to judge by this one');
       if (isPolicy) return setPolicy(await policyOf(new TextDecoder().decode(bytes), name));
       setSubject(null);
       setSubject({ opened: await open(bytes), bytes, name });

@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 import { FailedRows, FoundRows } from '../core/found_rows.js';
 import { count, localTime, plural, short } from '../core/format.js';
-import { live } from '../core/live.js';
+import { live } from '../core/live_state.js';
 import { LogRows } from '../core/log_rows.js';
 import { go, href, route } from '../core/router.js';
 import { histogramOf, matches, narrows, searchOf } from '../core/search.js';

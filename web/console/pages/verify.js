@@ -6,7 +6,7 @@ import { adopt } from '../core/live.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { standing, toneOf } from '../core/trust.js';
+import { standing as standingOf, toneOf } from '../core/trust.js';
 import { compare, start, stop, verification } from '../core/verification.js';
 import { Badge, Notice, Page } from '../parts/basic.js';
 import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
@@ -24,20 +24,22 @@ function saveReport(result, verdict, companyKey) {
   const { companyId, fingerprint, startedAt, endedAt, count: records, root, engine, workers, failures, server } = result;
   const report = {
     type: 'attestd-verification', v: 1, companyId, log: 'actions', origin: location.origin, startedAt, endedAt,
-    key: { fingerprint, standing: standing(companyKey) },
+    key: { fingerprint, standing: standingOf(companyKey) },
     verdict: { holds: verdict.ok, text: verdict.text }, records, root, failures, server, engine, workers, secureContext: isSecureContext,
   };
   save(`verification-${companyId}-${records}.json`, 'application/json', `${JSON.stringify(report, null, 1)}\n`);
 }
 
-function Outcome({ result, companyKey }) {
+function Outcome({ result }) {
+  const { key: companyKey } = result; // which may no longer be the one that the server publishes
   const { rewritten } = useStore(heads);
   const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null);
-  const tone = toneOf(verdict.ok, useStanding(companyKey));
+  const standing = useStanding(companyKey);
+  const tone = verdict.ok && result.count === 0 ? '' : toneOf(verdict.ok, standing);
   const failedAt = result.failures.first?.index ?? result.server.failedAtIndex;
   const word = result.count === 0 && verdict.ok ? 'empty'
     : verdict.ok ? (tone === 'bad' ? 'signed by another key' : 'valid')
-      : rewritten ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
+      : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
     <section class="card" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
@@ -85,6 +87,6 @@ export function Verify() {
         <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
       </section>
       ${phase === 'error' && html`<${Notice} kind="bad">${message}<//>`}
-      ${result && phase !== 'running' && html`<${Outcome} result=${result} companyKey=${key} />`}
+      ${result && phase !== 'running' && html`<${Outcome} result=${result} />`}
     <//>`;
 }

@@ -1,5 +1,6 @@
 // What bears on every page, above it: a key that changed, a pause that the server asks for, a clock that is wrong, the end of a session.
 import { html } from '../vendor/preact-htm.js';
+import { dropFinding, findingOf, findings } from '../core/findings.js';
 import { localTime } from '../core/format.js';
 import { endPause, watchPause } from '../core/pause.js';
 import { href } from '../core/router.js';
@@ -73,13 +74,25 @@ function FirstSeen({ companyKey }) {
     </section>`;
 }
 
+// The server has published a key that does not follow, and now shows one that does: as if nothing had been.
+function WasReplaced({ companyKey: { companyId } }) {
+  const finding = findingOf('key', companyId, useStore(findings));
+  if (!finding) return null;
+  return html`
+    <div data-key-change="was-replaced">
+      <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => dropFinding('key', companyId)}>I know why</button>`}>
+        <strong>At ${localTime(finding.found)} nothing proved</strong> that the key which this server published for <${Text} of=${companyId} />, <code><${Text} of=${finding.fingerprint} /></code>, follows from the known one. What it shows now does. Ask who runs it.<//>
+    </div>`;
+}
+
 function KeyNews({ companyKey, page }) {
   const state = useStore(trust);
   const keyStanding = useStanding(companyKey);
   const change = changeOf(companyKey, state);
   if (keyStanding === 'other') return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)} atStart=${page === 'start'} />`;
-  if (change) return html`<${Rotated} companyKey=${companyKey} change=${change} keyStanding=${keyStanding} />`;
-  return keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`;
+  return html`
+    <${WasReplaced} companyKey=${companyKey} />
+    ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} keyStanding=${keyStanding} />` : keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
 }
 
 /** page is the page that is shown below. */

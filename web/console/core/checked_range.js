@@ -1,0 +1,63 @@
+// The records of the chain that this page has checked one after the other. Of those that begin with the first, both trees are computed, and held against
+// what this browser has seen of the chain and against the root that the server names.
+import { WholeLog } from '../lib/whole_log.js';
+import { readLogs } from './growth.js';
+import { headsOf, keepChecked, keepHead, rewrittenSince } from './heads.js';
+
+const LOG = 'actions';
+
+export class CheckedRange {
+  #whole;
+
+  #top = null; // the head that was settled last
+
+  #agreed = false;
+
+  /** The range of no record that begins at an index; of all that was read already with its state as of WholeLog. */
+  constructor(from, state) {
+    this.#whole = from === 0 ? new WholeLog(state) : null;
+    this.from = from;
+    this.to = from + (this.#whole?.length ?? 0);
+  }
+
+  /** What the store of Live has of it. */
+  get shown() {
+    return { range: { from: this.from, to: this.to }, whole: this.#whole !== null, agreed: this.#agreed, root: this.#top?.root ?? '' };
+  }
+
+  /** What is shown is as of before: it is settled anew. */
+  doubt() {
+    this.#agreed = false;
+  }
+
+  /** Adds the record after the last one, which was checked: {hash, leaf}. */
+  async add(record, key) {
+    this.to++;
+    this.#agreed = false;
+    const other = await this.#whole?.append([record], headsOf(key, LOG));
+    if (other) rewrittenSince(key, LOG, other, { from: Math.max(0, ...headsOf(key, LOG).map(({ size }) => size).filter((size) => size < other.size)), now: this.to });
+  }
+
+  /**
+   * Holds the roots against the root that the server named, perhaps of a longer chain whose records are under way. Resolves to why they are not the
+   * server's, and to '' where they are or nothing is known yet.
+   */
+  async settle(named, key) {
+    if (!this.#whole) return '';
+    const top = await this.#whole.head();
+    if (top.root !== named) {
+      const [now] = await readLogs();
+      if (now.size > top.size) return '';
+      if (now.size < top.size) rewrittenSince(key, LOG, { size: top.size, at: new Date().toISOString(), source: 'checked' }, { from: 0, now: now.size });
+      else if (now.merkleRoot !== top.root || now.root !== top.logRoot) return `the server names another root for ${top.size} records`;
+    }
+    // Where more was seen than was read here, the rest is under way.
+    if (await this.#whole.contradicts(headsOf(key, LOG)) || headsOf(key, LOG).some(({ size }) => size > top.size)) return '';
+    // The beginnings of the chain are kept once; after that it only grows.
+    if (this.#top) keepHead(key, { log: LOG, ...top, source: 'checked' }, [this.#top]);
+    else await keepChecked(key, LOG, this.#whole);
+    this.#top = top;
+    this.#agreed = true;
+    return '';
+  }
+}

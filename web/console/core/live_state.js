@@ -1,0 +1,59 @@
+// What the page Live shows, and what every page shows of it: collected, so that a thousand records a second are ten renderings and not a thousand.
+import { store } from './store.js';
+import { toneOf } from './trust.js';
+
+const SHOWN = 400; // entries kept, the newest first
+
+const quiet = {
+  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, unchecked: 0, failure: null, server: null, missed: [], problem: '', beats: 0,
+};
+
+/**
+ * connection: off, connecting, open, retrying; since: when that began. range: the records [from, to) that were checked here one after the
+ * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is the one that the server names for that length. failure: the first that failed
+ * here or by the server's word, a finding of findings.js that lasts until it is dismissed, or null. server: what it said last of its whole chain, {valid, root, length, at} or
+ * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the stream, {from, to, fetched, away}.
+ */
+export const live = store(quiet);
+
+/**
+ * The tone of the chain as far as it is known: bad where a check failed here or the server says one did; ok or warn only where the whole chain was
+ * checked here, up to the root that the server names, while the connection stands. The server's word alone has no tone, nor has a part.
+ */
+export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, keyStanding, rewritten) {
+  if (failure || rewritten) return 'bad';
+  if (connection !== 'open' || problem) return '';
+  if (server && !server.valid) return 'bad';
+  return whole && agreed && range.to > 0 ? toneOf(true, keyStanding) : '';
+}
+
+let fresh = []; // entries since the last flush, the newest last
+let changes = {};
+let flushTimer = 0;
+
+/** A member of the store as it is once all changes are shown. */
+export const state = (name) => (name in changes ? changes : live.get())[name];
+
+/** Begins anew, with nothing of what was shown before. */
+export function clear(patch) {
+  fresh = [];
+  changes = {};
+  live.set({ ...quiet, ...patch });
+}
+
+/** Changes members of the store soon. */
+export function change(patch) {
+  Object.assign(changes, patch);
+  flushTimer ||= setTimeout(() => {
+    flushTimer = 0;
+    const entries = fresh.length ? [...fresh.reverse(), ...live.get().entries].slice(0, SHOWN) : live.get().entries;
+    live.set({ ...changes, entries, beats: live.get().beats + fresh.length });
+    fresh = [];
+    changes = {};
+  }, 80);
+}
+
+/** Shows an entry, {record, check, late}, with the next change. */
+export const add = (entry) => fresh.push(entry);
+
+export const dismissMissed = () => live.set({ missed: [] });
