@@ -1,6 +1,7 @@
 // A report that was checked: the verdict, what was done and changed in numbers and words, and what all this does not prove.
 import { html, useEffect } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
+import { proveSince } from '../core/growth.js';
 import { keepCheckpoint } from '../core/logs.js';
 import { meets } from '../core/policy.js';
 import { greatest, histogram } from '../core/report_tally.js';
@@ -35,10 +36,11 @@ async function policyVerdict({ checkpoints, origins, last }, policy) {
 
 const STANDINGS = { confirmed: 'confirmed by whoever made this page', other: 'not the one that was confirmed', unconfirmed: 'confirmed by nobody' };
 
-function Verdict({ check, at, digest, keyOf, policy }) {
+function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
   const standing = useStanding(keyOf);
   const holds = check.verdict !== 'fails';
-  const tone = toneOf(holds && policy?.met !== false, standing);
+  const held = toneOf(holds && policy?.met !== false && !strange, standing);
+  const tone = held === 'ok' && stolen ? 'warn' : held;
   const failing = /the log (actions|control), record ([0-9]+)/.exec(check.reason);
   const pinned = check.all?.find((key) => standingOf({ companyId: keyOf.companyId, ...key }) === 'confirmed');
   return html`
@@ -46,7 +48,8 @@ function Verdict({ check, at, digest, keyOf, policy }) {
       <${Notice} kind=${tone}>
         ${!holds ? html`<strong>This report fails</strong> (${check.code}): ${visible(check.reason)}.${failing && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>Look at that record</a>`}`
           : policy?.met === false ? html`<strong>Your policy does not take it:</strong> ${visible(policy.reason)}.`
-            : tone === 'bad' ? html`<strong>Signed by another key</strong> than the one that you confirmed for ${visible(keyOf.companyId)}.`
+            : tone === 'bad' ? html`<strong>Signed by another key</strong> than the one that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
+              : tone !== held ? html`<strong>A compromised key.</strong> ${visible(keyOf.companyId)} has declared the key of this report compromised at ${stolen}, says this server: whoever stole it could make this.`
               : tone === 'ok' ? html`<strong>This report holds.</strong> No record of the period was left out or changed.`
                 : html`<strong>It fits together, and nobody vouches for the key.</strong> Anyone can make such a report with a key of their own.`}
       <//>
@@ -127,10 +130,17 @@ export function ReportResult({ report }) {
   const holds = check.verdict !== 'fails';
   const keyOf = check.last ? { companyId, ...check.last, ring: check.all } : key;
   const standing = useStanding(keyOf);
-  const mine = holds && companyId === key.companyId && (key.ring ?? [key]).some(({ fingerprint }) => fingerprint === check.last.fingerprint);
+  const signer = companyId === key.companyId && (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint);
+  const stolen = signer?.compromisedAt ?? '';
+  // One that follows from a confirmed key may have been made by whoever stole that: the server knows which does.
+  const strange = Boolean(companyId === key.companyId && !signer && check.last && standingOf({ companyId, fingerprint: check.last.fingerprint }) !== 'confirmed');
+  const mine = holds && signer && !stolen;
   useEffect(() => {
     // What the server shows later must have grown from here too.
-    if (mine) for (const log of ['actions', 'control']) keepCheckpoint(key, log, check.checkpoints[log]);
+    if (mine) {
+      for (const log of ['actions', 'control']) keepCheckpoint(key, log, check.checkpoints[log]);
+      proveSince(key).catch(() => {}); // without an answer nothing is known
+    }
     const before = document.title;
     document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${utc(check.file.to)} UTC` : ''}`;
     return () => { document.title = before; };
@@ -147,7 +157,7 @@ export function ReportResult({ report }) {
     <article class="report" id="report">
       <header class="stack tight"><h2>Report of ${visible(companyId)}</h2>
         ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${utc(check.file.to)}. All times are UTC.</p>`}</header>
-      <${Verdict} ...${{ check, at, digest, keyOf, policy: verdict?.value ?? null }} />
+      <${Verdict} ...${{ check, at, digest, keyOf, stolen, strange, policy: verdict?.value ?? null }} />
       ${holds && html`<${Contents} ...${{ check, tally }} />`}
       <${Words} title=${holds ? 'What was checked' : 'What was checked before it failed'} list=${check.checked} />
       ${holds && html`<${Words} title="What is not proven" list=${check.file.notProven} />`}
