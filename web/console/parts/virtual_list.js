@@ -85,14 +85,14 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
 
   return html`
     <div class="log" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-multiselectable="true" aria-busy=${busy ? 'true' : undefined} onKeyDown=${onKeyDown}
-         onFocusOut=${(event) => { if (event.relatedTarget && !box.current.contains(event.relatedTarget)) held.current = ''; }}>
+         onBlurCapture=${(event) => { if (event.relatedTarget && !box.current.contains(event.relatedTarget)) held.current = ''; }}>
       <div class="log-head" role="rowgroup"><div class="log-columns" role="row" aria-rowindex="1">${head}</div></div>
       <div class="vlist" role="rowgroup" ref=${box}>
         <div class="vlist-space" role="presentation" style=${{ height: `${tall}px` }}>
           ${shown.map((i) => html`
             <div key=${i} id="row-${i}" role="row" aria-rowindex=${i + 2} ...${propsOf(i)}
                  style=${{ height: `${rowHeight}px`, transform: `translateY(${i * rowHeight - top + view.top}px)` }}
-                 onFocusIn=${() => { held.current = 'here'; setActive(i); }}>${row(i, i === current ? 0 : -1)}</div>`)}
+                 onFocusCapture=${() => { held.current = 'here'; setActive(i); }}>${row(i, i === current ? 0 : -1)}</div>`)}
         </div>
       </div>
     </div>`;
