@@ -107,8 +107,12 @@ export function useTask() {
   const [state, set] = useState({ busy: false, error: null });
   const latest = useRef(0);
   const last = useRef(null);
+  const held = useRef(null);
   useEffect(() => () => { latest.current = -1; }, []);
+  // A button that is disabled while its work is done loses the focus.
+  useEffect(() => { if (!state.busy && document.activeElement === document.body) held.current?.focus({ preventScroll: true }); }, [state.busy]);
   const run = async (work) => {
+    held.current = document.activeElement;
     last.current = work;
     const mine = ++latest.current;
     set({ busy: true, error: null });

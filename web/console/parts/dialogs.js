@@ -8,9 +8,14 @@ function useModal() {
   const ref = useRef(null);
   // Before the next paint, so that no key pressed meanwhile goes to the page behind.
   useLayoutEffect(() => {
+    const dialog = ref.current;
     const back = document.activeElement;
-    ref.current.showModal();
-    return () => back?.focus?.();
+    dialog.showModal();
+    return () => {
+      dialog.remove(); // while it is open nothing else takes the focus
+      if (back.isConnected && back !== document.body) back.focus();
+      else document.querySelector('main h1')?.focus({ preventScroll: true });
+    };
   }, []);
   return ref;
 }
