@@ -77,6 +77,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	remove() // nothing is asked for: the server ends the stream
 	b.reads("h1", "Sign in first")
 	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
+	b.wait(`document.activeElement.tagName === 'H1'`)
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
 	b.reads("dialog h2", "Record 3")
@@ -84,6 +85,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 		t.Errorf("back at %s", hash)
 	}
 	b.press("Close")
+	b.wait(`!document.querySelector('dialog') && document.activeElement !== document.body`)
 	b.press("Sign out")
 
 	spare, remove = s.spare(key)

@@ -1,5 +1,5 @@
 // Navigation, who is signed in, and the page that the URL names.
-import { html, render, useEffect, useRef, useState } from './vendor/preact-htm.js';
+import { html, render, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact-htm.js';
 import { count, localTime, plural } from './core/format.js';
 import { forgetHeads, heads } from './core/heads.js';
 import { start as startStream, stop as stopStream } from './core/live.js';
@@ -116,18 +116,18 @@ function App() {
   const { page, argument } = useStore(route);
   const { status, company, turn } = useStore(session);
   const main = useRef(null);
-  const moved = useRef(false);
+  const before = useRef(null); // what was shown before
   const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? PAGES[0];
 
+  useLayoutEffect(() => { document.title = `${shown.name} · attestd`; }, [shown.id]); // before a page names what it shows
   useEffect(() => {
-    document.title = `${shown.name} · attestd`;
-    // A page change moves the focus to its heading, as a real page load would; the first page is left alone.
-    if (moved.current) {
-      scrollTo(0, 0);
-      main.current.querySelector('h1')?.focus();
-    }
-    moved.current = true;
-  }, [shown.id]);
+    // A page change moves the focus to its heading, as a real page load would, and so does signing in or out; the first page is left alone.
+    const was = before.current;
+    before.current = { id: shown.id, status };
+    if (!was || (was.id === shown.id && (was.status === 'restoring' || status === 'restoring'))) return;
+    scrollTo(0, 0);
+    main.current.querySelector('h1')?.focus();
+  }, [shown.id, status]);
 
   useEffect(() => {
     if (status === 'in') startStream();

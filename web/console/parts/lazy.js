@@ -2,17 +2,20 @@
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { Failure, Page, useTask } from './basic.js';
 
+const heading = () => document.querySelector('main h1');
+
 /** A component in place of one that load() resolves to. Once that is loaded it stands there at once. */
 export function lazy(title, load) {
   let found = null;
   return function Lazy(props) {
-    const [, again] = useState(0);
+    const [shown, show] = useState({ held: false });
     const [run, busy, error] = useTask();
     const fetchIt = () => run(async () => {
-      found = await load();
-      again((n) => n + 1);
+      found = await load().catch(() => { throw new Error('This page was not loaded: the server does not answer, or something before it answered in its place.'); });
+      show({ held: document.activeElement === heading() });
     });
     useEffect(() => { if (!found) fetchIt(); }, []);
+    useEffect(() => { if (shown.held) heading()?.focus({ preventScroll: true }); }, [shown]); // it is another heading now
     if (found) return html`<${found} ...${props} />`;
     return html`
       <${Page} title=${title}>
