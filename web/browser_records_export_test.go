@@ -82,7 +82,15 @@ func TestBrowserRecordsExport(t *testing.T) {
 	if v := evidence.Check([]byte(b.download("Save evidence of 1 selected record")), trust); v.Outcome != evidence.Holds {
 		t.Errorf("a file of its own: %+v", v)
 	}
+	b.press("Close")
+	b.goTo("#/records?agent=bot-2")
+	b.press("Export") // what was selected is not in view any more
+	b.press("Close")
+	b.goTo("#/records?agent=bot-1")
+	b.rows(want...)
+	b.press("Export")
 
+	eval[bool](b, `([...document.querySelectorAll('dialog button')].find((e) => e.textContent === 'Save the report').focus(), true)`)
 	of := 0
 	v := evidence.CheckReport(strings.NewReader(b.download("Save the report")), trust, func(*evidence.Report) {}, func(e *evidence.Event) {
 		if e.Log == "actions" {
@@ -92,4 +100,6 @@ func TestBrowserRecordsExport(t *testing.T) {
 	if v.Outcome != evidence.Holds || of != 30 {
 		t.Errorf("the report has %d actions: %+v", of, v)
 	}
+	b.reads("dialog .notice", "Saved report-")
+	b.wait(`document.activeElement.textContent === 'Save the report'`) // a button that is disabled while it works has the focus again
 }

@@ -138,6 +138,11 @@ func TestBrowserRecordsSearch(t *testing.T) {
 	b.rows(all...)
 	b.goTo("#/records?since=2026-01-01")
 	b.reads(".notice.bad", "since")
+	b.reads(".records-count", "Nothing was read.")
+	b.fill(`input[name="since"]`, times[9])
+	b.fill(`input[name="until"]`, times[3])
+	b.press("Search")
+	b.wait(`document.activeElement.name === 'until' && document.activeElement.ariaInvalid === 'true'`)
 	b.goTo("#/records?agent=nobody")
 	b.reads(".empty", "finds no such record")
 	b.goTo("#/chain?agent=bot-0") // the page's former name
@@ -172,6 +177,13 @@ func TestBrowserRecordsTail(t *testing.T) {
 	b.press("12 new")
 	b.shows(`[data-index="44"]`)
 	b.wait(`document.activeElement.closest('[data-index="44"]')`)
+
+	// The next search leaves the focus where it is.
+	eval[bool](b, `(() => { const order = [...document.querySelectorAll('button')].find((e) => e.textContent === 'Oldest first'); order.focus(); order.click(); return true; })()`)
+	b.shows(`.log:not([aria-busy]) [data-index="44"][aria-rowindex="2"]`)
+	if focus := eval[string](b, `document.activeElement.textContent`); focus != "Newest first" {
+		t.Errorf("the focus is at %s", focus)
+	}
 }
 
 // mouse presses at one place and lets go at another.

@@ -75,6 +75,13 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.wait(`!document.querySelector('dialog') && document.activeElement.closest('[data-index="1"]')`)
 	press(" ")
 	b.shows(`[data-index="1"][aria-selected="true"] :checked`)
+	// After a way through some records, also one that ends with a step back of the browser, the list is at the last of them.
+	press(kb.Enter)
+	b.reads("dialog h2", "Record 1")
+	press("k")
+	b.reads("dialog h2", "Record 2")
+	eval[bool](b, `(history.back(), true)`)
+	b.wait(`!document.querySelector('dialog') && document.activeElement.closest('[data-index="2"]')`)
 	press(kb.Home)
 	b.wait(`document.activeElement.closest('[data-index="199"]')`)
 

@@ -71,7 +71,7 @@ function useMedia(media) {
 
 // How many records have come since the rows were read that belong to them; more: there may be others that are not kept here.
 function newOf(search, rows, { entries }) {
-  if (!rows) return { fresh: 0 };
+  if (!rows || !(rows.size || rows.done)) return { fresh: 0 };
   const length = (entries[0]?.record.index ?? -1) + 1;
   if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
   const since = entries.filter(({ record }) => record.index >= rows.size);
@@ -116,6 +116,7 @@ function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
 function Status({ search, rows, total }) {
   if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Reading …</span></p>`;
   const { failures, q } = search;
+  if (rows.error && !rows.count) return html`<p class="records-count" data-done="no"><span class="muted">Nothing was read.</span></p>`;
   const failed = rows.failed.length;
   const read = `${count(rows.read)}${rows.size && (q || !narrows(search)) ? ` of ${count(rows.size)}` : ''}`;
   const found = failures ? (rows.count ? `${plural(rows.count, 'record')} fail${rows.count === 1 ? 's' : ''}` : 'None fails')
@@ -135,7 +136,7 @@ function Jump({ rows, onJump }) {
   const submit = (event) => {
     event.preventDefault();
     const place = rows.place(Math.min(Number(input.current.value || 0), rows.size - 1));
-    if (place >= 0) onJump({ row: place, focus: true });
+    if (place >= 0) onJump(place);
   };
   return html`<form class="jump" onSubmit=${submit}><input ref=${input} class="input" aria-label="Go to index" placeholder="Go to index" inputmode="numeric" pattern="[0-9]*" size="10" /><button class="button small">Go</button></form>`;
 }
@@ -152,13 +153,15 @@ export function Records({ argument }) {
   const box = useRef(null);
   const narrow = useMedia(NARROW);
 
-  const search = useMemo(() => searchOf(query, Date.now() + clock.get().offset * 1000), [JSON.stringify(query), turn]);
+  const asked = JSON.stringify(query);
+  const search = useMemo(() => searchOf(query, Date.now() + clock.get().offset * 1000), [asked, turn]);
   const rows = useRows(search);
   const { histogram, error: histogramError } = useHistogram(search, useWidth(box));
   const stale = rows?.search !== search;
   const { fresh, more } = newOf(search, stale ? null : rows, state);
 
   const searchFor = (next) => go('records', '', next);
+  const showRow = (row, of = turn) => setTarget({ row, focus: true, of: `${of} ${asked}` }); // in the list of this search alone: the next one leaves the focus where it is
   const toggle = (index) => {
     if (index === null) return;
     setSelected((before) => {
@@ -169,9 +172,17 @@ export function Records({ argument }) {
   };
   const showNew = () => {
     setTurn(turn + 1);
-    setTarget({ row: search.order === 'newest' ? 0 : Infinity, focus: true });
+    showRow(search.order === 'newest' ? 0 : Infinity, turn + 1);
   };
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
+  const left = useRef(null); // the record that was open last
+  useEffect(() => {
+    const place = opened === null && left.current !== null && !stale ? rows.place(left.current) : -1;
+    if (place >= 0) showRow(place);
+    left.current = opened;
+  }, [opened]);
+  const narrowed = JSON.stringify({ ...query, order: '' });
+  useEffect(() => setSelected((before) => (before.size ? new Set() : before)), [narrowed]); // what was selected is not in view any more
   const indexAt = (i) => rows.indexAt(i);
   const chosen = selected.size ? [...selected].sort((a, b) => a - b) : rows && rows.done && narrows(search) ? rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [] : [];
   const streams = rows?.busy && (search.q || search.failures);
@@ -186,17 +197,17 @@ export function Records({ argument }) {
           <${Status} search=${search} rows=${stale ? null : rows} total=${histogram?.total ?? null} />
           <div class="buttons">
             ${streams && html`<button type="button" class="button small" onClick=${() => rows.stop()}>Stop</button>`}
-            ${rows?.stopped && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>Search again</button>`}
+            ${!stale && rows?.stopped && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>Search again</button>`}
             ${fresh > 0 && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}${more ? '+' : ''} new</button>`}
             <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
             <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failures only</button>
-            ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${setTarget} />`}
+            ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} />`}
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
           </div>
         </div>
         ${rows?.error && html`<${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>${rows.error.message}<//>`}
         ${rows?.count
-          ? html`<${VirtualList} key=${rows} label="Records" head=${HEADS} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${target} busy=${stale}
+          ? html`<${VirtualList} key=${rows} label="Records" head=${HEADS} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null} busy=${stale}
               row=${(i, tab) => {
                 const index = indexAt(i);
                 return cells({ row: rows.at(i), index, tab, standing, q: search.q, selected: selected.has(index), onSelect: () => toggle(index), link: index === null ? undefined : href('records', index, query) });

@@ -14,7 +14,7 @@ const readable = (timestamp) => timestamp.replace('T', ' ').replace(/(:00)?\.000
 
 function Time({ label, name, value, wrong }) {
   return html`
-    <${Field} label=${label} hint=${wrong && 'A time in UTC, as 2026-03-02 09:05:04.218'}>
+    <${Field} label=${label} hint=${wrong}>
       ${(p) => html`<input ...${p} class="input mono" name=${name} defaultValue=${readable(value)} aria-invalid=${wrong ? 'true' : undefined} autocomplete="off" spellcheck="false" placeholder="2026-03-02 09:05" />`}<//>`;
 }
 
@@ -43,9 +43,12 @@ export function Filters({ query, onSearch }) {
     const next = { ...query, last: '', since: '', until: '', ...Object.fromEntries(TEXTS.map((name) => [name, typed[name]])) };
     if (typed.period === 'exact') {
       const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
-      const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, true]));
+      const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, 'A time in UTC, as 2026-03-02 09:05:04.218']));
+      const [[, since], [, until]] = times;
+      if (since && until && since >= until) bad.until = 'A time after the one before it.';
       setWrong(bad);
-      if (Object.keys(bad).length) return;
+      const [first] = Object.keys(bad);
+      if (first) return form.current.elements[first].focus();
       Object.assign(next, Object.fromEntries(times));
     } else next.last = typed.period;
     onSearch(next);

@@ -1,5 +1,5 @@
 // One record of the page Records, opened over the list: checked at once, with a way to the one before and the one after it.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useLayoutEffect, useState } from '../vendor/preact-htm.js';
 import { records } from '../core/api.js';
 import { count } from '../core/format.js';
 import { session } from '../core/session.js';
@@ -38,7 +38,8 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
     event.preventDefault();
     onMove(to);
   };
-  useEffect(() => {
+  // Before the next paint: a key pressed then is for this record.
+  useLayoutEffect(() => {
     addEventListener('keydown', onKeyDown);
     return () => removeEventListener('keydown', onKeyDown);
   });
