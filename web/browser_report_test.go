@@ -61,6 +61,11 @@ func TestBrowserReport(t *testing.T) {
 			t.Errorf("%q is not said in\n%s", words, said)
 		}
 	}
+	b.goTo("#/agents")
+	b.reads("h1", "Agents")
+	b.goTo("#/report") // what was made is there still
+	b.shows(`[data-report="ok"]`)
+	b.wait(`document.title.startsWith('Report of acme')`)
 	if strings.Contains(said, "which follows from") {
 		t.Error("the key that was confirmed is said to follow from itself")
 	}

@@ -1,5 +1,7 @@
-// A report, read and checked by a worker of its own.
+// A report, read and checked by a worker of its own. The work goes on while other pages are shown, and the report stays until its reader signs out.
 import { getCredential } from './api.js';
+import { session } from './session.js';
+import { store } from './store.js';
 import { startWorker, whyFailed } from './worker.js';
 
 const SCRIPT = '/report_worker.js';
@@ -13,8 +15,8 @@ export function prepareChecker() {
   idle.onerror = ({ target }) => { if (idle === target) idle = null; }; // the next report tries again
 }
 
-/** What takeReport of report_reader.js resolves to for a job, {since, until} or {given}; progress({done, total}) is called now and then. An aborted signal ends the work. */
-export async function checkReport(job, { signal, progress }) {
+// What takeReport of report_reader.js resolves to for a job; progress({done, total}) is called now and then. An aborted signal ends the work.
+async function checkReport(job, { signal, progress }) {
   prepareChecker();
   const worker = idle;
   idle = null;
@@ -35,3 +37,34 @@ export async function checkReport(job, { signal, progress }) {
     if (idle !== worker) worker.terminate();
   }
 }
+
+const ready = { phase: 'ready', done: 0, total: 0, report: null, error: null };
+
+/** phase: ready, running with done and total, done with the report, or error. */
+export const reporting = store(ready);
+
+let running = null;
+
+/** Ends the work on a report, and forgets what it came to. */
+export function stop() {
+  running?.abort();
+  running = null;
+  reporting.set(ready);
+}
+
+/** Reads and checks a report: of a period, {since, until}, or one that somebody gave, {given}. */
+export async function make(job) {
+  stop();
+  const mine = new AbortController();
+  running = mine;
+  const show = (patch) => running === mine && reporting.set(patch);
+  show({ phase: 'running' });
+  try {
+    const report = await checkReport(job, { signal: mine.signal, progress: show });
+    show({ phase: 'done', report });
+  } catch (error) {
+    show({ phase: 'error', error });
+  }
+}
+
+session.subscribe(() => { if (session.get().status !== 'in') stop(); });

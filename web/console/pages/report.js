@@ -1,8 +1,8 @@
 // Report: all records of a period, checked here, and what they say in numbers, to be printed or saved.
-import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { html, useEffect } from '../vendor/preact-htm.js';
 import { count, localTime } from '../core/format.js';
 import { replace, route } from '../core/router.js';
-import { checkReport, prepareChecker } from '../core/report.js';
+import { make, prepareChecker, reporting, stop } from '../core/report.js';
 import { useStore } from '../core/store.js';
 import { Notice, Page } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
@@ -44,48 +44,20 @@ function Progress({ done, total }) {
 
 export function Report() {
   const { query: { since = '', until = '' } } = useStore(route);
-  const [state, setState] = useState({ phase: 'ready' });
-  const running = useRef(null);
-  const stop = () => {
-    running.current?.abort();
-    running.current = null;
-  };
-  useEffect(() => {
-    prepareChecker();
-    return stop;
-  }, []);
-
-  const run = async (job) => {
-    stop();
-    const mine = new AbortController();
-    running.current = mine;
-    const show = (next) => running.current === mine && setState(next);
-    show({ phase: 'running', done: 0, total: 0 });
-    try {
-      const report = await checkReport(job, { signal: mine.signal, progress: (news) => show({ phase: 'running', ...news }) });
-      show({ phase: 'done', report });
-    } catch (error) {
-      show({ phase: 'error', error });
-    }
-  };
-  const make = () => run({ since, until });
-  const fromFile = (bytes) => run({ given: new Blob([bytes]) });
-  const cancel = () => {
-    stop();
-    setState({ phase: 'ready' });
-  };
+  const state = useStore(reporting);
+  useEffect(prepareChecker, []);
   const words = since || until ? `${since ? `from ${localTime(since)}` : 'from the beginning'} ${until ? `until ${localTime(until)}` : 'until now'}` : 'of everything';
   return html`
     <${Page} title="Report" lead="Every record of a period, of both logs, with nothing left out: proven in this page from the checkpoint at its start to the one at its end.">
       <section class="card report-form">
         <${Period} since=${since} until=${until} />
         <div class="buttons">
-          ${state.phase === 'running' ? html`<button type="button" class="button" onClick=${cancel}>Stop</button>`
-            : html`<button type="button" class="button primary" onClick=${make}>Make the report ${words}</button>`}
+          ${state.phase === 'running' ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
+            : html`<button type="button" class="button primary" onClick=${() => make({ since, until })}>Make the report ${words}</button>`}
         </div>
         ${state.phase === 'running' && html`<${Progress} ...${state} />`}
         <details><summary class="small">Check a report that somebody gave you</summary>
-          <${Drop} what="a report" largest=${LARGEST} onBytes=${fromFile}><p>Drop the .jsonl file of a report here. Nothing is asked of the server.</p><//></details>
+          <${Drop} what="a report" largest=${LARGEST} onBytes=${(bytes) => make({ given: new Blob([bytes]) })}><p>Drop the .jsonl file of a report here. Nothing is asked of the server.</p><//></details>
       </section>
       ${state.phase === 'error' && html`<${Notice} kind="bad">${state.error.message}<//>`}
       ${state.phase === 'done' && html`<${ReportResult} report=${state.report} />`}
