@@ -91,6 +91,16 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.shows(`[data-authority="7"] .change-line[data-check="ok"]`)
 	b.reads(`[aria-label="Authority"]`, "the agent was registered then")
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
+
+	// Which record is asked about stands in the URL: a record leads there, also one that is not among the newest, and never one of another agent.
+	b.goTo("#/records/0")
+	b.press("See what gave it the right")
+	b.shows(`[data-authority="0"] .change-line[data-check="ok"]`)
+	eval[bool](b, `(() => { const s = document.querySelector('select[name="record"]'); s.value = '6'; return s.dispatchEvent(new Event('change', { bubbles: true })); })()`)
+	b.shows(`[data-authority="6"]`)
+	b.wait(`location.hash === '#/agents/planner?record=6'`)
+	b.goTo("#/agents/planner?record=3")
+	b.reads(`[aria-label="Authority"] .notice.bad`, "not of this agent")
 }
 
 // A picture of many records is drawn from the newest 500 at first, says so, and is drawn from more when asked.
@@ -287,6 +297,7 @@ func TestBrowserAgentAgain(t *testing.T) {
 	b.wait(`document.querySelectorAll('.differences li').length === 4`)
 	eval[bool](b, `(document.querySelector('dialog .danger').click(), true)`)
 	b.reads(`[aria-label="Registration"]`, "none")
+	b.reads(`[aria-label="Registration"] .notice`, "is registered")
 
 	// Records may name an agent that nobody registered; its page says so, and shows them.
 	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "no/body", "actionType": "x", "payload": 1})

@@ -65,7 +65,7 @@ function About({ agent, onChange }) {
       <section class="stack tight"><h3>Metadata</h3>${metadata ? html`<${JSONView} ...${metadata} what="metadata" />` : html`<p class="small muted">none</p>`}</section>
       ${!agent.disabledAt && html`
         <details class="steps"><summary>Register it anew, with other metadata</summary>
-          <${RegisterAgent} key=${agent.registeredAt} agentId=${agent.agentId} metadata=${source} onDone=${onChange} /></details>
+          <${RegisterAgent} agentId=${agent.agentId} metadata=${source} onDone=${onChange} /></details>
         <${SVID} agentId=${agent.agentId} />`}
     </section>`;
 }
@@ -120,7 +120,7 @@ export function Agent({ agentId }) {
         ${agent.registeredAt ? html`<${About} agent=${agent} onChange=${() => changed()} />` : html`<${Nobody} agentId=${agentId} onChange=${() => changed()} />`}
         <${Delegations} agent=${agent} company=${company} companyKey=${key} />
         ${agent.registeredAt && html`<${Passports} agent=${agent} version=${version} onChange=${() => changed()} />`}
-        <${Authority} records=${records} companyKey=${key} />
+        <${Authority} agentId=${agentId} records=${records} companyKey=${key} />
         <${AgentChanges} agentId=${agentId} version=${version} companyKey=${key} />
       </div>`}`;
 }

@@ -1,10 +1,11 @@
 // What gave an agent the right to act: what the service says of one record, and the changes of the control log about the agent. Each change is a record
 // of its own, and is checked here.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { authorityOf } from '../core/agents.js';
 import { changesAt, changesWith } from '../core/control_log.js';
 import { count, localTime } from '../core/format.js';
-import { href } from '../core/router.js';
+import { href, replace, route } from '../core/router.js';
+import { useStore } from '../core/store.js';
 import { visible } from '../lib/visible.js';
 import { Failure, Field, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
@@ -34,28 +35,33 @@ function entriesOf({ agent, passports, delegation, signingKey }) {
   return found.sort((a, b) => a.entry.index - b.entry.index);
 }
 
-/** Why the action of a record was allowed. records: those of the agent that are shown, the newest first. */
-export function Authority({ records, companyKey }) {
+/** Why the action of a record was allowed: of the one that the URL names, or the newest. records: those of the agent that are shown, the newest first. */
+export function Authority({ agentId, records, companyKey }) {
   const standing = useStanding(companyKey);
-  const [chosen, choose] = useState('');
+  const { query } = useStore(route);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
-  const index = chosen === '' ? records[0]?.index : Number(chosen);
+  const card = useRef(null);
+  const named = /^[0-9]{1,15}$/.test(query.record ?? '') ? Number(query.record) : undefined;
+  const index = named ?? records[0]?.index;
   const load = () => run(async () => {
     const said = await authorityOf(index);
+    if (said.agent.agentId !== agentId) throw new Error(`Record ${index} is not of this agent.`);
     const entries = entriesOf(said);
     const changes = await changesAt(entries.map(({ entry }) => entry.index));
     setState({ said, changes: entries.map((one) => compared(changes.get(one.entry.index), one)) });
   });
   useEffect(() => { if (index !== undefined) load(); }, [index]);
-  if (!records.length) return null;
   const { said, changes } = state ?? {};
   const current = said?.index === index;
+  useEffect(() => { if (named !== undefined && current) card.current?.scrollIntoView({ block: 'nearest' }); }, [current]);
+  if (!records.length) return null;
   return html`
-    <section class="card" aria-label="Authority" data-authority=${current ? index : ''} aria-busy=${busy ? 'true' : 'false'}>
+    <section class="card" ref=${card} aria-label="Authority" data-authority=${current ? index : ''} aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>What gave it the right</h2></div>
       <${Field} label="When it did">${(p) => html`
-        <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => choose(e.target.value)}>
+        <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => replace({ ...query, record: e.target.value })}>
+          ${!records.some((r) => r.index === index) && html`<option value=${String(index)}>#${index}</option>`}
           ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${localTime(r.timestamp)}</option>`)}</select>`}<//>
       <${Failure} error=${error} retry=${load} />
       ${current && html`

@@ -83,6 +83,6 @@ export function RecordView({ record, companyKey }) {
       </section>`}
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
-    <div class="buttons"><a class="button" href=${href('proof', record.index)}>See its proof</a></div>
+    <div class="buttons"><a class="button" href=${href('proof', record.index)}>See its proof</a><a class="button" href=${href('agents', record.agentId, { record: record.index })}>See what gave it the right</a></div>
     ${result && html`<details class="steps"><summary>How it was checked, step by step</summary><${CheckSteps} ...${{ record, result, companyKey, standing }} /></details>`}`;
 }
