@@ -19,7 +19,7 @@ function about(record) {
   try {
     return aboutOf(record);
   } catch {
-    return { subject: '', kind: '', name: '', by: null };
+    return { subject: '', kind: '', name: '', agentId: '', by: null };
   }
 }
 
@@ -29,7 +29,7 @@ export function matcher({ kind = '', subject = '', by = '', since = '', until = 
   return (record) => {
     const of = about(record);
     return (!kind || record.actionType === kind || (kind.endsWith('*') && record.actionType.startsWith(kind.slice(0, -1))))
-      && (!subject || has(of.subject, subject)) && (!by || (by === NOBODY ? of.by === null : has(of.by ?? '', by)))
+      && (!subject || has(of.subject, subject) || has(of.agentId, subject)) && (!by || (by === NOBODY ? of.by === null : has(of.by ?? '', by)))
       && (!since || record.timestamp >= since) && (!until || record.timestamp < until);
   };
 }

@@ -6,13 +6,13 @@ import { href } from '../core/router.js';
 import { boolean, having, integer, json, jsonOf, list, nullable, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
 
-const said = having({ subject: string, by: nullable(string) });
+const said = having({ subject: string, by: nullable(string) }, { agentId: string });
 
-/** What it is about and who asked for it: {subject, kind, name, by}; by is null for the command line or nobody. */
+/** What it is about, whose agent's that is where it says so, and who asked for it: {subject, kind, name, agentId, by}; by is null for the command line or nobody. */
 export function aboutOf({ inner, source }) {
-  const { subject, by } = said(inner, source, 'payload');
+  const { subject, by, agentId = '' } = said(inner, source, 'payload');
   const [kind] = subject.split(':', 1);
-  return { subject, kind, name: subject.slice(kind.length + 1), by };
+  return { subject, kind, name: subject.slice(kind.length + 1), agentId, by };
 }
 
 const Agent = ({ id }) => html`<a href=${href('agents', id)}>${visible(id)}</a>`;
