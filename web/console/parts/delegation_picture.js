@@ -5,7 +5,7 @@ import { href } from '../core/router.js';
 import { busiest, placed } from '../lib/delegations.js';
 import { visible } from '../lib/visible.js';
 
-const MOST = 24; // boxes of the picture; the list has all
+const MOST = 32; // boxes of the picture; the list has all
 
 /** A principal in few words: {name, kind, agentId}. Only what is the company's own is shortened, for another's may look alike. */
 export function principal(id, company) {
@@ -15,10 +15,15 @@ export function principal(id, company) {
   return { name: visible(id.replace(/^spiffe:\/\//, '')), kind: 'not of this company' };
 }
 
+const fits = (text, width, wide) => text.length * wide <= width - 8;
+
 const clipped = (text, width, wide) => {
-  const most = Math.max(4, Math.floor((width - 16) / wide));
+  const most = Math.max(4, Math.floor((width - 8) / wide));
   return text.length > most ? `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(-Math.floor(most / 2))}` : text;
 };
+
+// How many records an agent stands in, in as many words as there is room for: never a part of the number.
+const inRecords = (n, width) => [`in ${plural(n, 'record')}`, plural(n, 'record')].find((text) => fits(text, width, 6.2)) ?? count(n);
 
 function useWidth() {
   const ref = useRef(null);
@@ -40,7 +45,7 @@ function Box({ box, company, own }) {
     <title>${visible(box.name)}</title>
     <rect x=${box.x} y=${box.y} width=${box.width} height=${box.height} rx="9" />
     <text class="box-name" x=${middle} y=${centre - 2}>${clipped(name, box.width, 8.6)}</text>
-    <text class="box-kind" x=${middle} y=${centre + 14}>${clipped(kind === 'agent' ? `in ${plural(box.count, 'record')}` : kind, box.width, 6.6)}</text>`;
+    <text class="box-kind" x=${middle} y=${centre + 14}>${kind === 'agent' ? inRecords(box.count, box.width) : clipped(kind, box.width, 6.6)}</text>`;
   const props = { class: `principal-box${box.name === own ? ' own' : ''}`, 'data-principal': visible(box.name) };
   if (agentId === undefined || box.name === own) return html`<g ...${props}>${shapes}</g>`;
   return html`<a ...${props} href=${href('agents', agentId)}>${shapes}</a>`;
