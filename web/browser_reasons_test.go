@@ -175,9 +175,14 @@ func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 	const host = "attestd.test"
 	address := freePort(t)
 	base := "http://" + strings.Replace(address, "127.0.0.1", host, 1)
-	s := startService(t, "", address, "--allowed-origins", base)
+	s := startService(t, "", address)
 	b := openBrowser(t, base, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"), chromedp.Flag("proxy-bypass-list", host))
 	b.reads(`[data-insecure]`, "This page came over plain HTTP.")
+	// The server takes nothing but reads from an address that it does not know as its own; Live says so.
+	b.signIn(s.company("acme"))
+	b.goTo("#/live")
+	b.reads(`[role="alert"]`, "must be listed in --allowed-origins")
+	b.reads(`.empty`, "the stream is not connected")
 	loopback := openBrowser(t, s.base)
 	if eval[bool](loopback, `document.querySelector('[data-insecure]') !== null`) {
 		t.Error("loopback is called insecure")
@@ -214,6 +219,10 @@ func TestBrowserReconnectsNow(t *testing.T) {
 	b.wait(`(() => { [...document.querySelectorAll('button')].find((e) => e.textContent === 'Reconnect now')?.click(); return document.querySelector('[data-connection="open"]'); })()`)
 	b.shows(`li[data-index="2"][data-check="warn"]`)
 	b.wait(`!document.querySelector('[role="alert"]')`)
+
+	s.stop()
+	b.goTo("#/keys")
+	b.reads(`[role="alert"]`, "This page was not loaded: the server does not answer")
 }
 
 // What did not come over the stream is named as it was: away, or left out; and how much of it was fetched.

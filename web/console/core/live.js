@@ -100,12 +100,14 @@ async function compare(current) {
   if (!state('agreed')) await settle(current);
 }
 
-// A browser does not say why a stream was refused. A plain request is told; where it is that the credential is gone, that ends the session.
+// A browser does not say why a stream was refused. A plain request is told; where it is that the credential is gone, that ends the session. Like a stream, and
+// unlike a GET, a POST names the address of the page: there is none on this path, so it changes nothing.
 async function askWhy() {
   const mine = epoch;
   let problem = 'The server answers, but not on the stream: it refuses it, or something before it does.';
   try {
     await call(company, 'GET', '/v1/company');
+    await call(company, 'POST', '/v1/ws').catch((err) => { if (err.status === 403) throw err; });
   } catch (err) {
     problem = err.message;
   }

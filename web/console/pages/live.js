@@ -136,7 +136,7 @@ export function Live() {
         </div>
         ${shown.length
           ? html`<ol class="entries">${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} keyStanding=${keyStanding} onOpen=${setOpen} />`)}</ol>`
-          : html`<p class="empty">${entries.length ? 'No record matches.' : 'Nothing attested yet. Records appear here the moment they are written.'}</p>`}
+          : html`<p class="empty">${entries.length ? 'No record matches.' : state.connection === 'open' ? 'Nothing attested yet. Records appear here the moment they are written.' : 'Nothing came yet: the stream is not connected.'}</p>`}
       </section>
       ${open && html`<${Drawer} title="Record ${open.index}" onClose=${() => setOpen(null)}><${RecordView} record=${open} companyKey=${key} /><//>`}
     <//>`;
