@@ -1,7 +1,10 @@
 // The API's reference, from the document that the service itself serves: one resource at a time, with what is said of all of them first.
 import { call } from '../core/api.js';
+import { readLogs } from '../core/heads.js';
 import { openAPI } from '../core/openapi.js';
 import { href } from '../core/router.js';
+import { session } from '../core/session.js';
+import { useStore } from '../core/store.js';
 import { Failure, Notice, Page, useTask } from '../parts/basic.js';
 import { Markdown } from '../parts/markdown.js';
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '../vendor/preact-htm.js';
@@ -39,11 +42,22 @@ function Overview({ shown, refer }) {
     <${Markdown} text=${shown.description} refer=${refer} />`;
 }
 
-const Resource = ({ resource, shown, refer }) => html`
+const Resource = ({ resource, shown, refer, own }) => html`
   <div class="page-head"><h1 tabindex="-1" id="at-${resource.id}">${resource.name}</h1></div>
   ${resource.operations.length > 1 && html`<ul class="card op-lines">${resource.operations.map((op) => html`<${Line} op=${op} />`)}</ul>`}
   <${Markdown} text=${resource.description} refer=${refer} />
-  ${resource.operations.map((op) => html`<${Operation} key=${op.id} op=${op} schemas=${shown.schemas} refer=${refer} />`)}`;
+  ${resource.operations.map((op) => html`<${Operation} key=${op.id} op=${op} schemas=${shown.schemas} refer=${refer} own=${own} />`)}`;
+
+// What requests name in place of an example: the company that is signed in and, once it is known, its log of actions.
+function useOwn() {
+  const { company } = useStore(session);
+  const [own, set] = useState({});
+  useEffect(() => {
+    set(company ? { companyId: company.companyId } : {});
+    if (company) readLogs().then(([{ logId }]) => set((before) => ({ ...before, logId }))).catch(() => {}); // then its example stays
+  }, [company]);
+  return own;
+}
 
 function arrive(id) {
   const place = id ? document.getElementById(`at-${id}`) : null;
@@ -61,6 +75,7 @@ const again = (event) => {
 function Shown({ shown, argument }) {
   const { resource } = shown.places.get(argument) ?? {};
   const refer = useMemo(() => referrer(shown), [shown]);
+  const own = useOwn();
   useLayoutEffect(() => {
     (arrive(argument) ?? document.querySelector('.reference h1')).focus({ preventScroll: true });
   }, [argument]);
@@ -69,7 +84,7 @@ function Shown({ shown, argument }) {
       <${Contents} shown=${shown} resource=${resource} argument=${argument} />
       <div class="reference-main">
         ${argument && !shown.places.has(argument) && html`<${Notice} kind="warn">The reference has no “${argument}”. This is where it begins.<//>`}
-        ${resource ? html`<${Resource} key=${resource.id} resource=${resource} shown=${shown} refer=${refer} />` : html`<${Overview} shown=${shown} refer=${refer} />`}
+        ${resource ? html`<${Resource} key=${resource.id} resource=${resource} shown=${shown} refer=${refer} own=${own} />` : html`<${Overview} shown=${shown} refer=${refer} />`}
       </div>
     </div>`;
 }

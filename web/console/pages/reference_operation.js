@@ -3,7 +3,7 @@ import { href } from '../core/router.js';
 import { address, bodyOf, curl, plain } from '../lib/curl.js';
 import { CopyButton } from '../parts/basic.js';
 import { Markdown } from '../parts/markdown.js';
-import { html, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { Item, Schema } from './reference_schema.js';
 import { TryIt } from './reference_try.js';
 
@@ -103,9 +103,13 @@ function Answer({ answer, schemas, refer, opened }) {
 
 const CREDENTIALS = { none: 'no credential', optional: 'with or without a credential' };
 
-export function Operation({ op, schemas, refer }) {
+export function Operation({ op, schemas, refer, own }) {
   const [request, set] = useState(() => firstRequest(op));
-  const change = (patch) => set({ ...request, ...patch });
+  const change = (patch) => set((before) => ({ ...before, ...patch }));
+  useEffect(() => {
+    const named = op.parameters.filter(({ name, required }) => required && own[name]).map(({ name }) => [name, own[name]]);
+    if (named.length) set((before) => ({ ...before, values: { ...before.values, ...Object.fromEntries(named) } }));
+  }, [own]);
   const done = op.responses.find(({ status }) => /^[12]/.test(status));
   return html`
     <section class="op" data-operation=${op.id} aria-labelledby="at-${op.id}">
