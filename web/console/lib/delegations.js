@@ -82,8 +82,8 @@ function downwards(layers, width) {
   return { boxes, height: y - GAP.tall, down: true };
 }
 
-// The line of an edge between two boxes, and where its number stands, near its end. shift keeps apart the lines that end at one box.
-function lineOf(a, b, down, shift) {
+// The line of an edge between two boxes, and where its number stands, near its end. shift keeps apart the lines that end at one box, and back their numbers.
+function lineOf(a, b, down, shift, back) {
   if (a === b) { // a principal that acts for itself
     const [x, y] = [a.x + a.width - 26, a.y];
     return { d: `M${x} ${y}c-4 -22 24 -22 18 0`, x: x + 9, y: y - 17 };
@@ -92,7 +92,7 @@ function lineOf(a, b, down, shift) {
   const [x2, y2] = down ? [b.x + b.width / 2 + shift, b.y] : [b.x, b.y + b.height / 2 + shift];
   const bend = Math.max(24, Math.abs(down ? y2 - y1 : x2 - x1) / 2);
   const [c1, c2] = down ? [`${x1} ${y1 + bend}`, `${x2} ${y2 - bend}`] : [`${x1 + bend} ${y1}`, `${x2 - bend} ${y2}`];
-  return { d: `M${x1} ${y1}C${c1} ${c2} ${x2} ${y2}`, x: down ? x2 : x2 - 22, y: down ? y2 - 19 : y2 };
+  return { d: `M${x1} ${y1}C${c1} ${c2} ${x2} ${y2}`, x: down ? x2 : x2 - 22 - back, y: down ? y2 - 19 - back : y2 };
 }
 
 /** A graph in a picture of a width: boxes of its nodes, {x, y, width, height}, lines of its edges, {d, x, y}, and its height. */
@@ -103,8 +103,10 @@ export function placed(graph, width) {
   const lines = graph.edges.map((edge) => {
     const ending = graph.edges.filter(({ to }) => to === edge.to).map(({ from }) => at.get(from)).sort((a, b) => (down ? a.x - b.x : a.y - b.y));
     const box = at.get(edge.to);
-    const room = Math.min(15, ((down ? box.width : box.height) - 12) / ending.length);
-    return { ...edge, ...lineOf(at.get(edge.from), box, down, (ending.indexOf(at.get(edge.from)) - (ending.length - 1) / 2) * room) };
+    const [most, enough] = down ? [32, 24] : [15, 13]; // of the room of a number
+    const room = Math.min(most, ((down ? box.width : box.height) - 12) / ending.length);
+    const place = ending.indexOf(at.get(edge.from));
+    return { ...edge, ...lineOf(at.get(edge.from), box, down, (place - (ending.length - 1) / 2) * room, room < enough && place % 2 ? (down ? 14 : 24) : 0) };
   });
   return { boxes, lines, height };
 }
