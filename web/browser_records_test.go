@@ -184,6 +184,25 @@ func TestBrowserRecordsTail(t *testing.T) {
 	if focus := eval[string](b, `document.activeElement.textContent`); focus != "Newest first" {
 		t.Errorf("the focus is at %s", focus)
 	}
+
+	// Who follows sees what comes at once, checked, but not while at work in the list.
+	late := func(action string) { s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot-1", "actionType": action, "payload": nil}) }
+	for _, tt := range []struct{ query, first, second string }{
+		{"agent=bot-1&", `[data-index="45"][aria-rowindex="2"]`, `[data-index="46"][aria-rowindex="2"]`},
+		{"agent=bot-1&order=oldest&", `[data-index="47"]`, `[data-index="48"]`},
+		{"", `[data-index="49"][aria-rowindex="2"]`, `[data-index="50"][aria-rowindex="2"]`},
+	} {
+		b.goTo("#/records?" + tt.query + "follow=1")
+		b.shows(`.records-count[data-done="yes"]`)
+		b.wait(`!document.querySelector('.log[aria-busy]') && document.querySelector('[aria-rowindex="2"][data-check="warn"]')`)
+		late("first")
+		b.shows(tt.first + `[data-check="warn"]`)
+		eval[bool](b, `(document.querySelector('.vlist a').focus(), true)`)
+		late("second")
+		b.press("1 new")
+		b.shows(tt.second + `[data-check="warn"]`)
+		eval[bool](b, `(document.activeElement.blur(), true)`)
+	}
 }
 
 // mouse presses at one place and lets go at another.

@@ -2,7 +2,7 @@
 import { FormError, json, read } from '../lib/form.js';
 import { jsonLines } from './api.js';
 import { PIECE, Rows, brokenRow, logSize } from './rows.js';
-import { foundRecord, narrows, pageOf, pathOf, streamOf } from './search.js';
+import { foundRecord, matches, narrows, pageOf, pathOf, streamOf } from './search.js';
 
 const PAGE = 500; // records of a page that is searched for
 const MOST = 200000; // rows of a search
@@ -58,6 +58,18 @@ export class FoundRows extends ListedRows {
     if (next === undefined) return;
     this.cursor = next;
     this.done = !next || this.count >= MOST;
+  }
+
+  // What comes is the newest: in a list that begins with the oldest it has a place once all is read.
+  take(entries) {
+    if (this.busy || !(this.done || this.newest)) return false;
+    const rows = entries.filter(({ record }) => matches(record, this.search)).map((entry) => this.came(entry));
+    if (this.newest) this.rows.unshift(...rows.reverse());
+    else this.rows.push(...rows);
+    this.size = entries.at(-1).record.index + 1;
+    if (this.done) this.read = this.size;
+    this.changed();
+    return true;
   }
 
   async page(options) {

@@ -28,6 +28,19 @@ export class LogRows extends Rows {
     });
   }
 
+  take(entries) {
+    const { index: last } = entries.at(-1).record;
+    if (!this.done || this.pieces.get(Math.floor(this.size / PIECE)) === null) return false;
+    for (const entry of entries) {
+      const { index } = entry.record;
+      if (index % PIECE === 0) this.pieces.set(index / PIECE, []);
+      this.pieces.get(Math.floor(index / PIECE))?.push(this.came(entry));
+    }
+    Object.assign(this, { size: last + 1, count: last + 1, read: last + 1 });
+    this.changed();
+    return true;
+  }
+
   want(first, last) {
     this.view = [first, last];
     this.timer ??= setTimeout(() => {

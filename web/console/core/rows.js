@@ -3,7 +3,8 @@
 //
 // count: rows that there are. at(i): a row, or undefined while it is on its way. indexAt(i): of which record, null where it is none.
 // place(index): where a record is, or -1. want(first, last): these rows are shown. size: records in the log. read: how many of them the server has looked at. checked: records that were checked here.
-// failed: the times of those that fail. busy, done, stopped, error; more() goes on.
+// failed: the times of those that fail. busy, done, stopped, error; more() goes on. take(entries) puts records that came since, {record, check} from size on one
+// after the other, where they belong, and says whether it did; those that fail are not followed.
 import { checkNewest } from './checker.js';
 import { fail as failsHere } from './failures.js';
 import { readLogs } from './growth.js';
@@ -51,6 +52,15 @@ export class Rows {
     this.busy = false;
     this.changed();
   }
+
+  /** The row of a record that came since, and was checked then. */
+  came({ record, check }) {
+    this.checked++;
+    if (!check.ok) this.failed.push(record.timestamp);
+    return { ...rowOf(record), check };
+  }
+
+  take() { return false; }
 
   /** The rows of what the server gave, each {node, source}; recordAt(one, i) reads one. Their verdicts come later. */
   rowsOf(given, recordAt, index = () => null) {

@@ -20,6 +20,7 @@ import { Filters } from './records_filters.js';
 import { OpenRecord } from './records_open.js';
 
 const BEFORE = 12; // characters of a payload before what was searched for
+const AFRESH = 10000; // ms between two histograms while records come
 const BAR = 11; // px that a bar of the histogram takes
 const NARROW = matchMedia('(max-width: 48rem)');
 
@@ -39,7 +40,7 @@ function useRows(search) {
   return shown.current;
 }
 
-function useHistogram(search, width) {
+function useHistogram(search, width, turn) {
   const [found, setFound] = useState({ histogram: null, error: null });
   const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
   useEffect(() => {
@@ -49,7 +50,7 @@ function useHistogram(search, width) {
       (histogram) => setFound({ histogram, error: null }),
       (error) => abort.signal.aborted || setFound({ histogram: null, error }));
     return () => abort.abort();
-  }, [search, buckets]);
+  }, [search, buckets, turn]);
   return found;
 }
 
@@ -86,6 +87,17 @@ function verdictOf(row, standing) {
   return { tone, says: SAYS[tone] ?? (row.check.ok ? 'signed by another key than you confirmed' : visible(row.check.reason)) };
 }
 
+// Takes up what comes while the newest row is in view and nobody is at work in the list; what was missed is read again.
+function useFollowing(on, rows, { entries }, { atNewest, again, onTaken }) {
+  useEffect(() => {
+    if (!on || !(rows?.size || rows?.done)) return;
+    const came = entries.filter(({ record }) => record.index >= rows.size).reverse();
+    if (!came.length || came.some(({ check }) => !check) || !atNewest()) return;
+    if (came[0].record.index > rows.size) again();
+    else if (rows.take(came)) onTaken();
+  });
+}
+
 // A payload, with what was searched for marked where it stands as written.
 function Snippet({ text, q }) {
   const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
@@ -113,7 +125,7 @@ function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
 }
 
 // What is known of the rows, in words. Only what is final is read out.
-function Status({ search, rows, total }) {
+function Status({ search, rows, total, follows }) {
   if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Reading …</span></p>`;
   const { failures, q } = search;
   if (rows.error && !rows.count) return html`<p class="records-count" data-done="no"><span class="muted">Nothing was read.</span></p>`;
@@ -126,7 +138,7 @@ function Status({ search, rows, total }) {
   const shown = html`${plural(rows.checked, 'record')} checked here, <span class=${failed ? 'bad-text' : ''}>${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
   return html`
     <p class="records-count" data-done=${rows.done ? 'yes' : 'no'} data-failed=${failed}>
-      <strong role="status">${rows.done || rows.stopped || !(q || failures) ? found : 'Searching …'}</strong>
+      <strong role=${follows ? undefined : 'status'}>${rows.done || rows.stopped || !(q || failures) ? found : 'Searching …'}</strong>
       <span class="muted small">${state}${q || failures ? `${read} read · ` : ''}${shown}</span>
     </p>`;
 }
@@ -150,18 +162,19 @@ export function Records({ argument }) {
   const [target, setTarget] = useState(null);
   const [selected, setSelected] = useState(() => new Set());
   const [exporting, setExporting] = useState(false);
+  const [moment, setMoment] = useState(0); // changes now and then while something comes
   const box = useRef(null);
   const narrow = useMedia(NARROW);
 
   const asked = JSON.stringify(query);
   const search = useMemo(() => searchOf(query, Date.now() + clock.get().offset * 1000), [asked, turn]);
   const rows = useRows(search);
-  const { histogram, error: histogramError } = useHistogram(search, useWidth(box));
+  const { histogram, error: histogramError } = useHistogram(search, useWidth(box), moment);
   const stale = rows?.search !== search;
   const { fresh, more } = newOf(search, stale ? null : rows, state);
 
   const searchFor = (next) => go('records', '', next);
-  const showRow = (row, of = turn) => setTarget({ row, focus: true, of: `${of} ${asked}` }); // in the list of this search alone: the next one leaves the focus where it is
+  const showRow = (row, of = turn, focus = true) => setTarget({ row, focus, of: `${of} ${asked}` }); // in the list of this search alone: the next one leaves the focus where it is
   const toggle = (index) => {
     if (index === null) return;
     setSelected((before) => {
@@ -170,18 +183,33 @@ export function Records({ argument }) {
       return next;
     });
   };
+  const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
+  const follows = query.follow === '1' && !search.failures;
+  const atNewest = () => {
+    const list = box.current.querySelector('.vlist');
+    if (!list || opened !== null) return !list;
+    if (list.contains(document.activeElement)) return false;
+    return search.order === 'newest' ? list.scrollTop === 0 : list.scrollTop + list.clientHeight > list.scrollHeight - 2;
+  };
+  useFollowing(follows, stale ? null : rows, state, {
+    atNewest,
+    again: () => setTurn(turn + 1),
+    onTaken() {
+      setMoment(Math.floor(Date.now() / AFRESH));
+      if (search.order === 'oldest') showRow(Infinity, turn, false);
+    },
+  });
   const showNew = () => {
     setTurn(turn + 1);
     showRow(search.order === 'newest' ? 0 : Infinity, turn + 1);
   };
-  const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   const left = useRef(null); // the record that was open last
   useEffect(() => {
     const place = opened === null && left.current !== null && !stale ? rows.place(left.current) : -1;
     if (place >= 0) showRow(place);
     left.current = opened;
   }, [opened]);
-  const narrowed = JSON.stringify({ ...query, order: '' });
+  const narrowed = JSON.stringify({ ...query, order: '', follow: '' });
   useEffect(() => setSelected((before) => (before.size ? new Set() : before)), [narrowed]); // what was selected is not in view any more
   const indexAt = (i) => rows.indexAt(i);
   const chosen = selected.size ? [...selected].sort((a, b) => a - b) : rows && rows.done && narrows(search) ? rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [] : [];
@@ -194,12 +222,13 @@ export function Records({ argument }) {
         ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />
         <div class="records-bar">
-          <${Status} search=${search} rows=${stale ? null : rows} total=${histogram?.total ?? null} />
+          <${Status} search=${search} rows=${stale ? null : rows} total=${histogram && Math.max(histogram.total, rows?.count ?? 0)} follows=${follows} />
           <div class="buttons">
             ${streams && html`<button type="button" class="button small" onClick=${() => rows.stop()}>Stop</button>`}
             ${!stale && rows?.stopped && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>Search again</button>`}
             ${fresh > 0 && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}${more ? '+' : ''} new</button>`}
             <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
+            ${!search.failures && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'} title="Takes up what comes while the newest record is in view" onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
             <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failures only</button>
             ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} />`}
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
