@@ -11,7 +11,7 @@ import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
-import { Histogram } from '../parts/histogram.js';
+import { Histogram, HistogramPlace } from '../parts/histogram.js';
 import { KeyHint, useStanding } from '../parts/key_trust.js';
 import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
@@ -218,6 +218,7 @@ export function Records({ argument }) {
     <${Page} title="Records" lead=${LEAD}>
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
+        ${!histogram && !histogramError && html`<${HistogramPlace} />`}
         ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
         ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />

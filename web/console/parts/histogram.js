@@ -7,6 +7,9 @@ const clock = (timestamp, exact) => timestamp.slice(0, exact ? 23 : 19).replace(
 // How exactly a period is written: to the millisecond where its parts are shorter than a second.
 const fine = (since, until, parts) => (Date.parse(until) - Date.parse(since)) / parts < 1000;
 
+/** Keeps the place of a histogram that is on its way, so that nothing below it moves under the pointer. */
+export const HistogramPlace = () => html`<figure class="histogram" aria-hidden="true"><div class="histogram-bars"></div><figcaption class="histogram-axis small">\u00a0</figcaption></figure>`;
+
 /** of: as histogramOf gives it. bad: times of records that fail; note stands below the bars. onPeriod(since, until) is called when a period is chosen. */
 export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }) {
   const box = useRef(null);
