@@ -3,7 +3,7 @@ import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { clientCreated, keyCreated, nothing } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
 import { chosen, fingerprintOf, lasting, madeBy, readCredentials, secretOf, sizeOf } from '../core/credentials.js';
-import { plural } from '../core/format.js';
+import { localTime, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { signOut } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -36,7 +36,7 @@ function Row({ of, all, own, last, now, onDelete }) {
       <td data-label="Role" class="nowrap">${of.role}</td>
       <td data-label="Expires"><${Day} of=${of.expiresAt} none="never" /></td>
       <td data-label="Made"><div><${Day} of=${of.createdAt} /><div class="small muted">${of.madeBy ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />` : 'with the company'}</div></div></td>
-      <td data-label="Last used"><div>${of.lastUsedAt && html`<${Day} of=${of.lastUsedAt} /> `}<${State} of=${of} now=${now} /></div></td>
+      <td data-label="Last used"><div>${of.lastUsedAt && html`<${Day} of=${of.lastUsedAt} /> <span class="small muted nowrap">${localTime(of.lastUsedAt).split(' ')[1].slice(0, 5)}</span> `}<${State} of=${of} now=${now} /></div></td>
       <td data-label="Opened">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>` : html`<span class="muted">0</span>`}</td>
       <td><div class="buttons">
         ${isKey && html`<button type="button" class="button small quiet" disabled=${busy} aria-pressed=${secret ? 'true' : 'false'} aria-label="${secret ? 'Hide' : 'Reveal'} key ${nameOf(of)}" onClick=${reveal}>${secret ? 'Hide' : 'Reveal'}</button>`}
@@ -86,7 +86,7 @@ function Credentials({ all, own, load }) {
           <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Made</th><th>Last used</th><th title="Keys and clients that it made, and that these made">Opened</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
           <tbody>${shown.map((c) => html`<${Row} key=${c.fingerprint} of=${c} all=${all} own=${c.fingerprint === own} last=${onlyOne && lasting(c)} now=${now} onDelete=${setDeleting} />`)}</tbody>
         </table>`}
-      <p class="small muted">The hour of the last use, as the service noted it.${onlyOne ? ' The last admin key that does not expire cannot be deleted: nobody could get in any more. Create another one first.' : ''}</p>
+      <p class="small muted">Last used: when the hour of it began, as the service noted it.${onlyOne ? ' The last admin key that does not expire cannot be deleted: nobody could get in any more. Create another one first.' : ''}</p>
       ${deleting && html`<${Delete} of=${deleting} own=${deleting.fingerprint === own} load=${load} onClose=${() => setDeleting(null)} />`}
     </section>`;
 }
@@ -156,7 +156,7 @@ export function Keys({ argument }) {
   if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
   return html`
     <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">
-      <${Failure} error=${error} retry=${load} />
+      ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>` : html`<${Failure} error=${error} retry=${load} />`}
       ${all && html`
         <${Credentials} all=${all} own=${own} load=${load} />
         <div class="columns"><${NewKey} load=${load} /><${NewClient} load=${load} /></div>
