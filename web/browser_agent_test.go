@@ -209,8 +209,12 @@ func TestBrowserAgentSearch(t *testing.T) {
 	b.shows(`[data-total="1"]`)
 	b.reads(`li[data-agent="mail-001"] .badge`, "disabled")
 	b.wait(`location.hash === '#/agents?q=MAIL-0&status=disabled'`)
+	eval[bool](b, `(document.querySelector('li[data-agent="mail-001"] a').click(), true)`)
+	b.reads("h1", "mail-001")
+	eval[bool](b, `(history.back(), true)`)
+	b.wait(`document.activeElement.textContent === 'Agents' && document.querySelector('[data-total="1"]')`)
 	b.fill(`input[name="q"]`, "nobody")
-	b.reads(`.empty`, "No agent is so.")
+	b.reads(`.empty`, "No agent matches.")
 }
 
 // An agent is disabled and enabled after a question. Its page shows its passports, which are issued, revoked and asked for there; disabling it revokes what it has.

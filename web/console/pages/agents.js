@@ -4,7 +4,7 @@ import { agentPage } from '../core/agents.js';
 import { localTime, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
-import { Badge, Failure, Field, Page } from '../parts/basic.js';
+import { Badge, Failure, Field, Page, useReturn } from '../parts/basic.js';
 import { usePaged } from '../parts/pages_of.js';
 import { Text } from '../parts/text.js';
 import { Agent } from './agent.js';
@@ -55,7 +55,7 @@ function AgentList() {
           <${Search} ...${asked} />
           <${Failure} error=${error} retry=${retry} />
           ${total !== undefined && html`<p class="small muted" role="status" data-total=${total}>${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
-          ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent is so.' : 'No agent yet. Register the first one.'}</p>`}
+          ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent matches.' : 'No agent yet. Register the first one.'}</p>`}
           ${items?.length > 0 && html`
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>
@@ -70,4 +70,7 @@ function AgentList() {
     <//>`;
 }
 
-export const Agents = ({ argument }) => (argument ? html`<${Agent} key=${argument} agentId=${argument} />` : html`<${AgentList} />`);
+export function Agents({ argument }) {
+  useReturn(argument);
+  return argument ? html`<${Agent} key=${argument} agentId=${argument} />` : html`<${AgentList} />`;
+}

@@ -8,7 +8,7 @@ import { href, replace, route } from '../core/router.js';
 import { signOut } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { visible } from '../lib/visible.js';
-import { Badge, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
+import { Badge, Failure, Field, Notice, Page, Value, useReturn, useTask } from '../parts/basic.js';
 import { CredentialLink, Day, State, nameOf } from '../parts/credential.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Choice, useGrant } from '../parts/grant.js';
@@ -80,7 +80,7 @@ function Credentials({ all, own, load }) {
         <${Choice} name="maker" label="Made by" options=${makers} value=${asked.maker} set=${set('maker')} />
         <${Choice} name="sort" label="Order" options=${SORTS} value=${asked.sort} set=${set('sort')} />
       </div>
-      ${shown.length === 0 && html`<p class="empty">No key or client is so.</p>`}
+      ${shown.length === 0 && html`<p class="empty">No key or client matches.</p>`}
       ${shown.length > 0 && html`
         <table class="table credentials">
           <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Made</th><th>Last used</th><th title="Keys and clients that it made, and that these made">Opened</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
@@ -153,6 +153,7 @@ export function Keys({ argument }) {
     setAll(await readCredentials());
   });
   useEffect(() => { load(); }, []);
+  useReturn(argument);
   if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
   return html`
     <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">

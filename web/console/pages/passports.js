@@ -47,7 +47,7 @@ function Issued({ onChange }) {
             ${STATES.map(([state, name]) => html`<option value=${state}>${name}</option>`)}</select>`}<//>
         </form></div>
       <${PassportTable} paged=${paged} onChange=${onChange}
-        empty=${asked.agent || asked.status ? 'No passport is so.' : 'No passport issued yet. Open an agent to issue one.'} />
+        empty=${asked.agent || asked.status ? 'No passport matches.' : 'No passport issued yet. Open an agent to issue one.'} />
     </section>`;
 }
 

@@ -247,7 +247,7 @@ export function Records({ argument }) {
                 return { class: `vlist-row ${verdictOf(rows.at(i), standing).tone === 'bad' ? 'bad' : ''}`, 'aria-selected': selected.has(index) ? 'true' : 'false', 'data-index': index, 'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), standing).tone : undefined };
               }}
               onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`
-          : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'Nothing fails.' : narrows(search) ? 'The server finds no such record.' : 'Nothing attested yet.'}</p>`}
+          : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'Nothing fails.' : narrows(search) ? `The server finds no such record.${search.agent || search.action ? ' An agent is compared as a whole, and so is an action that does not end in *.' : ''}` : 'Nothing attested yet.'}</p>`}
       </div>
       ${exporting && html`<${Export} search=${search} companyId=${key.companyId} chosen=${chosen} selected=${selected.size > 0} onClose=${() => setExporting(false)} />`}
       ${opened !== null && html`<${OpenRecord} index=${opened} rows=${stale ? null : rows} onMove=${(index) => location.replace(href('records', index, query))} onClose=${() => go('records', '', query)} />`}

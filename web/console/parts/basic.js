@@ -152,6 +152,15 @@ export function Countdown({ until, over = '' }) {
   return html`<span aria-hidden=${left > 0 ? 'true' : undefined} data-left=${Math.max(0, left)}>${left > 0 ? `${left} s` : over}</span>`;
 }
 
+/** Moves the focus to the heading of a list that is shown again after one of its things, which the URL names in argument. */
+export function useReturn(argument) {
+  const before = useRef('');
+  useEffect(() => {
+    if (before.current && !argument) document.querySelector('main h1')?.focus();
+    before.current = argument;
+  }, [argument]);
+}
+
 /** The second now, for clocks; only while the component is shown. */
 export function useNow() {
   const [now, set] = useState(() => Date.now() / 1000);
