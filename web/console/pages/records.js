@@ -135,7 +135,7 @@ function Status({ search, rows, total, follows }) {
     : !narrows(search) ? plural(rows.count, 'record')
     : rows.done || q || total === null ? `${plural(rows.count, 'record')} found${rows.done ? '' : ' so far'}` : `${count(rows.count)} of ${plural(total, 'record')} found`;
   const state = rows.stopped ? 'stopped: ' : rows.busy && (q || failures) ? 'searching: ' : '';
-  const shown = html`${plural(rows.checked, 'record')} checked here, <span class=${failed ? 'bad-text' : ''}>${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
+  const shown = html`${count(rows.checked)} checked here, <span class=${failed ? 'bad-text' : ''}>${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
   return html`
     <p class="records-count" data-done=${rows.done ? 'yes' : 'no'} data-failed=${failed}>
       <strong role=${follows ? undefined : 'status'}>${rows.done || rows.stopped || !(q || failures) ? found : 'Searching …'}</strong>
