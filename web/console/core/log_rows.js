@@ -33,12 +33,18 @@ export class LogRows extends Rows {
     if (!this.done || this.pieces.get(Math.floor(this.size / PIECE)) === null) return false;
     for (const entry of entries) {
       const { index } = entry.record;
-      if (index % PIECE === 0) this.pieces.set(index / PIECE, []);
+      if (index % PIECE === 0) this.keep(index / PIECE, []);
       this.pieces.get(Math.floor(index / PIECE))?.push(this.came(entry));
     }
     Object.assign(this, { size: last + 1, count: last + 1, read: last + 1 });
     this.changed();
     return true;
+  }
+
+  // Keeps a piece, and forgets what is far from it.
+  keep(piece, rows) {
+    for (const other of this.pieces.keys()) if (Math.abs(other - piece) > KEPT) this.pieces.delete(other);
+    this.pieces.set(piece, rows);
   }
 
   want(first, last) {
@@ -65,8 +71,7 @@ export class LogRows extends Rows {
         if (record) next--; // it belongs to a place that comes
         throw new FormError('the server gave no such record');
       };
-      for (const other of this.pieces.keys()) if (Math.abs(other - piece) > KEPT) this.pieces.delete(other);
-      this.pieces.set(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
+      this.keep(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
       this.error = null;
     } catch (err) {
       this.pieces.delete(piece);
