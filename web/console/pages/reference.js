@@ -1,6 +1,6 @@
 // The API's reference, from the document that the service itself serves: one resource at a time, with what is said of all of them first.
 import { call } from '../core/api.js';
-import { readLogs } from '../core/heads.js';
+import { readLogs } from '../core/growth.js';
 import { openAPI } from '../core/openapi.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
