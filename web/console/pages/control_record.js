@@ -50,7 +50,7 @@ function Content({ record, check, companyKey }) {
     <p><${ControlWords} change=${{ action: record.actionType, ...record }} />.</p>
     <dl class="facts">
       <dt>about</dt><dd><${About} ...${{ subject, kind, name }} /></dd>
-      <dt>made by</dt><dd><${By} by=${by} /></dd>
+      <dt>made by</dt><dd><${By} by=${by} />${by !== null && html`, <a href=${href('control', '', { subject: by })}>who that is</a>`}</dd>
       <dt>time</dt><dd>${localTime(record.timestamp)} <span class="muted">(${record.timestamp})</span></dd>
       <dt>kind</dt><dd>${kindName(record.actionType)} <span class="muted">(${visible(record.actionType)})</span></dd>
       <dt>written by</dt><dd>${visible(record.agentId)}</dd>
