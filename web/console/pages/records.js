@@ -119,7 +119,7 @@ function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
     ${!row ? cell('time', '…') : html`
       ${cell('time', row.timestamp && html`<span class="row-date">${row.timestamp.slice(0, 10)} </span>${row.timestamp.slice(11, 23)}`, row.timestamp && `${localTime(row.timestamp)} here`)}
       ${cell('action', withText(row.actionType))}
-      ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="badge">delegated</span>`}`)}
+      ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span><span class="visually-hidden">delegated</span></span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
