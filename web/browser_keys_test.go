@@ -80,7 +80,7 @@ func TestBrowserRotationOfOthers(t *testing.T) {
 	b := openBrowser(t, s.base)
 	b.signIn(reader)
 	b.goTo("#/keys")
-	b.shows(`[role="alert"]`)
+	b.reads(`.notice`, "needs a credential of the role admin")
 	if eval[bool](b, `document.querySelector('[aria-label="Signing key"]') !== null`) {
 		t.Error("a reader is offered a rotation")
 	}
