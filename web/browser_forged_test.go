@@ -169,6 +169,9 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	}
 	enter(policy)
 	b.shows(`[data-evidence="bad"] [data-policy="unmet"]`)
+	b.drop("evidence.json", strings.Replace(policy, "quorum", "# a policy that asks for nothing\ngroup nobody any a\nquorum", 1)) // a file does not take the place of it
+	b.reads(`main > .page > [role="alert"]`, "You have entered a policy")
+	b.shows(`[data-evidence="bad"] [data-policy="unmet"]`)
 	b.reads(`[data-evidence] .notice`, "not cosigned by a quorum")
 
 	// A cosignature that says it is of a witness whom the policy knows, and is not.

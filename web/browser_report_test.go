@@ -165,6 +165,17 @@ func TestBrowserReportFindsLies(t *testing.T) {
 	}
 	make("period")
 	b.reads(`main [role="alert"]`, "another period")
+
+	// Whoever stole a key can make a report with it.
+	kept := string(s.raw(key, "/v1/report", "application/x-ndjson"))
+	s.api("POST", "/v1/companies/rotate-keys", key, map[string]any{"compromised": true})
+	b.goTo("#/start")
+	b.reload()
+	b.signIn(key)
+	b.goTo("#/report")
+	b.shows(`.drop`)
+	b.drop("report.jsonl", kept)
+	b.reads(`[data-report="warn"]`, "declared the key of this report compromised")
 }
 
 // print writes the page as it is printed on A4 and on Letter, and checks that nothing of it is cut off at the side.

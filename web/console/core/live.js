@@ -64,7 +64,7 @@ export function stop() {
 
 // Another tab may have found what this one has not, and a person may have dismissed it there: then all is looked at anew.
 function found() {
-  if (live.get().connection === 'off') return;
+  if (state('connection') === 'off') return;
   const was = red;
   red = isRed();
   if (was && !red) start();
@@ -75,7 +75,7 @@ findings.subscribe(found);
 
 // A stream may be silent because nothing happens, because the network is gone and nobody has noticed, or because the server withholds what it shows elsewhere.
 function look() {
-  if (live.get().connection === 'open' && everOpen) queue(compare);
+  if (state('connection') === 'open' && everOpen) queue(compare);
 }
 for (const name of ['online', 'pageshow']) globalThis.addEventListener?.(name, look);
 globalThis.document?.addEventListener('visibilitychange', look);
@@ -85,7 +85,7 @@ async function compare(current) {
   try {
     shown = await proveSince(session.get().key, { signal: AbortSignal.timeout(PATIENCE) });
   } catch (err) {
-    if (current() && err.status === 0 && live.get().connection === 'open') {
+    if (current() && err.status === 0 && state('connection') === 'open') {
       closeStream();
       stream.lost(false);
       openStream(stream);

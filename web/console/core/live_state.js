@@ -46,10 +46,11 @@ export function change(patch) {
   Object.assign(changes, patch);
   flushTimer ||= setTimeout(() => {
     flushTimer = 0;
-    const entries = fresh.length ? [...fresh.reverse(), ...live.get().entries].slice(0, SHOWN) : live.get().entries;
-    live.set({ ...changes, entries, beats: live.get().beats + fresh.length });
+    const [added, patch] = [fresh, changes];
     fresh = [];
     changes = {};
+    const entries = added.length ? [...added.toReversed(), ...live.get().entries].slice(0, SHOWN) : live.get().entries;
+    live.set({ ...patch, entries, beats: live.get().beats + added.length });
   }, 80);
 }
 

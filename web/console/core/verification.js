@@ -83,11 +83,12 @@ async function run(mine, startedAt, end) {
 /** Whether everything that a run has read verifies, has grown from what was seen before, and has the root that the server names. */
 export const holds = ({ failures, root, server, contradicted }) => !failures.first && !contradicted && server.valid && server.merkleRoot === root;
 
-/** Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads. */
-export function compare(result, rewritten) {
+/** Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads, and failure a finding of what failed at another time. */
+export function compare(result, rewritten, failure) {
   const { failures, root, server } = result;
   const ours = failures.first;
   if (rewritten || result.contradicted) return { ok: false, text: 'What the server shows now verifies or not by itself, but it is not what this browser has seen before.' };
+  if (holds(result) && failure) return { ok: false, text: `Every record verifies now. But at ${failure.found} ${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. A server that shows the truth again has shown something else before; Live is where this is dismissed.` };
   if (holds(result)) return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
   if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server names another root.' };
   if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };

@@ -3,6 +3,7 @@ import { html } from '../vendor/preact-htm.js';
 import { count, localTime, plural } from '../core/format.js';
 import { heads } from '../core/heads.js';
 import { adopt } from '../core/live.js';
+import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -33,10 +34,11 @@ function saveReport(result, verdict, companyKey) {
 function Outcome({ result }) {
   const { key: companyKey } = result; // which may no longer be the one that the server publishes
   const { rewritten } = useStore(heads);
-  const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null);
+  const { failure } = useStore(live);
+  const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null, failure);
   const standing = useStanding(companyKey);
   const tone = verdict.ok && result.count === 0 ? '' : toneOf(verdict.ok, standing);
-  const failedAt = result.failures.first?.index ?? result.server.failedAtIndex;
+  const failedAt = result.failures.first?.index ?? result.server.failedAtIndex ?? failure?.failedAt;
   const word = result.count === 0 && verdict.ok ? 'empty'
     : verdict.ok ? (tone === 'bad' ? 'signed by another key' : 'valid')
       : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
