@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import test from 'node:test';
 import { grows } from '../console/lib/consistency.js';
 import { LogTree, nodeOfHex, readConsistency } from '../console/lib/log_tree.js';
+import { WholeLog } from '../console/lib/whole_log.js';
 
 const sha = (...parts) => new Uint8Array(createHash('sha256').update(Buffer.concat(parts)).digest());
 const leaves = Array.from({ length: 40 }, (_, i) => sha(Buffer.from([0, i])));
@@ -67,5 +68,32 @@ test('a proof of consistency is read in its one form', () => {
   assert.deepEqual(readConsistency(`old 2\n${line}\n\ncheckpoint\n`, 2), { hashes: [leaves[0]], signed: 'checkpoint\n' });
   for (const bad of [`old 3\n${line}\n\nx`, `old 2\n${line}\nx`, `old 2\n${line.slice(1)}\n\nx`, `old 2\n${Buffer.from('short').toString('base64')}\n\nx`, `old 2\n${`${line}\n`.repeat(64)}\nx`]) {
     assert.throws(() => readConsistency(bad, 2));
+  }
+});
+
+test('a log that is read whole finds the first head that is not its beginning, in either tree, however its records come', async () => {
+  const records = leaves.map((leaf) => ({ hash: hex(sha(leaf)), leaf }));
+  const heads = [];
+  const log = new WholeLog();
+  for (const record of records) {
+    assert.equal(await log.append([record]), null);
+    heads.push(await log.head());
+  }
+  assert.deepEqual(heads.map(({ logRoot }) => logRoot), heads.map(({ size }) => hex(treeOf(size).root)));
+  for (const step of [1, 7, 40]) {
+    for (const at of [0, 6, 7, 21, 39]) {
+      for (const wrong of [null, { root: hex(sha()) }, { logRoot: hex(sha()) }, { root: undefined }, { logRoot: undefined }]) {
+        const given = heads.map((head, i) => (i === at ? { ...head, ...wrong } : head));
+        let read = new WholeLog();
+        let found = null;
+        for (let i = 0; i < records.length; i += step) {
+          const one = await read.append(records.slice(i, i + step), given);
+        found ??= one;
+          read = new WholeLog(structuredClone(read.state)); // as it goes from a worker to the page
+        }
+        assert.equal(found, Object.values(wrong ?? {})[0] ? given[at] : null, `${step} ${at}`);
+        assert.deepEqual(await read.head(), heads.at(-1));
+      }
+    }
   }
 });
