@@ -186,7 +186,9 @@ func TestBrowserRecordsTail(t *testing.T) {
 	}
 
 	// Who follows sees what comes at once, checked, but not while at work in the list.
-	late := func(action string) { s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot-1", "actionType": action, "payload": nil}) }
+	late := func(action string) {
+		s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot-1", "actionType": action, "payload": nil})
+	}
 	for _, tt := range []struct{ query, first, second string }{
 		{"agent=bot-1&", `[data-index="45"][aria-rowindex="2"]`, `[data-index="46"][aria-rowindex="2"]`},
 		{"agent=bot-1&order=oldest&", `[data-index="47"]`, `[data-index="48"]`},
