@@ -1,11 +1,9 @@
 // Records: the log as an explorer. What is searched for stands in the URL and is searched by the server; each row that is shown is checked here.
-import { html, useEffect, useMemo, useReducer, useRef, useState } from '../vendor/preact-htm.js';
-import { FailedRows, FoundRows } from '../core/found_rows.js';
+import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
 import { count, localTime, plural, short } from '../core/format.js';
 import { live } from '../core/live_state.js';
-import { LogRows } from '../core/log_rows.js';
 import { go, href, route } from '../core/router.js';
-import { histogramOf, matches, narrows, searchOf } from '../core/search.js';
+import { narrows, searchOf } from '../core/search.js';
 import { clock, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
@@ -18,84 +16,17 @@ import { VirtualList } from '../parts/virtual_list.js';
 import { Export } from './records_export.js';
 import { Filters } from './records_filters.js';
 import { OpenRecord } from './records_open.js';
+import { newOf, useFollowing, useHistogram, useMedia, useRows, useWidth } from './records_rows.js';
 
 const BEFORE = 12; // characters of a payload before what was searched for
 const AFRESH = 10000; // ms between two histograms while records come
-const BAR = 11; // px that a bar of the histogram takes
 const NARROW = matchMedia('(max-width: 48rem)');
-
-// The rows of a search. Until the first of them are here, the rows of the search before stay.
-function useRows(search) {
-  const shown = useRef(null);
-  const [, again] = useReducer((n) => n + 1, 0);
-  useEffect(() => {
-    const Source = search.failures ? FailedRows : narrows(search) ? FoundRows : LogRows;
-    const rows = new Source(search, () => {
-      if (!rows.busy || rows.count || rows.read) shown.current = rows;
-      again();
-    });
-    rows.more();
-    return () => rows.stop();
-  }, [search]);
-  return shown.current;
-}
-
-function useHistogram(search, width, turn) {
-  const [found, setFound] = useState({ histogram: null, error: null });
-  const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
-  useEffect(() => {
-    if (!width) return;
-    const abort = new AbortController();
-    histogramOf(search, buckets, { signal: abort.signal }).then(
-      (histogram) => setFound({ histogram, error: null }),
-      (error) => abort.signal.aborted || setFound({ histogram: null, error }));
-    return () => abort.abort();
-  }, [search, buckets, turn]);
-  return found;
-}
-
-function useWidth(ref) {
-  const [width, setWidth] = useState(0);
-  useEffect(() => setWidth(ref.current?.clientWidth ?? 0), []);
-  return width;
-}
-
-function useMedia(media) {
-  const [is, set] = useState(media.matches);
-  useEffect(() => {
-    const change = () => set(media.matches);
-    media.addEventListener('change', change);
-    return () => media.removeEventListener('change', change);
-  }, []);
-  return is;
-}
-
-// How many records have come since the rows were read that belong to them; more: there may be others that are not kept here.
-function newOf(search, rows, { entries }) {
-  if (!rows || !(rows.size || rows.done)) return { fresh: 0 };
-  const length = (entries[0]?.record.index ?? -1) + 1;
-  if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
-  const since = entries.filter(({ record }) => record.index >= rows.size);
-  const fresh = since.filter(({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok))).length;
-  return { fresh, more: since.length === entries.length && length - rows.size > entries.length };
-}
 
 const SAYS = { ok: 'checked', warn: 'checked, with a key not confirmed', '': 'not checked yet' };
 
 function verdictOf(row, standing) {
   const tone = row?.check ? toneOf(row.check.ok, standing) : '';
   return { tone, says: SAYS[tone] ?? (row.check.ok ? 'signed by another key than you confirmed' : visible(row.check.reason)) };
-}
-
-// Takes up what comes while the newest row is in view and nobody is at work in the list; what was missed is read again.
-function useFollowing(on, rows, { entries }, { atNewest, again, onTaken }) {
-  useEffect(() => {
-    if (!on || !(rows?.size || rows?.done)) return;
-    const came = entries.filter(({ record }) => record.index >= rows.size).reverse();
-    if (!came.length || came.some(({ check }) => !check) || !atNewest()) return;
-    if (came[0].record.index > rows.size) again();
-    else if (rows.take(came)) onTaken();
-  });
 }
 
 // A payload, with what was searched for marked where it stands as written.

@@ -1,0 +1,77 @@
+// What the page Records asks for and follows: the rows of a search, their histogram, and what has come since.
+import { useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
+import { FailedRows, FoundRows } from '../core/found_rows.js';
+import { LogRows } from '../core/log_rows.js';
+import { histogramOf, matches, narrows } from '../core/search.js';
+
+const BAR = 11; // px that a bar of the histogram takes
+
+/** The rows of a search. Until the first of them are here, the rows of the search before stay. */
+export function useRows(search) {
+  const shown = useRef(null);
+  const [, again] = useReducer((n) => n + 1, 0);
+  useEffect(() => {
+    const Source = search.failures ? FailedRows : narrows(search) ? FoundRows : LogRows;
+    const rows = new Source(search, () => {
+      if (!rows.busy || rows.count || rows.read) shown.current = rows;
+      again();
+    });
+    rows.more();
+    return () => rows.stop();
+  }, [search]);
+  return shown.current;
+}
+
+/** {histogram, error} of a search, as many bars as the width has room for; it is read again with each new turn. */
+export function useHistogram(search, width, turn) {
+  const [found, setFound] = useState({ histogram: null, error: null });
+  const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
+  useEffect(() => {
+    if (!width) return;
+    const abort = new AbortController();
+    histogramOf(search, buckets, { signal: abort.signal }).then(
+      (histogram) => setFound({ histogram, error: null }),
+      (error) => abort.signal.aborted || setFound({ histogram: null, error }));
+    return () => abort.abort();
+  }, [search, buckets, turn]);
+  return found;
+}
+
+/** The width of an element when it is first shown. */
+export function useWidth(ref) {
+  const [width, setWidth] = useState(0);
+  useEffect(() => setWidth(ref.current?.clientWidth ?? 0), []);
+  return width;
+}
+
+/** Whether a media query matches. */
+export function useMedia(media) {
+  const [is, set] = useState(media.matches);
+  useEffect(() => {
+    const change = () => set(media.matches);
+    media.addEventListener('change', change);
+    return () => media.removeEventListener('change', change);
+  }, []);
+  return is;
+}
+
+/** How many records have come since the rows were read that belong to them; more: there may be others that are not kept here. */
+export function newOf(search, rows, { entries }) {
+  if (!rows || !(rows.size || rows.done)) return { fresh: 0 };
+  const length = (entries[0]?.record.index ?? -1) + 1;
+  if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
+  const since = entries.filter(({ record }) => record.index >= rows.size);
+  const fresh = since.filter(({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok))).length;
+  return { fresh, more: since.length === entries.length && length - rows.size > entries.length };
+}
+
+/** Takes up what comes while the newest row is in view and nobody is at work in the list; what was missed is read again. */
+export function useFollowing(on, rows, { entries }, { atNewest, again, onTaken }) {
+  useEffect(() => {
+    if (!on || !(rows?.size || rows?.done)) return;
+    const came = entries.filter(({ record }) => record.index >= rows.size).reverse();
+    if (!came.length || came.some(({ check }) => !check) || !atNewest()) return;
+    if (came.some(({ record }, i) => record.index !== rows.size + i)) again();
+    else if (rows.take(came)) onTaken();
+  });
+}
