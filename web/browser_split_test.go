@@ -176,8 +176,8 @@ func TestBrowserHealedLieStaysRed(t *testing.T) {
 	key := s.company("acme")
 	s.attest(key, 12)
 	s.company("globex")
-	var told sync.Map // the lie of now
-	is := func(what string) bool { now, _ := told.Load(0); return now == what }
+	var lying sync.Map // the lie of now
+	is := func(what string) bool { now, _ := lying.Load(0); return now == what }
 	forged := []byte(nil)
 	base := lie(t, s, func(path string, answer []byte) []byte {
 		switch {
@@ -188,6 +188,8 @@ func TestBrowserHealedLieStaysRed(t *testing.T) {
 			return bytes.Replace(answer, []byte(`"amount"`), []byte(`"amounT"`), 1)
 		case is("server") && path == "/v1/verify":
 			return []byte(`{"valid":false,"failedAtIndex":7,"error":"so it says"}`)
+		case is("root") && path == "/v1/verify":
+			return []byte(`{"valid":true,"merkleRoot":"` + strings.Repeat("0", 64) + `"}`)
 		case is("key") && path == "/v1/ca/public-keys":
 			return forged
 		}
@@ -220,12 +222,13 @@ func TestBrowserHealedLieStaysRed(t *testing.T) {
 		{"history", `[data-rewritten="actions"]`, "what the server shows now does not begin with them"},
 		{"record", `.pulse.bad`, "fails at"},
 		{"server", `.pulse.bad`, "fails at 7"},
+		{"root", `.pulse.bad`, "fails at the root"},
 		{"key", `[data-key-change]`, "SHA256:"},
 	} {
-		told.Store(0, lie.what)
+		lying.Store(0, lie.what)
 		again()
 		b.reads(lie.red, lie.says)
-		told.Store(0, "")
+		lying.Store(0, "")
 		again()
 		b.reads(lie.red, lie.says)
 		b.shows(`[data-server="valid"]`) // all was read

@@ -97,14 +97,14 @@ function Rewritten() {
   const { rewritten } = useStore(heads);
   const [asks, setAsks] = useState(false);
   if (!rewritten) return null;
-  const { log, size, at, source, now, from } = rewritten;
+  const { log, size, at, source, now, from, found } = rewritten;
   const what = log === 'control' ? 'The control log' : 'The history';
   return html`
     <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>I know why</button>`}>
       <div data-rewritten=${log}><strong>${what} was rewritten.</strong> At ${localTime(at)} ${SOURCES[source]} ${plural(size, 'record')};
         ${size > now ? ` the server now has ${count(now)}` : ' what the server shows now does not begin with them'}.
         ${from > 0 && ` Records before ${count(from)} are still what they were; between record ${count(from)} and ${count(size - 1)} something else stands there now, or nothing.`}
-        ${' '}No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep.</div>
+        ${' '}No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep. Found at ${localTime(found)}; it stays here, whatever the server shows since, until you say that you know why.</div>
     <//>
     ${asks && html`
       <${Confirm} title="Forget what was here before?" action="Forget it" act=${async () => forgetHeads(rewritten)} onClose=${() => setAsks(false)}>

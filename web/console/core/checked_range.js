@@ -39,17 +39,17 @@ export class CheckedRange {
   }
 
   /**
-   * Holds the roots against the root that the server named, perhaps of a longer chain whose records are under way. Resolves to why they are not the
-   * server's, and to '' where they are or nothing is known yet.
+   * Holds the roots against the root that the server named when it said that the chain has so many records or more, which may be under way. Resolves to why
+   * they are not the server's, and to '' where they are or nothing is known yet.
    */
-  async settle(named, key) {
+  async settle({ root: named, length }, key) {
     if (!this.#whole) return '';
     const top = await this.#whole.head();
     if (top.root !== named) {
       const [now] = await readLogs();
       if (now.size > top.size) return '';
       if (now.size < top.size) rewrittenSince(key, LOG, { size: top.size, at: new Date().toISOString(), source: 'checked' }, { from: 0, now: now.size });
-      else if (now.merkleRoot !== top.root || now.root !== top.logRoot) return `the server names another root for ${top.size} records`;
+      else if (length === top.size || now.merkleRoot !== top.root || now.root !== top.logRoot) return `the server names another root for ${top.size} records`;
     }
     // Where more was seen than was read here, the rest is under way.
     if (await this.#whole.contradicts(headsOf(key, LOG)) || headsOf(key, LOG).some(({ size }) => size > top.size)) return '';

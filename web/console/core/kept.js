@@ -8,11 +8,14 @@ import { store } from './store.js';
  */
 export function keptList(name, form) {
   let alone = false; // whether what is here could not be written
+  let known = { text: '[]', all: [] }; // what was read or written last
 
   function stored(otherwise) {
     if (alone) return otherwise;
     try {
-      return read(list(form), localStorage.getItem(name) ?? '[]', name);
+      const text = localStorage.getItem(name) ?? '[]';
+      if (text !== known.text) known = { text, all: read(list(form), text, name) };
+      return known.all;
     } catch {
       return otherwise; // no storage, or not what was put there
     }
@@ -25,7 +28,8 @@ export function keptList(name, form) {
     change(f) {
       const all = f(stored(state.get().all)); // another tab may have written just now
       try {
-        localStorage.setItem(name, JSON.stringify(all));
+        known = { text: JSON.stringify(all), all };
+        localStorage.setItem(name, known.text);
       } catch {
         alone = true;
       }

@@ -281,7 +281,7 @@ async function settle(current) {
   const { failure, server } = { failure: state('failure'), server: state('server') };
   if (failure || heads.get().rewritten) return;
   const held = range;
-  const wrong = await held.settle(server.root, session.get().key);
+  const wrong = await held.settle(server, session.get().key);
   if (!current() || held !== range) return;
   if (wrong) fail('the root', wrong);
   change(range.shown);
