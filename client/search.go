@@ -18,13 +18,14 @@ type Search struct {
 	Since       string // time of the first, as in 2026-03-02T09:05:04.218Z
 	Until       string // time before which the last is
 	Text        string // within a string or a name of the payload, in either case; not for Count
+	Hash        string // of a record, 64 hex digits; not for Count
 	Oldest      bool   // the oldest first; not for Count
 }
 
 func (s Search) query() url.Values {
 	q := s.Log.query()
 	for name, value := range map[string]string{
-		"agent": s.Agent, "action": s.Action, "delegatedBy": s.DelegatedBy, "since": s.Since, "until": s.Until, "q": s.Text,
+		"agent": s.Agent, "action": s.Action, "delegatedBy": s.DelegatedBy, "since": s.Since, "until": s.Until, "q": s.Text, "hash": s.Hash,
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -44,7 +45,7 @@ type SearchPage struct {
 	Next    string                   // the cursor of the next page, "" where all is decided
 }
 
-// SearchPage returns what matches from a cursor on, "" for the beginning: at most limit records, 1 to 1000. With Text a page may have fewer, even none, and a Next.
+// SearchPage returns what matches from a cursor on, "" for the beginning: at most limit records, 1 to 1000. With Text or Hash a page may have fewer, even none, and a Next.
 func (c *Client) SearchPage(ctx context.Context, s Search, cursor string, limit int) (page SearchPage, err error) {
 	query := s.query()
 	if query.Set("limit", strconv.Itoa(limit)); cursor != "" {
@@ -88,9 +89,9 @@ type Bucket struct {
 	Count int64  `json:"count"`
 }
 
-// Count returns how many records match, in so many parts of the period, 1 to 200; Text and Oldest count for nothing.
+// Count returns how many records match, in so many parts of the period, 1 to 200; Text, Hash and Oldest count for nothing.
 func (c *Client) Count(ctx context.Context, s Search, buckets int) (h Histogram, err error) {
-	s.Text, s.Oldest = "", false
+	s.Text, s.Hash, s.Oldest = "", "", false
 	query := s.query()
 	query.Set("buckets", strconv.Itoa(buckets))
 	err = c.get(ctx, "/v1/records/histogram", query, &h)

@@ -27,7 +27,7 @@ func (f *recordFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Action, "action", "", "only records of this `type` of action, or with a * at its end of those that begin so")
 	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "", "only records done with the power of this SPIFFE `ID`, or with * by any delegation")
 	cmd.Flags().StringVar(&f.Text, "text", "", "only records with this `text` in a string or a name of their payload, in either case")
-	for _, name := range []string{"agent", "action", "delegated-by", "text", "from", "to", "since", "until", "order", "limit", "csv"} {
+	for _, name := range []string{"agent", "action", "delegated-by", "text", "hash", "from", "to", "since", "until", "order", "limit", "csv"} {
 		if f := cmd.Flag(name); f != nil { // ATTESTD_AGENT says in whose name to attest, not what to read
 			f.Annotations = map[string][]string{typedOnly: {"yes"}}
 		}
@@ -55,7 +55,7 @@ func recordsCommand() *cobra.Command {
 		Short: "Print the records of the chain, or those that a search finds, as JSON lines",
 		Long: `Print the company's records in their order, each as one line of JSON, or those for which all that is asked for holds. --from and --to are indexes, or
 times such as 2026-03-02T09:00:00Z; what --to names is not a part of it. --since and --until are times. The server searches, so that few
-records among many are found at once; --text alone has it read each payload. That it leaves none out is its word: attestd verify reads all.
+records among many are found at once; only --text and --hash have it read each. That it leaves none out is its word: attestd verify reads all.
 
 ` + connectionHelp,
 		Args: cobra.NoArgs,
@@ -73,6 +73,7 @@ records among many are found at once; --text alone has it read each payload. Tha
 			return errors.Join(err, out.Flush()) // what came before an error is whole
 		},
 	}
+	cmd.Flags().StringVar(&asked.hash, "hash", "", "only the record with this hash, of 64 hex `digits`")
 	cmd.Flags().StringVar(&from, "from", "", "first `index or time`")
 	cmd.Flags().StringVar(&to, "to", "", "`index or time` at which to end")
 	cmd.Flags().StringVar(&since, "since", "", "first `time`")

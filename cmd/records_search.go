@@ -14,6 +14,7 @@ import (
 // recordSearch is what attestd records is asked for.
 type recordSearch struct {
 	recordFilter
+	hash         string
 	log, order   string
 	limit        int64 // 0 for all
 	csv          bool
@@ -32,6 +33,9 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 	}
 	if s.limit < 0 || s.csv && s.limit > 1000 {
 		return usagef("--limit must be 0 or more, and at most 1000 with --csv, got %d", s.limit)
+	}
+	if s.hash != "" {
+		s.limit = 1 // no two records have one hash
 	}
 	if s.first, err = parseBound("from", from); err != nil {
 		return err
@@ -59,11 +63,11 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 
 // print writes what is asked for. Without a question to it, the server is asked for a part of the chain, whose records are seen to follow one another.
 func (s *recordSearch) print(ctx context.Context, c *client.Client, out *bufio.Writer) error {
-	if s.Filter == (search.Filter{}) && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
+	if s.Filter == (search.Filter{}) && s.hash == "" && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
 		return s.printRange(ctx, c, out)
 	}
 	ask := client.Search{
-		Log: client.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Oldest: s.order == "oldest",
+		Log: client.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Hash: s.hash, Oldest: s.order == "oldest",
 	}
 	from, to, some, err := s.period(ctx, c, &ask)
 	switch {

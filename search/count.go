@@ -18,7 +18,7 @@ func Count(ctx context.Context, r Reader, number int64, f Filter, borders []int6
 		}
 		counts[at]++
 	}
-	if !f.hasTerms() && f.Text == "" {
+	if !f.hasTerms() && !f.NeedsRecords() {
 		for i := range counts {
 			counts[i] = borders[i+1] - borders[i]
 		}

@@ -51,7 +51,7 @@ func (f *Filter) Judge(summary []byte, verdicts *Verdicts) (any bool, err error)
 		if verdicts[i] = of[0]; count > 1 {
 			verdicts[i] = of[rest[i]]
 		}
-		if f.Text != "" && verdicts[i] == Yes {
+		if f.NeedsRecords() && verdicts[i] == Yes {
 			verdicts[i] = Maybe
 		}
 	}

@@ -43,7 +43,11 @@ type Filter struct {
 	Action      string // actionType, or its beginning and a *; "" for any
 	DelegatedBy string // a principal of the record, * for any record with a delegation; "" for all records
 	Text        string // stands in a string or a name within the payload, letters of ASCII in either case; "" for any
+	Hash        string // of the record as it is stored, its 32 bytes; "" for any
 }
+
+// NeedsRecords says whether f asks for what stands in no summary, so that records have to be read one by one.
+func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Hash != "" }
 
 // hasTerms says whether a summary can decide something of f.
 func (f *Filter) hasTerms() bool { return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" }
@@ -80,7 +84,7 @@ func (f *Filter) matches(r *chain.Record, t *Terms) (bool, error) {
 	if err := t.Read(r); err != nil {
 		return false, err
 	}
-	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) {
+	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
 		return false, nil
 	}
 	if f.Text == "" {

@@ -79,7 +79,7 @@ func mixedShelf(random *rand.Rand, n int) *shelf {
 		if few {
 			agent, action = agents[i/700%len(agents)], actions[i/900%len(actions)]
 		}
-		r := chain.Record{Index: int64(i), Payload: payloadOf(agent, action, payloads[random.IntN(len(payloads))])}
+		r := chain.Record{Index: int64(i), Hash: hashAt(i), Payload: payloadOf(agent, action, payloads[random.IntN(len(payloads))])}
 		if random.IntN(3) == 0 {
 			powers := principals[:1+random.IntN(len(principals))]
 			text, _ := json.Marshal(map[string]any{"act": nil, "delegationChain": powers, "subject": powers[0], "tokenId": "t"})
@@ -100,6 +100,9 @@ func mixedShelf(random *rand.Rand, n int) *shelf {
 	return s
 }
 
+// hashAt is the hash of the record at a place in a mixedShelf.
+func hashAt(i int) chain.Hash { return chain.Hash{byte(i >> 8), byte(i)} }
+
 func payloadOf(agent, action, payload string) []byte {
 	a, _ := json.Marshal(agent)
 	b, _ := json.Marshal(action)
@@ -118,6 +121,10 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 	f.DelegatedBy = pick(append([]string{"*", "spiffe://d/nobody"}, principals...)...)
 	if random.IntN(4) == 0 {
 		f.Text = "nEEdle"
+	}
+	if random.IntN(8) == 0 {
+		hash := hashAt(random.IntN(6000))
+		f = search.Filter{Agent: pick(f.Agent), Hash: string(hash[:])}
 	}
 	return f
 }

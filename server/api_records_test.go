@@ -33,6 +33,7 @@ type mixed struct {
 		ActionType string          `json:"actionType"`
 		Payload    json.RawMessage `json:"payload"`
 	} `json:"payload"`
+	Hash       string `json:"hash"`
 	Delegation *struct {
 		Subject string   `json:"subject"`
 		Chain   []string `json:"delegationChain"`
@@ -153,6 +154,9 @@ func (m *mixed) matches(q url.Values) bool {
 			return false
 		}
 	}
+	if hash := q.Get("hash"); hash != "" && m.Hash != strings.ToLower(hash) {
+		return false
+	}
 	if since := q.Get("since"); since != "" && m.Timestamp < since {
 		return false
 	}
@@ -240,6 +244,9 @@ func (m *mixture) questions(random *rand.Rand) url.Values {
 		"/B", `\/`, "\x00N", "DEEPEST", "k is no", "\u212a", "\u00e9", "e\u0301", "\\u0041", strings.Repeat("a", 250)+"nee", "\xf0\x9f\x98\x80 S")
 	set("order", "oldest", "newest")
 	if len(m.records) > 0 {
+		if random.IntN(6) == 0 {
+			q.Set("hash", strings.ToUpper(m.records[random.IntN(len(m.records))].Hash))
+		}
 		time := func() string { return m.records[random.IntN(len(m.records))].Timestamp }
 		set("since", time(), time(), "2020-01-01T00:00:00.000Z")
 		set("until", time(), time(), "2099-01-01T00:00:00.000Z")
@@ -273,7 +280,7 @@ func TestRecordsAreThoseThatMatch(t *testing.T) {
 // countsAs holds the histogram against the indexes of the records that match.
 func (m *mixture) countsAs(t testing.TB, q url.Values, want []int) {
 	t.Helper()
-	if q.Has("q") {
+	if q.Has("q") || q.Has("hash") {
 		return
 	}
 	h := cloned(q)
@@ -488,7 +495,7 @@ func TestCursorsAreBound(t *testing.T) {
 		as.do(t, "GET /v1/records?"+query, "").gets(400, `{"error":"Invalid query parameter: cursor must be the next of an answer to the same question"}`)
 	}
 	refused(globex, "agent=bot&cursor="+next)
-	for _, query := range []string{"", "agent=other&", "agent=bot&q=x&", "agent=bot&order=oldest&", "agent=bot&log=control&", "agent=bot&since=2020-01-01T00:00:00.000Z&", "agent=bot&action=*&", "agent=bot&delegatedBy=*&"} {
+	for _, query := range []string{"", "agent=other&", "agent=bot&q=x&", "agent=bot&order=oldest&", "agent=bot&log=control&", "agent=bot&since=2020-01-01T00:00:00.000Z&", "agent=bot&action=*&", "agent=bot&hash=" + strings.Repeat("0", 64) + "&", "agent=bot&delegatedBy=*&"} {
 		refused(acme, query+"cursor="+next)
 	}
 	for _, cursor := range []string{"x", next[:len(next)-1], next + "A", next + "=", strings.Replace(next, next[:1], "B", 1), "%0A" + next} {
@@ -509,7 +516,7 @@ func TestRecordsRefusals(t *testing.T) {
 		bad("order=up", "order"), bad("limit=0", "limit"), bad("limit=1001", "limit"), bad("since=yesterday", "since"), bad("until=2026-03-02", "until"),
 		bad("since=2026-03-02T00:00:00.001Z&until=2026-03-02T00:00:00.000Z", "since"), bad("agent="+strings.Repeat("x", 257), "agent"), bad("q=%FF", "q"),
 		bad("q="+strings.Repeat("x", 257), "q"), bad("action="+strings.Repeat("x", 258), "action"), bad("delegatedBy="+strings.Repeat("x", 2049), "delegatedBy"), bad("log=other", "log"),
-		bad("agnet=bot", `"agnet" is not one`), bad("agent=a&agent=b", "agent is given more than once"), bad("agent=%zz", "the query is malformed"),
+		bad("hash=0", "hash"), bad("hash="+strings.Repeat("0", 66), "hash"), bad("hash="+strings.Repeat("g", 64), "hash"), bad("agnet=bot", `"agnet" is not one`), bad("agent=a&agent=b", "agent is given more than once"), bad("agent=%zz", "the query is malformed"),
 		bad("agent=a;action=b", "the query is malformed"), bad("Agent=a", `"Agent" is not one`), bad("limit=1&limit=1", "limit is given"),
 		{does: "a text to count", as: acme, call: "GET /v1/records/histogram?q=x", status: 400, gets: `{"error":"Invalid query parameter: \"q\" is not one…"}`},
 		{does: "no bucket", as: acme, call: "GET /v1/records/histogram?buckets=0", status: 400, gets: `{"error":"…buckets…"}`},

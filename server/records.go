@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
@@ -20,6 +21,7 @@ type recordsRequest struct {
 	Since       string        `query:"since"`
 	Until       string        `query:"until"`
 	Text        string        `query:"q"`
+	Hash        string        `query:"hash"`
 	Order       string        `query:"order"`
 	Cursor      string        `query:"cursor"`
 	Limit       int           `query:"limit" must:"number 1..1000"` // 0 when it is absent
@@ -79,7 +81,11 @@ func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsReques
 		return w, err
 	}
 	w.company, w.log = by.Company.Chain, by.Company.Log(r.Log)
-	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text}
+	hash, err := hex.DecodeString(r.Hash)
+	if err != nil || r.Hash != "" && len(hash) != len(chain.Hash{}) {
+		return w, badQuery("hash must have 64 hex digits")
+	}
+	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text, Hash: string(hash)}
 	w.digest = digestOf(w.log.ID, r.Order != "oldest", &w.filter, r.Since, r.Until)
 	head, _, err := s.Store.Tip(ctx, w.log.Chain)
 	if err != nil {

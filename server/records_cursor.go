@@ -26,7 +26,7 @@ const (
 )
 
 func digestOf(logID string, backward bool, f *search.Filter, since, until string) (d digest) {
-	text, _ := json.Marshal([]any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until}) // texts and a truth value are never refused
+	text, _ := json.Marshal([]any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)}) // texts and a truth value are never refused
 	sum := sha256.Sum256(text)
 	copy(d[:], sum[:])
 	return d

@@ -34,6 +34,7 @@ func TestDigestsDiffer(t *testing.T) {
 		"action":   digestOf("log", true, &search.Filter{Action: "x"}, "", ""),
 		"by":       digestOf("log", true, &search.Filter{DelegatedBy: "x"}, "", ""),
 		"text":     digestOf("log", true, &search.Filter{Text: "x"}, "", ""),
+		"hash":     digestOf("log", true, &search.Filter{Hash: "x"}, "", ""),
 		"since":    digestOf("log", true, &search.Filter{}, "x", ""),
 		"until":    digestOf("log", true, &search.Filter{}, "", "x"),
 	} {

@@ -67,7 +67,7 @@ func (a recordPage) writeTo(c *call, status int) error {
 		out.Write(r.AppendJSON(out.AvailableBuffer()))
 	}, func() (bool, error) {
 		from, to := a.decided()
-		return a.filter.Text == "" || to-from < textRecords && a.scan.Read < textBytes, out.send(rangeBytes)
+		return !a.filter.NeedsRecords() || to-from < textRecords && a.scan.Read < textBytes, out.send(rangeBytes)
 	})
 	if err != nil {
 		return err

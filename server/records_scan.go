@@ -33,7 +33,7 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 	defer done()
 	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to, p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
-	one := p.limit > 0 && p.filter.Text == "" // a page ends where one more is found, so that no empty one follows it, unless that could take long
+	one := p.limit > 0 && !p.filter.NeedsRecords() // a page ends where one more is found, so that no empty one follows it, unless that could take long
 	full := false
 	for goOn := true; goOn && !full && !p.scan.Done(); {
 		var unfit error
@@ -60,7 +60,7 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 }
 
 // isLong says whether a search reads every payload, or gives all that it finds.
-func (p *page) isLong() bool { return p.filter.Text != "" || p.limit == 0 }
+func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 
 // beginSearch takes parts of the budget until done. A company's first search may take of what is kept, so that the slow readers of others keep nobody out.
 func (s *Server) beginSearch(company, parts int64) (done func(), err error) {

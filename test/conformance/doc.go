@@ -59,7 +59,7 @@
 //	attest         {"agentId","actionType","payload","delegation","idempotencyKey"} → the record; the last two may be absent
 //	attestBatch    {"records":[…]} → {"records":[…]}
 //	records        {"from","limit","log"} → {"records":[…]}; all may be absent
-//	search         {"agent","action","delegatedBy","since","until","q","order","limit","log"} → {"records":[…]}; all may be absent
+//	search         {"agent","action","delegatedBy","since","until","q","hash","order","limit","log"} → {"records":[…]}; all may be absent
 //	verifyChain    {} → the verdict
 //	proof          {"index"} → the proof
 //	registerAgent  {"agentId"} → the agent

@@ -587,7 +587,7 @@ export interface paths {
          * @description **Addition.** The records of a log for which all of the given filters hold, newest first or oldest first, a page at a
          *     time: JSON with `next` while there is more, to be given as `cursor` with the same filters. A cursor holds the length of the
          *     log when the search began (`size`), so records that come later do not shift pages. `read` says which indexes an answer has decided,
-         *     `to` not among them. With `q`, which has to read each payload, an answer ends after 65,536 records or 64 MiB with what it has found, and
+         *     `to` not among them. With `q` or `hash`, which have to read each record, an answer ends after 65,536 records or 64 MiB with what it has found, and
          *     then has `next`.
          *
          *     `Accept` chooses other forms of the answer:
@@ -4621,6 +4621,11 @@ export interface operations {
                  * @example checkout
                  */
                 q?: string;
+                /**
+                 * @description Only the record with this `hash`, as it is stored. Each record is read for it, as for `q`.
+                 * @example a6c16bd2ca4cd108e762f13f731c06865fe9f515a47ac4c47c6e6cbdb9efedfa
+                 */
+                hash?: string;
                 /**
                  * @description Newest first, or oldest first.
                  * @example oldest

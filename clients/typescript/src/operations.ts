@@ -51,7 +51,7 @@ export const operations = {
   attest: { call: "POST /v1/attest", status: 201, header: ["Idempotency-Key"], safe: true },
   attestBatch: { call: "POST /v1/attest/batch", status: 201, safe: true },
   getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
-  searchRecords: { call: "GET /v1/records", query: [...search, "q", "order", ...page] },
+  searchRecords: { call: "GET /v1/records", query: [...search, "q", "hash", "order", ...page] },
   countRecords: { call: "GET /v1/records/histogram", query: [...search, "buckets"] },
   verifyChain: { call: "GET /v1/verify", query: ["log"] },
   getProof: { call: "GET /v1/proof/{index}", query: ["log"] },
