@@ -210,7 +210,7 @@ func TestBrowserKeysOpened(t *testing.T) {
 	b.shows(`[data-tree="3"]`)
 	b.wait(`document.querySelector('[data-made="` + s.credential(key, "inner")["fingerprint"].(string) + `"] [data-made="` + s.credential(key, "innermost")["fingerprint"].(string) + `"]')`)
 	b.shows(`[data-opened="5"]`)
-	got := eval[string](b, `[...document.querySelectorAll('[data-opened] .chip')].map((e) => e.textContent).sort().join(', ')`)
+	got := eval[string](b, `[...document.querySelectorAll('[data-opened] [data-kind]')].map((e) => e.textContent).sort().join(', ')`)
 	if want := "API key created 1, Agent registered 1, OAuth client created 1, Passport issued 1, Webhook created 1"; got != want {
 		t.Errorf("it did %s, want %s", got, want)
 	}

@@ -59,8 +59,9 @@ function AgentList() {
           ${items?.length > 0 && html`
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>
-                <span class="stack tight"><strong><${Text} of=${a.agentId} /></strong><code class="muted"><${Text} of=${a.spiffeId} /></code></span>
-                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}<span class="muted small nowrap" title="registered ${a.registeredAt}">${localTime(a.registeredAt)}</span></span>
+                <strong><${Text} of=${a.agentId} /></strong>
+                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}<span class="muted small nowrap" title=${a.registeredAt}>registered ${localTime(a.registeredAt)}</span></span>
+                <code class="muted"><${Text} of=${a.spiffeId} /></code>
               </a></li>`)}
             </ul>`}
           ${hasMore && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>Show more</button><span class="small muted">${items.length} of ${plural(total, 'agent')}</span></div>`}

@@ -62,7 +62,7 @@ function Witnesses({ checkpoint, policy, origins }) {
     </section>`;
 }
 
-function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy }) {
+function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy, busy, onAsk }) {
   const { rewritten } = useStore(heads);
   const wrong = contradicted || (rewritten?.companyId === companyKey.companyId && rewritten.log === log.log ? 'It is signed, but it does not follow from what was kept of this log: history was rewritten.' : '');
   const standing = useStanding(companyKey);
@@ -84,9 +84,9 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
         </dl>
         <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
         <${KeyHint} keyOf=${companyKey} />
-        <${Witnesses} ...${{ checkpoint, policy, origins }} />
-        <div class="buttons"><button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download to keep</button></div>
-        <details><summary class="small">The checkpoint as it was signed</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
+        <${Witnesses} ...${{ checkpoint, policy, origins }} />`}
+      <div class="buttons">${checkpoint && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download to keep</button>`}<button type="button" class="button" disabled=${busy} onClick=${onAsk}>Ask again</button></div>
+      ${checkpoint && html`<details><summary class="small">The checkpoint as it was signed</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
     </section>`;
 }
 
@@ -108,8 +108,7 @@ export function Checkpoints() {
       <${Failure} error=${error} retry=${load} />
       ${!found && busy && html`<p class="muted" role="status">Asking for the checkpoints of both logs …</p>`}
       ${found && html`
-        <div class="columns">${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log} ...${{ opened, companyKey: found.key, origins, policy }} />`)}</div>
-        <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${load}>Ask again</button></div>
+        <div class="columns">${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log} ...${{ opened, companyKey: found.key, origins, policy, busy, onAsk: load }} />`)}</div>
         <div class="columns">
           <${KeptCheckpoints} companyKey=${found.key} logs=${found.logs} />
           <${PolicyCard} companyId=${found.key.companyId} lines=${vkeyLines(found.logs)} />

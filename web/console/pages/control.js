@@ -72,8 +72,8 @@ function Filters({ query }) {
             const own = kinds.filter(([kind]) => kind.startsWith(`${group}.`));
             return html`${own.length > 1 && html`<option value="${group}.*">${group}: all</option>`}${own.map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}`;
           })}</select>`}<//>
-      ${input('About', 'subject', 'agent, passport, key …')}
-      ${input('Made by', 'by', 'fingerprint of a credential')}
+      ${input('About', 'subject', 'agent, key …')}
+      ${input('Made by', 'by', 'fingerprint')}
       <${PeriodFields} since=${query.since} until=${query.until} set=${set} />
       ${Object.values(query).some(Boolean) && html`<a class="button" href=${href('control')}>Clear</a>`}
     </form>`;

@@ -40,7 +40,7 @@ function Opened({ fingerprint, companyKey }) {
       <${Failure} error=${error} retry=${() => load(state?.next ?? '', found)} />
       ${state && !found.length && !state.next && html`<p class="empty">The control log names no change with it.</p>`}
       ${found.length > 0 && html`
-        <div class="chips">${[...kinds].map(([action, n]) => html`<span class="chip" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
+        <div class="chips">${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
         <ul class="change-list">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} withBy=${false} />`)}</ul>`}
       ${state?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, found)}>Look further back</button>
         <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}

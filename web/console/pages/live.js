@@ -123,21 +123,23 @@ export function Live() {
   const heldCount = held < 0 ? state.entries.length : held;
   return html`
     <${Page} title="Live" lead="Each record is checked on arrival, in this page: its hash from its content, its signature with the company’s key.">
-      <${Pulse} state=${state} companyKey=${key} />
-      ${state.problem && html`<${Failure} error=${{ message: state.problem }} retry=${reconnect} />`}
-      ${state.missed.length > 0 && html`
-        <${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${dismissMissed}>Dismiss</button>`}>${state.missed.map(Missed)}<//>`}
-      <section class="stack" aria-label="Records">
-        <div class="filters">
-          <${Field} label="Agent contains">${(p) => html`<input ...${p} class="input" value=${agent} onInput=${(e) => setAgent(e.target.value)} />`}<//>
-          <${Field} label="Action contains">${(p) => html`<input ...${p} class="input" value=${action} onInput=${(e) => setAction(e.target.value)} />`}<//>
-          <button type="button" class="button" aria-pressed=${frozen ? 'true' : 'false'} onClick=${() => setFrozen(frozen ? null : state.entries)}>
-            ${frozen ? `Resume${heldCount ? ` (${count(heldCount)} new)` : ''}` : 'Pause'}</button>
-        </div>
-        ${shown.length
-          ? html`<ol class="entries">${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} keyStanding=${keyStanding} onOpen=${setOpen} />`)}</ol>`
-          : html`<p class="empty">${entries.length ? 'No record matches.' : state.connection === 'open' ? 'Nothing attested yet. Records appear here the moment they are written.' : 'Nothing came yet: the stream is not connected.'}</p>`}
-      </section>
+      <div class="beside">
+        <${Pulse} state=${state} companyKey=${key} />
+        ${state.problem && html`<${Failure} error=${{ message: state.problem }} retry=${reconnect} />`}
+        ${state.missed.length > 0 && html`
+          <${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${dismissMissed}>Dismiss</button>`}>${state.missed.map(Missed)}<//>`}
+        <section class="stack aside" aria-label="Records">
+          <div class="filters">
+            <${Field} label="Agent contains">${(p) => html`<input ...${p} class="input" value=${agent} onInput=${(e) => setAgent(e.target.value)} />`}<//>
+            <${Field} label="Action contains">${(p) => html`<input ...${p} class="input" value=${action} onInput=${(e) => setAction(e.target.value)} />`}<//>
+            <button type="button" class="button" aria-pressed=${frozen ? 'true' : 'false'} onClick=${() => setFrozen(frozen ? null : state.entries)}>
+              ${frozen ? `Resume${heldCount ? ` (${count(heldCount)} new)` : ''}` : 'Pause'}</button>
+          </div>
+          ${shown.length
+            ? html`<ol class="entries">${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} keyStanding=${keyStanding} onOpen=${setOpen} />`)}</ol>`
+            : html`<p class="empty">${entries.length ? 'No record matches.' : state.connection === 'open' ? 'Nothing attested yet. Records appear here the moment they are written.' : 'Nothing came yet: the stream is not connected.'}</p>`}
+        </section>
+      </div>
       ${open && html`<${Drawer} title="Record ${open.index}" onClose=${() => setOpen(null)}><${RecordView} record=${open} companyKey=${key} /><//>`}
     <//>`;
 }

@@ -39,7 +39,7 @@ function Issued({ onChange }) {
     replace({ ...query, agent: typed.trim() });
   };
   return html`
-    <section class="card" aria-label="Issued passports">
+    <section class="card aside" aria-label="Issued passports">
       <div class="card-head"><h2>Issued</h2>
         <form class="filters" onSubmit=${look}>
           <${Field} label="Agent">${(p) => html`<input ...${p} class="input" name="agent" type="search" autocomplete="off" spellcheck="false" value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${look} />`}<//>
@@ -64,15 +64,17 @@ export function Passports() {
     </div>`;
   return html`
     <${Page} title="Passports" lead="A passport is a signed credential with an agent’s identity and scopes. Its signature is checked here, with the company’s key; whether it was revoked, only the service knows.">
-      <${Drop} what="a token file" onText=${(text) => bench.set({ token: text.trim(), rotatedFrom: '' })}>
-        <div class="wide"><${Field} label="Paste a passport, SVID or delegation token, or drop a file that holds one">
-          ${(p) => html`<textarea ...${p} class="input" name="token" spellcheck="false" autocomplete="off" placeholder="eyJhbGciOi…" value=${token}
-            onInput=${(e) => bench.set({ token: e.target.value, rotatedFrom: '' })}></textarea>`}
-        <//></div>
-      <//>
-      ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code><${Text} of=${rotatedFrom} /></code> is revoked.<//>`}
-      ${token.trim() && html`<${Inspector} token=${token} version=${version} actions=${actions} />`}
-      ${status === 'in' && html`<${Issued} key=${version} onChange=${changed} />`}
+      <div class="beside">
+        <${Drop} what="a token file" onText=${(text) => bench.set({ token: text.trim(), rotatedFrom: '' })}>
+          <div class="wide"><${Field} label="Paste a passport, SVID or delegation token, or drop a file that holds one">
+            ${(p) => html`<textarea ...${p} class="input" name="token" spellcheck="false" autocomplete="off" placeholder="eyJhbGciOi…" value=${token}
+              onInput=${(e) => bench.set({ token: e.target.value, rotatedFrom: '' })}></textarea>`}
+          <//></div>
+        <//>
+        ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code><${Text} of=${rotatedFrom} /></code> is revoked.<//>`}
+        ${token.trim() && html`<${Inspector} token=${token} version=${version} actions=${actions} />`}
+        ${status === 'in' && html`<${Issued} key=${version} onChange=${changed} />`}
+      </div>
       ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${changed} onClose=${() => setRevoking(null)} />`}
     <//>`;
 }

@@ -66,11 +66,13 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
       <div class="card-head"><h2>${record ? `Record ${record.index}` : 'Evidence'}${log === 'control' && ' of the control log'}${name && html` <span class="muted">from <${Text} of=${name} /></span>`}</h2>
         ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>Download evidence</button>`}</div>
       <${TwoHistories} companyId=${companyId} />
-      <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
-      ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.tone} />`}
-      ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
-        : html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${record} companyKey=${proved.recordKey} /></div></details>`)}
-      ${proved.ok && found && html`<${Beside} found=${found} />`}
+      <div class="beside">
+        <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
+        ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.tone} />`}
+        ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
+          : html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${record} companyKey=${proved.recordKey} /></div></details>`)}
+        ${proved.ok && found && html`<${Beside} found=${found} />`}
+      </div>
       <div class="columns">
         ${found?.checked.length > 0 && html`<${Words} title=${proved.ok ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
         ${proved.ok && html`<${Words} title="What is not proven" list=${proved.notProven} />`}

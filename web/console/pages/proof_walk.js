@@ -73,7 +73,7 @@ export function ProofWalk({ subject, leaf, tone }) {
   const done = lit >= levels;
   const holds = paths.root === subject.root;
   return html`
-    <section class="card walk" aria-label="Walk to the root" data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
+    <section class="card walk aside" aria-label="Walk to the root" data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
       <div class="walk-picture ${tone}">
         <${ProofPath} ...${paths} lit=${lit} root=${subject.root} picked=${flip} onPick=${toggle} />
       </div>

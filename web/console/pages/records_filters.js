@@ -6,8 +6,8 @@ import { Field } from '../parts/basic.js';
 const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'from … to …' };
 const TEXTS = ['q', 'agent', 'action', 'delegatedBy'];
 const PLACES = {
-  q: ['Payload text', 'any text in it'], agent: ['Agent', 'exactly'],
-  action: ['Action', 'exactly, or payment.*'], delegatedBy: ['Delegated by', 'spiffe://…, or * for any'],
+  q: ['Payload text', 'any text in it'], agent: ['Agent', 'the whole ID'],
+  action: ['Action', 'whole, or tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'],
 };
 
 const readable = (timestamp) => timestamp.replace('T', ' ').replace(/(:00)?\.000Z$|Z$/, '');

@@ -49,7 +49,7 @@ function steps(base) {
 
 function FirstRun() {
   return html`
-    <section class="stack">
+    <section class="stack aside">
       <h2>First steps</h2>
       <p class="muted">Put the key into the shell once, then type the lines as they stand. Each shows up in the page beside it.</p>
       <ol class="stack guide">
@@ -111,6 +111,6 @@ export function Start() {
           <div><button type="button" class="button" onClick=${() => setNewKey('')}>I have kept it</button></div>
         </section>`}
       <${Insecure} />
-      <div class="start-in"><${CompanyKey} company=${company} companyKey=${key} /><${FirstRun} /></div>
+      <div class="beside"><${CompanyKey} company=${company} companyKey=${key} /><${FirstRun} /></div>
     <//>`;
 }

@@ -1,7 +1,7 @@
 // Verify: the whole chain, recomputed in workers of this browser and compared with what the server says, and with what was seen before.
 import { html } from '../vendor/preact-htm.js';
-import { count, localTime, plural } from '../core/format.js';
-import { heads } from '../core/heads.js';
+import { count, localTime, plural, short } from '../core/format.js';
+import { heads, headsOf } from '../core/heads.js';
 import { adopt } from '../core/live.js';
 import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
@@ -43,7 +43,7 @@ function Outcome({ result }) {
     : verdict.ok ? (tone === 'bad' ? 'signed by another key' : 'valid')
       : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
-    <section class="card" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
+    <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
         <button type="button" class="button" onClick=${() => saveReport(result, verdict, companyKey)}>Save report</button></div>
       <${Notice} kind=${tone}><${Text} of=${verdict.text} /><//>
@@ -61,6 +61,26 @@ function Outcome({ result }) {
     </section>`;
 }
 
+const HOW = { seen: 'seen', checked: 'checked here', checkpoint: 'named by a checkpoint' };
+const NEWEST = 8; // of what is kept, as many are shown
+
+// What the next verification, like each connection, is held to.
+function Kept({ companyKey, aside }) {
+  useStore(heads);
+  const kept = ['actions', 'control'].flatMap((log) => headsOf(companyKey, log)).sort((a, b) => (a.at < b.at ? 1 : -1));
+  return html`
+    <section class="card ${aside ? 'aside' : ''}" aria-label="What this browser keeps">
+      <h2>What this browser keeps</h2>
+      <p class="small muted">Each length and root must be the beginning of what the server shows from then on. Where it is not, the history was rewritten.</p>
+      ${kept.length ? html`
+        <table class="table"><thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Root</th></tr></thead>
+          <tbody>${kept.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
+            <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
+              <td data-label="Since" title=${at}>${localTime(at)}, <span class="muted nowrap">${HOW[source]}</span></td><td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`)}</tbody></table>`
+        : html`<p class="empty">Nothing yet.</p>`}
+    </section>`;
+}
+
 const Insecure = () => !isSecureContext && html`
   <${Notice} kind="warn"><strong>This page is not a secure context.</strong> It came over plain HTTP from another machine, so whoever is on the way can change
     the page itself, and what it says proves nothing against them. The browser’s own cryptography is off here; the checks run in JavaScript, which is slower.
@@ -70,25 +90,29 @@ export function Verify() {
   const { key } = useStore(session);
   const { phase, done, total, failures, first, result, message } = useStore(verification);
   const share = phase === 'done' ? 1 : total ? Math.min(1, done / total) : 0;
+  const shows = result && phase !== 'running';
   const shown = phase === 'done' ? result.count : done;
   return html`
     <${Page} title="Verify" lead="Streams the whole chain into this browser and recomputes all of it: every hash, every signature, the tree and its root. Proves that what this browser saw before is still there. Then asks the server for its verdict, and compares.">
       <${Insecure} />
-      <section class="card">
-        <div class="buttons">
-          ${phase === 'running'
-            ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
-            : html`<button type="button" class="button primary" onClick=${verifyAll}>${phase === 'ready' ? 'Verify the whole chain' : 'Verify again'}</button>`}
-        </div>
-        ${phase !== 'ready' && html`
-          <div class="stack tight">
-            <div class="progress ${failures ? 'bad' : ''}" role="progressbar" aria-label="Records checked" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
-              <div style=${{ width: `${share * 100}%` }}></div></div>
-            <p class="small muted">${count(shown)}${total ? ` of ${count(Math.max(total, shown))}` : ''} checked${failures ? `, ${plural(failures, 'failure')}, the first at ${first.index}` : ''}</p>
-          </div>`}
-        <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
-      </section>
-      ${phase === 'error' && html`<${Notice} kind="bad">${message}<//>`}
-      ${result && phase !== 'running' && html`<${Outcome} result=${result} />`}
+      <div class="beside">
+        <section class="card">
+          <div class="buttons">
+            ${phase === 'running'
+              ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
+              : html`<button type="button" class="button primary" onClick=${verifyAll}>${phase === 'ready' ? 'Verify the whole chain' : 'Verify again'}</button>`}
+          </div>
+          ${phase !== 'ready' && html`
+            <div class="stack tight">
+              <div class="progress ${failures ? 'bad' : ''}" role="progressbar" aria-label="Records checked" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
+                <div style=${{ width: `${share * 100}%` }}></div></div>
+              <p class="small muted">${count(shown)}${total ? ` of ${count(Math.max(total, shown))}` : ''} checked${failures ? `, ${plural(failures, 'failure')}, the first at ${first.index}` : ''}</p>
+            </div>`}
+          <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
+        </section>
+        ${phase === 'error' && html`<${Notice} kind="bad">${message}<//>`}
+        ${shows && html`<${Outcome} result=${result} />`}
+        <${Kept} companyKey=${key} aside=${!shows} />
+      </div>
     <//>`;
 }

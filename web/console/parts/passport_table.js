@@ -48,12 +48,11 @@ function Status({ jti }) {
 function Row({ passport: p, ofAgent, onRevoke }) {
   return html`
     <tr data-jti=${visible(p.jti)} data-status=${p.status}>
-      ${!ofAgent && html`<td data-label="Agent"><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></td>`}
+      <td data-label="Passport">${!ofAgent && html`<div><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></div>`}<code class=${ofAgent ? '' : 'muted'}><${Text} of=${p.jti} /></code></td>
       <td data-label="Status"><div><${Badge} tone=${TONES[p.status]}>${p.status}<//>
         ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</div></td>
       <td data-label="Expires" class="nowrap" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${localTime(p.expiresAt)}</td>
       <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
-      <td data-label="ID"><code><${Text} of=${p.jti} /></code></td>
       <td><div class="buttons"><${Status} jti=${p.jti} />
         ${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label=${visible(`Revoke passport ${p.jti}`)} onClick=${() => onRevoke(p)}>Revoke</button>`}</div></td>
     </tr>`;
@@ -68,7 +67,7 @@ export function PassportTable({ paged, empty, ofAgent, onChange }) {
     ${items?.length === 0 && html`<p class="empty">${hasMore ? 'None among the newest 100,000 passports.' : empty}</p>`}
     ${items?.length > 0 && html`
       <table class="table passports">
-        <thead><tr>${!ofAgent && html`<th>Agent</th>`}<th>Status</th><th>Expires</th><th>Scopes</th><th>Passport ID</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
+        <thead><tr><th>Passport</th><th>Status</th><th>Expires</th><th>Scopes</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
         <tbody>${items.map((p) => html`<${Row} key=${p.jti} passport=${p} ofAgent=${ofAgent} onRevoke=${setRevoking} />`)}</tbody>
       </table>`}
     ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>${items.length ? 'Show more' : 'Look further back'}</button></div>`}
