@@ -30,7 +30,7 @@ export function Events({ title, lead, events }) {
       <p class="muted small">${lead}</p>
       ${events.length ? html`
         <ol class="words">${events.map((e) => html`
-          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>, at ${e.timestamp}, by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`)}</ol>`
+          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>, at <span class="nowrap">${e.timestamp}</span>, by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`)}</ol>`
         : html`<p>None.</p>`}
     </section>`;
 }

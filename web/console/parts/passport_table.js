@@ -48,9 +48,9 @@ function Status({ jti }) {
 function Row({ passport: p, ofAgent, onRevoke }) {
   return html`
     <tr data-jti=${visible(p.jti)} data-status=${p.status}>
-      <td data-label="Passport">${!ofAgent && html`<div><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></div>`}<code class=${ofAgent ? '' : 'muted'}><${Text} of=${p.jti} /></code></td>
-      <td data-label="Status"><div><${Badge} tone=${TONES[p.status]}>${p.status}<//>
-        ${p.revokedAt && html`<div class="small muted">${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</div></td>
+      <td data-label="Passport">${!ofAgent && html`<div><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></div>`}<code class=${ofAgent ? '' : 'muted'}><${Text} of=${p.jti} /></code>
+        ${p.revokedAt && html`<div class="small muted">revoked ${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</td>
+      <td data-label="Status"><${Badge} tone=${TONES[p.status]}>${p.status}<//></td>
       <td data-label="Expires" class="nowrap" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${localTime(p.expiresAt)}</td>
       <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
       <td><div class="buttons"><${Status} jti=${p.jti} />
