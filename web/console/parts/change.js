@@ -15,7 +15,7 @@ export function Change({ change: { record, by, ok, flaw }, standing, withBy = tr
     <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${tone}>
       <a href=${href('control', index)}><code>#${index}</code></a>
       <div><${ControlWords} change=${{ action, inner, source }} />
-        <div class="muted small"><span class="nowrap" title=${timestamp}>${localTime(timestamp)}</span>${withBy && html` · <span class="nowrap">by <${By} by=${by} /></span>`}</div>
+        <div class="muted small"><span class="nowrap" title=${timestamp}>${localTime(timestamp)}${withBy && ','}</span>${withBy && html` <span class="nowrap">by <${By} by=${by} /></span>`}</div>
         ${!ok && html`<p class="small bad-text">${flaw}</p>`}</div>
       <${Badge} tone=${tone}>${!ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>
     </li>`;
