@@ -20,9 +20,13 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const exact = useRef({}); // what top is where scrollTop is at: where a pixel is more than one, it says too little
   const held = useRef(''); // 'here': the focus is in the list; 'due': it is to be there
   const [, again] = useReducer((n) => n + 1, 0);
+  const [printed, setPrinted] = useState(false);
   useEffect(() => {
-    PAPER.addEventListener('change', again);
-    return () => PAPER.removeEventListener('change', again);
+    // What is printed is laid out right after beforeprint, before a change of the medium is heard of.
+    const print = ({ type }) => setPrinted(type === 'change' ? PAPER.matches : type === 'beforeprint');
+    const of = [[window, 'beforeprint'], [window, 'afterprint'], [PAPER, 'change']];
+    for (const [target, type] of of) target.addEventListener(type, print);
+    return () => { for (const [target, type] of of) target.removeEventListener(type, print); };
   }, []);
 
   const whole = count * rowHeight;
@@ -60,7 +64,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
 
   const current = Math.min(active, Math.max(0, count - 1));
   const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
-  const last = Math.min(count, PAPER.matches ? first + PRINTED : Math.ceil((top + view.height) / rowHeight) + OVERSCAN);
+  const last = Math.min(count, printed ? first + PRINTED : Math.ceil((top + view.height) / rowHeight) + OVERSCAN);
   const shown = [];
   for (let i = first; i < last; i++) shown.push(i);
   if (count && (current < first || current >= last)) shown.push(current); // the stop of the Tab key must exist
