@@ -75,9 +75,9 @@ func those(holds func(i int) bool) []int {
 func TestBrowserRecordsSearch(t *testing.T) {
 	s := startService(t, "", "")
 	key, delegatedBy := explorable(t, s)
-	times := make([]string, 30)
+	times, hashes := make([]string, 30), make([]string, 30)
 	for i, r := range s.api("GET", "/v1/chain", key, nil)["records"].([]any) {
-		times[i] = r.(map[string]any)["timestamp"].(string)
+		times[i], hashes[i] = r.(map[string]any)["timestamp"].(string), r.(map[string]any)["hash"].(string)
 	}
 	b := openBrowser(t, s.base)
 	b.tall()
@@ -134,6 +134,12 @@ func TestBrowserRecordsSearch(t *testing.T) {
 		b.rows(tt.want...)
 	}
 
+	b.press("Clear")
+	b.rows(all...)
+	b.fill(".jump input", strings.ToUpper(hashes[13]))
+	b.press("Go")
+	b.rows(13)
+	b.wait(fmt.Sprintf(`document.querySelector('.records-filters [name="hash"]').value === %q`, strings.ToUpper(hashes[13])))
 	b.press("Clear")
 	b.rows(all...)
 	b.goTo("#/records?since=2026-01-01")

@@ -60,21 +60,21 @@ test('a time is read as people type it, in UTC, and nothing that is none', () =>
 test('what the URL asks for is what the server is asked for', () => {
   const now = Date.parse('2026-03-02T10:00:00.000Z');
   const search = searchOf({ agent: 'a&b', last: '1h', order: 'oldest', failures: '1', other: 'x' }, now);
-  assert.deepEqual(search, { agent: 'a&b', action: '', delegatedBy: '', since: '2026-03-02T09:00:00.000Z', until: '', q: '', order: 'oldest', failures: true });
+  assert.deepEqual(search, { agent: 'a&b', action: '', delegatedBy: '', since: '2026-03-02T09:00:00.000Z', until: '', q: '', hash: '', order: 'oldest', failures: true });
   assert.equal(pathOf(search, { order: search.order, cursor: '' }), '/v1/records?agent=a%26b&since=2026-03-02T09%3A00%3A00.000Z&order=oldest');
   assert.ok(narrows(search) && !narrows(searchOf({ order: 'oldest', failures: '1', last: 'constructor' }, now)));
 });
 
 test('a record matches as it does on the server, and one that was not asked for is refused', () => {
   const record = {
-    agentId: 'bot', actionType: 'pay.send', timestamp: '2026-03-02T09:00:00.000Z', delegation: { subject: 's', chain: ['s', 'm', 'bot'] },
+    hash: 'ab'.repeat(32), agentId: 'bot', actionType: 'pay.send', timestamp: '2026-03-02T09:00:00.000Z', delegation: { subject: 's', chain: ['s', 'm', 'bot'] },
     inner: parse('{"Key":["ÄB\\u0043", 12, {"x":null}]}'),
   };
   const asks = (query) => matches(record, searchOf(query, 0));
   for (const query of [{}, { agent: 'bot' }, { action: 'pay.send' }, { action: 'pay.*' }, { action: '*' }, { delegatedBy: '*' }, { delegatedBy: 's' }, { delegatedBy: 'm' },
-    { since: record.timestamp }, { until: '2026-03-02T09:00:00.001Z' }, { q: 'bc' }, { q: 'KEY' }, { q: 'Äb' }]) assert.ok(asks(query), JSON.stringify(query));
+    { since: record.timestamp }, { until: '2026-03-02T09:00:00.001Z' }, { q: 'bc' }, { q: 'KEY' }, { q: 'Äb' }, { hash: 'Ab'.repeat(32) }]) assert.ok(asks(query), JSON.stringify(query));
   for (const query of [{ agent: 'bo' }, { action: 'pay' }, { action: 'pay.sen' }, { delegatedBy: 'bot' }, { until: record.timestamp }, { since: '2026-03-02T09:00:00.001Z' },
-    { q: 'äb' }, { q: '12' }, { q: 'null' }]) assert.ok(!asks(query), JSON.stringify(query));
+    { q: 'äb' }, { q: '12' }, { q: 'null' }, { hash: 'ac'.repeat(32) }]) assert.ok(!asks(query), JSON.stringify(query));
 
   const hash = '0'.repeat(64);
   const source = `{"index":3,"timestamp":"2026-03-02T09:00:00.000Z","payload":{"agentId":"bot","companyId":"c","actionType":"x","payload":1},"hash":"${hash}","signature":"${'A'.repeat(86)}"}`;

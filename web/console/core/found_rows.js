@@ -2,7 +2,7 @@
 import { FormError, json, read } from '../lib/form.js';
 import { jsonLines } from './api.js';
 import { PIECE, Rows, brokenRow, logSize } from './rows.js';
-import { foundRecord, matches, narrows, pageOf, pathOf, streamOf } from './search.js';
+import { foundRecord, matches, narrows, pageOf, pathOf, readsAll, streamOf } from './search.js';
 
 const PAGE = 500; // records of a page that is searched for
 const MOST = 200000; // rows of a search
@@ -50,7 +50,7 @@ export class FoundRows extends ListedRows {
   }
 
   async more() {
-    if (!this.done) await this.run((options) => (this.search.q ? this.stream(options) : this.page(options)));
+    if (!this.done) await this.run((options) => (readsAll(this.search) ? this.stream(options) : this.page(options)));
   }
 
   add(given, next) {

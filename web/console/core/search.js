@@ -7,14 +7,17 @@ import { call, lines } from './api.js';
 /** Periods that end now, in seconds, by the name that a URL has for them. */
 export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 };
 
-const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q'];
+const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'hash'];
 
-/** {agent, action, delegatedBy, since, until, q, order, failures} of a URL's query; what is not asked for is ''. now: milliseconds. */
+/** {agent, action, delegatedBy, since, until, q, hash, order, failures} of a URL's query; what is not asked for is ''. now: milliseconds. */
 export function searchOf(query, now) {
   const search = Object.fromEntries(ASKED.map((name) => [name, query[name] ?? '']));
   if (Object.hasOwn(LAST, query.last ?? '')) Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
   return { ...search, order: query.order === 'oldest' ? 'oldest' : 'newest', failures: query.failures === '1' };
 }
+
+/** Whether the server reads every record for a search, as none of its summaries has what is asked for. */
+export const readsAll = ({ q, hash }) => Boolean(q || hash);
 
 /** Whether a search asks for less than all records. */
 export const narrows = (search) => ASKED.some((name) => search[name]);
@@ -38,13 +41,13 @@ function holds(node, text) {
 }
 
 /** Whether a record is one that a search asks for. */
-export function matches(record, { agent, action, delegatedBy, since, until, q }) {
+export function matches(record, { agent, action, delegatedBy, since, until, q, hash }) {
   const { delegation } = record;
   return (!agent || record.agentId === agent)
     && (!action || (action.endsWith('*') ? record.actionType.startsWith(action.slice(0, -1)) : record.actionType === action))
     && (!delegatedBy || Boolean(delegation && (delegatedBy === '*' || delegation.subject === delegatedBy || delegation.chain.slice(0, -1).includes(delegatedBy))))
     && (!since || record.timestamp >= since) && (!until || record.timestamp < until)
-    && (!q || holds(record.inner, folded(q)));
+    && (!hash || record.hash === hash.toLowerCase()) && (!q || holds(record.inner, folded(q)));
 }
 
 /** The path that asks the server for a search, or for its histogram. */
@@ -63,8 +66,8 @@ export async function pageOf(search, cursor, limit, options) {
   return { next: '', ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor, limit }), options)) };
 }
 
-/** How many records match in each part of a period; the text is not asked for. */
-export const histogramOf = (search, buckets, options) => call(histogramForm, 'GET', pathOf({ ...search, q: '' }, { buckets }, '/v1/records/histogram'), options);
+/** How many records match in each part of a period; neither text nor hash is asked for. */
+export const histogramOf = (search, buckets, options) => call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), options);
 
 /** What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read, found, next}}. */
 export async function* streamOf(search, cursor, limit, options) {

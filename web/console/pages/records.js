@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm
 import { count, localTime, plural, short } from '../core/format.js';
 import { live } from '../core/live_state.js';
 import { go, href, route } from '../core/router.js';
-import { narrows, searchOf } from '../core/search.js';
+import { narrows, readsAll, searchOf } from '../core/search.js';
 import { clock, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { toneOf } from '../core/trust.js';
@@ -18,6 +18,7 @@ import { Filters } from './records_filters.js';
 import { OpenRecord } from './records_open.js';
 import { newOf, useFollowing, useHistogram, useMedia, useRows, useWidth } from './records_rows.js';
 
+const HASH = /^[0-9a-f]{64}$/i;
 const BEFORE = 12; // characters of a payload before what was searched for
 const AFRESH = 10000; // ms between two histograms while records come
 const NARROW = matchMedia('(max-width: 48rem)');
@@ -58,30 +59,33 @@ function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
 // What is known of the rows, in words. Only what is final is read out.
 function Status({ search, rows, total, follows }) {
   if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Reading …</span></p>`;
-  const { failures, q } = search;
+  const { failures } = search;
+  const isLong = readsAll(search);
   if (rows.error && !rows.count) return html`<p class="records-count" data-done="no"><span class="muted">Nothing was read.</span></p>`;
   const failed = rows.failed.length;
-  const read = `${count(rows.read)}${rows.size && (q || !narrows(search)) ? ` of ${count(rows.size)}` : ''}`;
+  const read = `${count(rows.read)}${rows.size && (isLong || !narrows(search)) ? ` of ${count(rows.size)}` : ''}`;
   const found = failures ? (rows.count ? `${plural(rows.count, 'record')} fail${rows.count === 1 ? 's' : ''}` : 'None fails')
     : !narrows(search) ? plural(rows.count, 'record')
-    : rows.done || q || total === null ? `${plural(rows.count, 'record')} found${rows.done ? '' : ' so far'}` : `${count(rows.count)} of ${plural(total, 'record')} found`;
-  const state = rows.stopped ? 'stopped: ' : rows.busy && (q || failures) ? 'searching: ' : '';
+    : rows.done || isLong || total === null ? `${plural(rows.count, 'record')} found${rows.done ? '' : ' so far'}` : `${count(rows.count)} of ${plural(total, 'record')} found`;
+  const state = rows.stopped ? 'stopped: ' : rows.busy && (isLong || failures) ? 'searching: ' : '';
   const shown = html`${count(rows.checked)} checked here, <span class=${failed ? 'bad-text' : ''}>${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
   return html`
     <p class="records-count" data-done=${rows.done ? 'yes' : 'no'} data-failed=${failed}>
-      <strong role=${follows ? undefined : 'status'}>${rows.done || rows.stopped || !(q || failures) ? found : 'Searching …'}</strong>
-      <span class="muted small">${state}${q || failures ? `${read} read · ` : ''}${shown}</span>
+      <strong role=${follows ? undefined : 'status'}>${rows.done || rows.stopped || !(isLong || failures) ? found : 'Searching …'}</strong>
+      <span class="muted small">${state}${isLong || failures ? `${read} read · ` : ''}${shown}</span>
     </p>`;
 }
 
-function Jump({ rows, onJump }) {
+function Jump({ rows, onJump, onHash }) {
   const input = useRef(null);
   const submit = (event) => {
     event.preventDefault();
-    const place = rows.place(Math.min(Number(input.current.value || 0), rows.size - 1));
+    const typed = input.current.value.trim();
+    if (HASH.test(typed)) return onHash(typed);
+    const place = rows.place(Math.min(Number(typed || 0), rows.size - 1));
     if (place >= 0) onJump(place);
   };
-  return html`<form class="jump" onSubmit=${submit}><input ref=${input} class="input" aria-label="Go to index" placeholder="Go to index" inputmode="numeric" pattern="[0-9]*" size="10" /><button class="button small">Go</button></form>`;
+  return html`<form class="jump" onSubmit=${submit}><input ref=${input} class="input" aria-label="Go to index or hash" placeholder="Index or hash" pattern=" *([0-9]{0,15}|[0-9a-fA-F]{64}) *" title="The index of a record, or the 64 digits of its hash" size="12" /><button class="button small">Go</button></form>`;
 }
 
 export function Records({ argument }) {
@@ -144,13 +148,13 @@ export function Records({ argument }) {
   useEffect(() => setSelected((before) => (before.size ? new Set() : before)), [narrowed]); // what was selected is not in view any more
   const indexAt = (i) => rows.indexAt(i);
   const chosen = selected.size ? [...selected].sort((a, b) => a - b) : rows && rows.done && narrows(search) ? rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [] : [];
-  const streams = rows?.busy && (search.q || search.failures);
+  const streams = rows?.busy && (readsAll(search) || search.failures);
   return html`
     <${Page} title="Records" lead=${LEAD}>
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
         ${!histogram && !histogramError && html`<${HistogramPlace} />`}
-        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
+        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.hash ? 'counted without the hash' : search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
         ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />
         <div class="records-bar">
@@ -162,7 +166,7 @@ export function Records({ argument }) {
             <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
             ${!search.failures && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'} title="Takes up what comes while the newest record is in view" onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
             <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failures only</button>
-            ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} />`}
+            ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} onHash=${(hash) => searchFor({ order: query.order, hash })} />`}
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
           </div>
         </div>

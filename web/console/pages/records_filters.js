@@ -4,10 +4,10 @@ import { LAST, timeOf } from '../core/search.js';
 import { Field } from '../parts/basic.js';
 
 const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'from … to …' };
-const TEXTS = ['q', 'agent', 'action', 'delegatedBy'];
+const TEXTS = ['q', 'agent', 'action', 'delegatedBy', 'hash'];
 const PLACES = {
   q: ['Payload text', 'any text in it'], agent: ['Agent', 'the whole ID'],
-  action: ['Action', 'whole, or tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'],
+  action: ['Action', 'whole, or tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'], hash: ['Hash', 'of a record'],
 };
 
 const readable = (timestamp) => timestamp.replace('T', ' ').replace(/(:00)?\.000Z$|Z$/, '');
@@ -25,11 +25,12 @@ export function Filters({ query, onSearch }) {
   const [period, setPeriod] = useState(chosen);
   const [wrong, setWrong] = useState({});
   const [open, setOpen] = useState(false);
+  const fields = TEXTS.filter((name) => name !== 'hash' || query.hash); // who looks for one comes with it
   const asked = TEXTS.filter((name) => query[name]).length + (chosen ? 1 : 0);
 
   // The URL may change by itself: a step back, or a bar of the histogram.
   useEffect(() => {
-    for (const name of TEXTS) form.current.elements[name].value = query[name] ?? '';
+    for (const name of fields) form.current.elements[name].value = query[name] ?? '';
     setPeriod(chosen);
     setWrong({});
   }, [JSON.stringify(query)]);
@@ -40,7 +41,7 @@ export function Filters({ query, onSearch }) {
   const search = (event) => {
     event?.preventDefault();
     const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) => [name, value.trim()]));
-    const next = { ...query, last: '', since: '', until: '', ...Object.fromEntries(TEXTS.map((name) => [name, typed[name]])) };
+    const next = { ...query, last: '', since: '', until: '', ...Object.fromEntries(TEXTS.map((name) => [name, typed[name] ?? ''])) };
     if (typed.period === 'exact') {
       const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
       const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, 'A time in UTC, as 2026-03-02 09:05:04.218']));
@@ -59,7 +60,7 @@ export function Filters({ query, onSearch }) {
   };
   return html`
     <form class="records-filters ${open ? 'open' : ''}" role="search" aria-label="Records" ref=${form} onSubmit=${search}>
-      ${TEXTS.map((name) => html`
+      ${fields.map((name) => html`
         <${Field} label=${PLACES[name][0]}>${(p) => html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name} autocomplete="off" spellcheck="false" placeholder=${PLACES[name][1]} />`}<//>`)}
       <${Field} label="Time">
         ${(p) => html`<select ...${p} class="input" name="period" value=${period} onChange=${choosePeriod}>
