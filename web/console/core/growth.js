@@ -5,7 +5,7 @@ import { FormError, hash, having, integer, list, oneOf, string } from '../lib/fo
 import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
 import { nodeHash } from '../lib/merkle.js';
 import { readCheckpoint } from '../lib/note.js';
-import { call, callText } from './api.js';
+import { call, callText, records } from './api.js';
 import { headsOf, keepHead, rewrittenSince } from './heads.js';
 
 const LOGS = ['actions', 'control'];
@@ -77,12 +77,19 @@ export async function proveSince(key, options) {
     const first = await judge(before[i], now, options).catch(() => ({})); // what has failed once has failed
     const { head, from } = first.head ? first : judged[i];
     rewrittenSince(key, now.log, head, { from, now: now.size });
-    return shown;
   }
+  if (judged.some(({ head }) => head)) return shown;
   for (const [i, now] of shown.entries()) {
     const asked = due(before[i]);
     judged[i].grown.forEach((into, j) => into.forEach((one) => keepHead(key, { log: now.log, ...one, source: 'seen' }, [asked[j]])));
     keepHead(key, { log: now.log, size: now.size, root: now.merkleRoot, logRoot: now.root, source: 'seen' }, asked.filter((_, j) => !judged[i].grown[j].length));
   }
   return shown;
+}
+
+/** The first of some records, which stand in their order, that the server does not show any more as it was; undefined where there is none. */
+export async function changedOf(held) {
+  const [{ index: first }] = held;
+  const hashes = new Map((await records(first, held.at(-1).index + 1 - first)).map(({ index, hash }) => [index, hash]));
+  return held.find(({ index, hash }) => hashes.get(index) !== hash);
 }

@@ -1,17 +1,17 @@
 // The stream of records as it happens. Each record is checked on arrival; what a broken connection missed is fetched and checked after it. What was
 // found here and what the server says of its chain are kept apart: the server may lie.
 import { FormError, read } from '../lib/form.js';
-import { chainVerdict, company, streamMessage } from './answers.js';
+import { chainVerdict, streamMessage } from './answers.js';
 import { call, records } from './api.js';
 import { CheckedRange } from './checked_range.js';
 import { checkNewest } from './checker.js';
 import { fail, failureNow } from './failures.js';
 import { findings } from './findings.js';
-import { proveSince } from './growth.js';
+import { changedOf, proveSince } from './growth.js';
 import { heads, rewrittenSince, showFindings } from './heads.js';
 import { add, change, clear, live, state } from './live_state.js';
 import { session } from './session.js';
-import { closeStream, isConnecting, openStream } from './stream.js';
+import { closeStream, isConnecting, openStream, whyRefused } from './stream.js';
 import { forget } from './verification.js';
 
 const HISTORY = 20; // records read at first from a chain that is not read whole
@@ -100,17 +100,9 @@ async function compare(current) {
   if (!state('agreed')) await settle(current);
 }
 
-// A browser does not say why a stream was refused. A plain request is told; where it is that the credential is gone, that ends the session. Like a stream, and
-// unlike a GET, a POST names the address of the page: there is none on this path, so it changes nothing.
 async function askWhy() {
   const mine = epoch;
-  let problem = 'The server answers, but not on the stream: it refuses it, or something before it does.';
-  try {
-    await call(company, 'GET', '/v1/company');
-    await call(company, 'POST', '/v1/ws').catch((err) => { if (err.status === 403) throw err; });
-  } catch (err) {
-    problem = err.message;
-  }
+  const problem = await whyRefused();
   if (epoch === mine && state('connection') !== 'open') change({ problem });
 }
 
@@ -193,10 +185,7 @@ async function given(from, count, current) {
 async function stillThere(size, key, current) {
   const from = Math.max(0, last + 1 - WHOLE);
   const held = live.get().entries.map(({ record }) => record).toReversed().filter(({ index }) => index >= from);
-  if (!held.length) return;
-  const [{ index: first }] = held;
-  const hashes = new Map((await records(first, last + 1 - first)).map(({ index, hash }) => [index, hash]));
-  const changed = held.find(({ index, hash }) => hashes.get(index) !== hash);
+  const changed = held.length > 0 && (await changedOf(held));
   if (current() && changed) rewrittenSince(key, 'actions', { size: last + 1, at: live.get().since, source: 'checked' }, { from: changed.index, now: size });
 }
 

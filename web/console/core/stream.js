@@ -1,5 +1,6 @@
 // The connection on which the server sends records as they are written: opened, and opened again whenever it is lost.
-import { getCredential } from './api.js';
+import { company } from './answers.js';
+import { call, getCredential } from './api.js';
 
 const REFUSED = 1008; // the code with which the server ends a stream whose credential is gone
 const FIRST = 400; // ms until the first attempt after a loss; each further one takes twice as long, up to LONGEST
@@ -45,3 +46,17 @@ export function closeStream() {
 
 /** Whether an attempt is under way: another one would not come sooner. */
 export const isConnecting = () => socket?.readyState === WebSocket.CONNECTING;
+
+/**
+ * Why a stream was refused, which a browser does not say. A plain request is answered; where it is that the credential is gone, that ends the session. Like a
+ * stream, and unlike a GET, a POST names the address of the page: there is none on this path, so it changes nothing.
+ */
+export async function whyRefused() {
+  try {
+    await call(company, 'GET', '/v1/company');
+    await call(company, 'POST', '/v1/ws').catch((err) => { if (err.status === 403) throw err; });
+    return 'The server answers, but not on the stream: it refuses it, or something before it does.';
+  } catch (err) {
+    return err.message;
+  }
+}
