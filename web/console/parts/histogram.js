@@ -22,7 +22,9 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
   const exact = fine(since, until, buckets.length);
   const endOf = (i) => buckets[i + 1]?.since ?? until;
   const fails = new Set(bad.map((time) => buckets.findLastIndex((b) => b.since <= time && time < until)));
-  const ends = range && [Math.min(...range), Math.max(...range)];
+  // Other bars may have come since: there may be fewer of them.
+  const ends = range && [Math.min(...range, last), Math.min(Math.max(...range), last)];
+  const current = Math.min(active, last);
   const words = (from, to) => `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} UTC: ${plural(buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0), 'record')}`;
   const choose = (from, to) => {
     setRange(null);
@@ -48,7 +50,7 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
   const onKeyDown = (event) => {
     const moves = { ArrowRight: 1, ArrowLeft: -1, Home: -last, End: last };
     if (event.key === 'Escape' && range) setRange(null);
-    else if (event.key === 'Enter' || event.key === ' ') choose(...(ends ?? [active, active]));
+    else if (event.key === 'Enter' || event.key === ' ') choose(...(ends ?? [current, current]));
     else if (Object.hasOwn(moves, event.key)) {
       const next = Math.max(0, Math.min(last, active + moves[event.key]));
       setRange(event.shiftKey ? [range?.[0] ?? active, next] : null);
@@ -58,8 +60,7 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
     event.preventDefault();
   };
 
-  const said = ends ?? (hover === null ? null : [hover, hover]);
-  const current = Math.min(active, last);
+  const said = ends ?? (hover === null || hover > last ? null : [hover, hover]);
   return html`
     <figure class="histogram">
       <div class="histogram-bars" ref=${box} role="group" aria-label="Records over time" onKeyDown=${onKeyDown} onPointerDown=${onPointerDown} onPointerMove=${onPointerMove}
