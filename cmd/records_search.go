@@ -3,6 +3,7 @@ package cmd
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"io"
 	"time"
 
@@ -35,6 +36,9 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 		return usagef("--limit must be 0 or more, and at most 1000 with --csv, got %d", s.limit)
 	}
 	if s.hash != "" {
+		if digits, err := hex.DecodeString(s.hash); err != nil || len(digits) != len(chain.Hash{}) {
+			return usagef("--hash must have 64 hex digits, got %q", s.hash)
+		}
 		s.limit = 1 // no two records have one hash
 	}
 	if s.first, err = parseBound("from", from); err != nil {
