@@ -267,10 +267,9 @@ async function extend({ index, hash }, check) {
 
 // Holds all that was checked against the root that the server has named.
 async function settle(current) {
-  const { failure, server } = { failure: state('failure'), server: state('server') };
-  if (failure || heads.get().rewritten) return;
+  if (state('failure') || heads.get().rewritten) return;
   const held = range;
-  const wrong = await held.settle(server, session.get().key);
+  const wrong = await held.settle(state('server'), session.get().key);
   if (!current() || held !== range) return;
   if (wrong) fail('the root', wrong);
   change(range.shown);
