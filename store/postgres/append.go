@@ -13,7 +13,7 @@ import (
 // The parts of the statement that a batch is written with. Its first rows are the heads, which are locked in the order of their chains where they are still
 // those that the batch was built on. Only what extends them is written, and the receipt says which they were.
 const (
-	appendHeads = `WITH mine AS (SELECT id FROM writer WHERE id = $1 FOR UPDATE),
+	appendHeads = `WITH mine AS (SELECT id FROM writer WHERE id = $1 AND ` + mine + ` FOR UPDATE),
 want AS (SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[])
 	AS w (chain, from_length, from_root, epoch, length, root, frontier, timestamp, log_root, log_frontier)),
 locked AS (SELECT h.chain FROM head h JOIN want w ON w.chain = h.chain

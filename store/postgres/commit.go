@@ -26,7 +26,7 @@ func (w *Writer) Begin() error {
 // begin queues the beginning of a transaction.
 func (w *Writer) begin(b *pgx.Batch, changes bool) {
 	b.Queue("BEGIN")
-	b.Queue(`SELECT FROM writer WHERE id = $1 FOR UPDATE`, w.row).Query(func(mine pgx.Rows) error {
+	b.Queue(`SELECT FROM writer WHERE id = $1 AND `+mine+` FOR UPDATE`, w.row).Query(func(mine pgx.Rows) error {
 		if !mine.Next() && mine.Err() == nil {
 			return errFenced
 		}

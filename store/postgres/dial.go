@@ -66,16 +66,15 @@ func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
 	return c, native, nil
 }
 
-// connectBeside is connect for what stands beside the writer. What it writes waits for no disk and no standby, for to lose it does no harm.
-func connectBeside(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
-	c, native, err := connect(ctx, db)
-	if err == nil {
-		if _, err = native.Exec(ctx, `SET synchronous_commit = off`); err != nil {
-			_ = c.Close()
-			return nil, nil, err
-		}
-	}
-	return c, native, err
+// sendBeside carries out what stands beside the writer, in a transaction that waits for no disk and no standby, for to lose it does no harm. After an error the
+// connection is of no use.
+func sendBeside(ctx context.Context, c *pgx.Conn, queue func(*pgx.Batch)) error {
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	b.Queue("SET LOCAL synchronous_commit = off")
+	queue(b)
+	b.Queue("COMMIT")
+	return c.SendBatch(ctx, b).Close()
 }
 
 // onNative calls fn with what is below a connection.

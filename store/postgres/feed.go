@@ -42,7 +42,7 @@ func (f *Feed) Open(ctx context.Context) (err error) {
 	f.Close()
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
-	if f.conn, f.native, err = connectBeside(ctx, f.db); err != nil { // what it deletes may come back
+	if f.conn, f.native, err = connect(ctx, f.db); err != nil {
 		return err
 	}
 	return f.native.QueryRow(ctx, feedBegin).Scan(&f.snapshot)
@@ -120,9 +120,8 @@ func (f *Feed) lengths(ctx context.Context, query string, args ...any) (map[int6
 func (f *Feed) Purge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
-	_, err := f.native.Exec(ctx, feedPurge)
-	if err == nil {
-		_, err = f.native.Exec(ctx, budgetPurge)
-	}
-	return err
+	return sendBeside(ctx, f.native, func(b *pgx.Batch) { // what it deletes may come back
+		b.Queue(feedPurge)
+		b.Queue(budgetPurge)
+	})
 }

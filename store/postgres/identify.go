@@ -47,6 +47,9 @@ func Identify(ctx context.Context, db *sql.DB) (*Database, error) {
 		return nil, refusal(err)
 	}
 	defer c.Close()
+	if err := checkPooler(ctx, db, c); err != nil {
+		return nil, refusal(err)
+	}
 	return usable(ctx, c)
 }
 

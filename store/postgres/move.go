@@ -105,6 +105,9 @@ func inTransaction(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) er
 		return refusal(err)
 	}
 	defer c.Close()
+	if err := checkPooler(ctx, db, c); err != nil {
+		return refusal(err)
+	}
 	if _, err := c.ExecContext(ctx, "BEGIN; "+patient); err != nil {
 		return refusal(err)
 	}

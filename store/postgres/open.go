@@ -64,13 +64,7 @@ func config(address string) (*pgx.ConnConfig, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "attestd"
 	}
-	for name, value := range map[string]string{
-		"client_encoding":                     "UTF8",
-		"default_transaction_isolation":       "read committed",
-		"idle_in_transaction_session_timeout": "3s", // a server that stalls in the middle of a transaction frees its locks
-	} {
-		c.RuntimeParams[name] = value
-	}
+	setAfterConnect(c)
 	return c, nil
 }
 

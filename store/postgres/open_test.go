@@ -82,13 +82,23 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 	address := pgtest.Database(t)
 	execute(t, open(t, address), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
 		EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`)
-	db := open(t, with(t, address, "", "", url.Values{"search_path": {"mine"}}))
-	for setting, want := range map[string]string{
-		"transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "3s", "client_encoding": "UTF8", "application_name": "attestd", "search_path": "mine",
+	const ignoring = "ignore_startup_parameters = search_path,options,default_transaction_isolation,idle_in_transaction_session_timeout"
+	for way, address := range map[string]string{
+		"at once": address, "through a pooler": pgtest.NewPooler(t, address, "session", "").URL(), "through one that ignores": pgtest.NewPooler(t, address, "session", ignoring).URL(),
 	} {
-		var value string
-		if scan(t, db, &value, "SELECT current_setting($1)", setting); value != want {
-			t.Errorf("%s is %s, not %s", setting, value, want)
+		for by, parameters := range map[string]url.Values{
+			"name": {"search_path": {"mine, yours"}, "work_mem": {"5MB"}}, "options": {"options": {"-c search_path=mine,yours --work-mem=5MB"}},
+		} {
+			db := open(t, with(t, address, "", "", parameters))
+			for setting, want := range map[string]string{
+				"transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "3s", "client_encoding": "UTF8", "application_name": "attestd",
+				"search_path": "mine,yours", "work_mem": "5MB", "synchronous_commit": "on",
+			} {
+				var value string
+				if scan(t, db, &value, "SELECT replace(current_setting($1), ', ', ',')", setting); value != want {
+					t.Errorf("%s, by %s: %s is %s, not %s", way, by, setting, value, want)
+				}
+			}
 		}
 	}
 	var name string

@@ -40,19 +40,25 @@ func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...an
 			return false, err
 		}
 	}
-	err = s.native.QueryRow(ctx, statement, args...).Scan(dest...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil && ClassOf(err) != Other {
+	err = sendBeside(ctx, s.native, func(b *pgx.Batch) {
+		b.Queue(statement, args...).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(dest...)
+			if found = err == nil; errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		})
+	})
+	if err != nil {
 		s.hangUp()
+		return false, err
 	}
-	return err == nil, err
+	return found, nil
 }
 
 func (s *Side) dial(ctx context.Context) (err error) {
 	s.hangUp()
-	s.conn, s.native, err = connectBeside(ctx, s.db)
+	s.conn, s.native, err = connect(ctx, s.db)
 	return err
 }
 

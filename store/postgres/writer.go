@@ -21,11 +21,15 @@ const (
 	retryPause    = 50 * time.Millisecond
 )
 
+// mine is of a row of table writer whether the session of the statement is the one that has made it, and its commits wait for the disk. Behind a pooler that was
+// switched it is somebody else's.
+const mine = `current_setting('attestd.writer', true) = id::text AND current_setting('synchronous_commit') NOT IN ('off', 'local')`
+
 // changesLock is the advisory lock under which servers take turns at changing rows.
 const changesLock = 0x6174737464 // "atstd"
 
 var (
-	errFenced = errors.New("postgres: another connection of this server has ended this one")
+	errFenced = errors.New("postgres: another connection of this server has ended this one, or its session is not the one that it was")
 	errNotOne = errors.New("postgres: COMMIT has rolled back")
 )
 
@@ -129,6 +133,7 @@ func (w *Writer) dial(deadline time.Time) (err error) {
 	defer cancel()
 	if w.conn, w.native, err = connect(ctx, w.db); err == nil {
 		limitSilence(w.native, answerTimeout)
+		err = checkPooler(ctx, w.db, w.conn)
 	}
 	return err
 }
@@ -149,8 +154,8 @@ func (w *Writer) renew(deadline time.Time) error {
 		return found.Err()
 	})
 	var row int64
-	b.Queue(`INSERT INTO writer (started_at) VALUES ($1) RETURNING id`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
-	b.Queue(`SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`) // what is acknowledged is durable
+	b.Queue(`WITH made AS (INSERT INTO writer (started_at) VALUES ($1) RETURNING id)
+		SELECT id FROM made WHERE set_config('attestd.writer', id::text, false) IS NOT NULL`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
 	// Those of servers that are gone go; one that is not makes itself a new one.
 	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer WHERE touched < now() - interval '7 days' FOR UPDATE SKIP LOCKED)`)
 	if err := w.send(b, deadline); err != nil {

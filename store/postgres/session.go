@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ownSettings are those of every connection, whatever the role, the database and the URL say.
+func ownSettings() map[string]string {
+	return map[string]string{
+		"default_transaction_isolation":       "read committed",
+		"idle_in_transaction_session_timeout": "3s", // a server that stalls in the middle of a transaction frees its locks
+	}
+}
+
+// synchronous lets commits wait for the disk, and for a standby if there is one, where somebody has set that they do not.
+const synchronous = `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
+
+// setAfterConnect takes the settings out of what a connection begins with, and sets them when it stands: a pooler refuses those that it does not know, or is
+// told to leave them out. Names of a session that poolers know and follow stay.
+func setAfterConnect(c *pgx.ConnConfig) {
+	settings := ownSettings()
+	for name, value := range c.RuntimeParams {
+		if _, ours := settings[name]; !ours && name != "application_name" && name != "options" {
+			settings[name] = value
+		}
+	}
+	options, left := parseOptions(c.RuntimeParams["options"])
+	for name, value := range options {
+		if _, said := settings[name]; !said {
+			settings[name] = value
+		}
+	}
+	c.RuntimeParams = map[string]string{"application_name": c.RuntimeParams["application_name"], "client_encoding": "UTF8"}
+	if left != "" {
+		c.RuntimeParams["options"] = left
+	}
+	delete(settings, "client_encoding")
+	var calls []string
+	var args [][]byte
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(args)+1, len(args)+2))
+		args = append(args, []byte(name), []byte(settings[name]))
+	}
+	c.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		b := &pgconn.Batch{}
+		b.ExecParams("SELECT "+strings.Join(calls, ", "), args, nil, nil, nil)
+		b.ExecParams(synchronous, nil, nil, nil, nil)
+		return c.ExecBatch(ctx, b).Close()
+	}
+}
+
+// parseOptions reads the settings of the parameter options: -c name=value and --name=value. What says anything else is left as it is.
+func parseOptions(options string) (settings map[string]string, left string) {
+	settings = map[string]string{}
+	words := strings.Fields(options)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		setting, is := strings.CutPrefix(word, "--")
+		if !is {
+			setting, is = strings.CutPrefix(word, "-c")
+		}
+		if is && setting == "" && i+1 < len(words) {
+			i++
+			setting = words[i]
+		}
+		name, value, found := strings.Cut(setting, "=")
+		if !is || !found || strings.Contains(word, `\`) {
+			return nil, options
+		}
+		settings[strings.ReplaceAll(name, "-", "_")] = value
+	}
+	return settings, ""
+}
+
+const (
+	poolerRounds  = 8
+	poolerTimeout = 10 * time.Second // for all rounds, and the connection that they take
+)
+
+// checkPooler refuses a pooler that gives each transaction of a session another connection to the server, or the same one to two sessions: what a session has set or
+// prepared is somebody else's then. What stands between shows by the number of the server's process, which is not the one that the connection was told.
+// It asks for the number on c and, in a transaction, on another connection beside it.
+func checkPooler(ctx context.Context, db *sql.DB, c *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, poolerTimeout)
+	defer cancel()
+	return onNative(c, func(first *pgx.Conn) error {
+		const number = "SELECT pg_backend_pid()"
+		mine, err := ask(ctx, first, number)
+		if err != nil || mine == fmt.Sprint(first.PgConn().PID()) {
+			return err
+		}
+		beside, second, err := connect(ctx, db)
+		if err != nil {
+			return err
+		}
+		defer beside.Close()
+		for range poolerRounds {
+			other, err := ask(ctx, second, "BEGIN; "+number)
+			if err != nil {
+				return err
+			}
+			now, err := ask(ctx, first, number)
+			if err != nil {
+				return err
+			}
+			if other == mine || now != mine {
+				return errPooled
+			}
+			if _, err = ask(ctx, second, "ROLLBACK"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+var errPooled = fmt.Errorf("%w: the pooler before the database gives each transaction another connection to the server, or each statement; attestd needs session pooling (pool_mode = session)", ErrRefused)
+
+// ask carries out statements that nothing is prepared for, and returns the first value of the last row.
+func ask(ctx context.Context, c *pgx.Conn, statements string) (value string, err error) {
+	results, err := c.PgConn().Exec(ctx, statements).ReadAll()
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.Code == "08P01" { // a pooler that lets nobody begin a transaction
+		return "", errPooled
+	}
+	for _, r := range results {
+		if len(r.Rows) > 0 {
+			value = string(r.Rows[0][0])
+		}
+	}
+	return value, err
+}
