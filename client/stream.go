@@ -73,7 +73,8 @@ func (c *Client) dial(ctx context.Context, r *request, token string) (*Stream, e
 	return &Stream{conn, context.AfterFunc(ctx, func() { conn.Close() })}, alive()
 }
 
-// StreamEnd is how the service ended a stream: 1001 it stops, 1008 the credential has ended, 1013 the client fell behind.
+// StreamEnd is how the service ended a stream: 1001 it stops, 1008 the credential has ended, 1013 try again: the client fell behind, the
+// database cannot be read now, or the log has fewer records than it had.
 type StreamEnd struct{ Code int }
 
 func (e *StreamEnd) Error() string { return fmt.Sprintf("the stream ended with %d", e.Code) }

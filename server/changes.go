@@ -2,13 +2,10 @@ package server
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"attestd/store"
 )
 
 const lookAgain = 250 * time.Millisecond // at what could not be looked at
@@ -47,7 +44,6 @@ func (c *changes) take() []int64 {
 
 // heed looks at what has changed until ctx is done.
 func (s *Server) heed(ctx context.Context) error {
-	isGone := func(err error) bool { return errors.Is(err, store.ErrNotFound) }
 	for {
 		select {
 		case <-s.changes.wake:
@@ -55,7 +51,7 @@ func (s *Server) heed(ctx context.Context) error {
 			return ctx.Err()
 		}
 		for _, company := range s.changes.take() {
-			if err := s.hub.Recheck(company, isGone); err != nil {
+			if err := s.hub.Recheck(company); err != nil {
 				s.changes.note(company)
 				_ = sleep(ctx, lookAgain) // the loop sees that ctx is done
 			}

@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"attestd/server/stream"
+	"attestd/store"
 )
 
 // follow hands a connection to the hub: a presented credential must be valid and narrows the stream to its company.
@@ -27,7 +29,11 @@ func follow(c *call) error {
 	if by := c.caller; by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
 		who.Check = func() error {
-			return s.Store.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
+			err := s.Store.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
+			if errors.Is(err, store.ErrNotFound) {
+				err = stream.ErrGone
+			}
+			return err
 		}
 	}
 	if err := s.resume(c, &who); err != nil {

@@ -41,7 +41,7 @@ type watch struct {
 	grown   func(number int64)           // of each chain that others have extended
 	others  func(number, from, to int64) // with the records of actions that they have appended
 	changed func(company int64)          // of which they have changed something, as its control log says
-	shrunk  func()                       // called when the database is behind what it was
+	shrunk  func(chains []int64)         // called when the database is behind what it was, with the chains that are
 
 	mu      sync.Mutex // held while anything is said, which so is in order
 	lengths map[int64]int64
@@ -183,16 +183,16 @@ func (w *watch) extended(number, from, to int64) {
 func (w *watch) behind(known, lengths map[int64]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := 0
+	var shorter []int64
 	for number, before := range known {
 		if length, found := lengths[number]; found && length < before {
 			w.lengths[number] = length
-			n++
+			shorter = append(shorter, number)
 		}
 	}
-	if n > 0 {
-		w.log.Error("records that were there are gone: the database is an older copy of what it was", "chains", n)
-		w.shrunk()
+	if len(shorter) > 0 {
+		w.log.Error("records that were there are gone: the database is an older copy of what it was", "chains", len(shorter))
+		w.shrunk(shorter)
 	}
 }
 
@@ -226,9 +226,14 @@ func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.
 	}
 	w := newWatch(postgres.NewFeed(s.db))
 	w.log, w.grown, w.others, w.changed = s.writer.logger, o.Grown, o.Others, o.Changed
-	w.shrunk = func() {
+	w.shrunk = func(chains []int64) {
 		s.forget()
 		publish(nil, true)
+		for _, number := range chains {
+			if _, name := logOf(number); name == Actions {
+				o.WentBack(number)
+			}
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan struct{})

@@ -118,7 +118,7 @@ func startWatch(t *testing.T, lengths map[int64]int64) *watching {
 		defer w.mu.Unlock()
 		w.changed = append(w.changed, company)
 	}
-	w.watch.shrunk = func() { w.shrunk++ }
+	w.watch.shrunk = func(chains []int64) { w.shrunk += len(chains) }
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {

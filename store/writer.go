@@ -18,6 +18,7 @@ type RunOptions struct {
 	Grown       func(number int64)                           // called after each commit for the chain of each log that it has grown; nil when nobody asks
 	Others      func(number, from, to int64)                 // called for the records that other servers have appended to a chain, as Publish is for the others; nil when nobody listens
 	Changed     func(company int64)                          // called when other servers have changed something of a company, by its number; nil when nobody asks
+	WentBack    func(number int64)                           // called for each chain of actions that has fewer records than it had, for a standby was promoted that had not all of them; nil when nobody listens
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
 	Log         *slog.Logger                                 // hears of a changed file, and of a head file that cannot be written, once; nil when nobody does
@@ -40,6 +41,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	}
 	if o.Changed == nil {
 		o.Changed = func(int64) {}
+	}
+	if o.WentBack == nil {
+		o.WentBack = func(int64) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now

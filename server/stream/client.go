@@ -33,6 +33,7 @@ type client struct {
 	bytes atomic.Int64 // in queue
 	alive atomic.Bool  // heard of since the last ping
 
+	next   int64         // behind the last record that was broadcast to it; of one chain alone; Hub.mu guards it
 	behind *catchUp      // nil for one that gets what is broadcast; Hub.mu guards it
 	room   chan struct{} // capacity 1: something was taken out of queue; nil for one that never is behind
 	fell   chan struct{} // capacity 1: it is behind again; likewise

@@ -119,10 +119,24 @@ func (h *Hub) add(c *client) {
 	}
 	h.mu.Unlock()
 	h.notify()
-	if c.Check != nil && c.Check() != nil {
-		h.remove(c)
-		c.end(websocket.ClosePolicyViolation, credentialEnded)
+	if c.Check == nil {
+		return
 	}
+	if err := c.Check(); err != nil && !h.endGone(c, err) {
+		h.log.Warn("whether a credential of the stream is still good cannot be said", "error", err)
+		h.remove(c)
+		c.end(websocket.CloseTryAgainLater, "the credential cannot be checked now")
+	}
+}
+
+// endGone ends a client whose credential is gone, as the error of its Check says, and says whether it is.
+func (h *Hub) endGone(c *client, err error) bool {
+	if !errors.Is(err, ErrGone) {
+		return false
+	}
+	h.remove(c)
+	c.end(websocket.ClosePolicyViolation, credentialEnded)
+	return true
 }
 
 func (h *Hub) remove(c *client) {
@@ -160,6 +174,11 @@ func (h *Hub) Broadcast(e chain.Event) {
 			}
 			c.behind = nil
 		}
+		if c.Chain != 0 && e.Record.Index < c.next {
+			h.end(c, websocket.CloseTryAgainLater, wentBack)
+			continue
+		}
+		c.next = e.Record.Index + 1
 		if m.frame == nil {
 			h.scratch = appendEvent(h.scratch[:0], &e)
 			frame, err := websocket.NewPreparedMessage(websocket.TextMessage, h.scratch) // copies
@@ -173,8 +192,7 @@ func (h *Hub) Broadcast(e chain.Event) {
 			}
 		}
 		if !c.offer(m) && !c.fallBehind(e.Record.Index) {
-			delete(h.clients, c) // its Serve notifies
-			c.end(websocket.CloseTryAgainLater, "too slow: records were left out")
+			h.end(c, websocket.CloseTryAgainLater, "too slow: records were left out")
 		}
 	}
 }
@@ -182,6 +200,7 @@ func (h *Hub) Broadcast(e chain.Event) {
 const (
 	goingAway       = "the server is stopping"
 	credentialEnded = "the credential is no longer valid"
+	wentBack        = "the log has fewer records than it had"
 	maxScratch      = 64 << 10 // kept from one message to the next
 )
 
@@ -191,15 +210,32 @@ func (h *Hub) End(credential string) {
 	defer h.mu.Unlock()
 	for c := range h.clients {
 		if c.Credential == credential && credential != "" {
-			delete(h.clients, c) // its Serve notifies
-			c.end(websocket.ClosePolicyViolation, credentialEnded)
+			h.end(c, websocket.ClosePolicyViolation, credentialEnded)
 		}
 	}
 }
 
-// Recheck asks of each client of a company whether its credential is still good, and says 1008 to those of which isGone says that it is not. Another
+// WentBack says 1013 to all clients that get a chain which has fewer records than it had: what they have had is not what there is, and what comes would be other records in
+// the same places.
+func (h *Hub) WentBack(chain int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.clients {
+		if c.Chain == 0 || c.Chain == chain {
+			h.end(c, websocket.CloseTryAgainLater, wentBack)
+		}
+	}
+}
+
+// end takes a client out and ends it. h.mu is held.
+func (h *Hub) end(c *client, code int, reason string) {
+	delete(h.clients, c) // its Serve notifies
+	c.end(code, reason)
+}
+
+// Recheck asks of each client of a company whether its credential is still good, and says 1008 to those whose credential is gone. Another
 // error is returned: then it is to be asked again.
-func (h *Hub) Recheck(company int64, isGone func(error) bool) error {
+func (h *Hub) Recheck(company int64) error {
 	h.mu.Lock()
 	var asked []*client
 	for c := range h.clients {
@@ -210,12 +246,7 @@ func (h *Hub) Recheck(company int64, isGone func(error) bool) error {
 	h.mu.Unlock()
 	var unknown error
 	for _, c := range asked {
-		switch err := c.Check(); {
-		case err == nil:
-		case isGone(err):
-			h.remove(c)
-			c.end(websocket.ClosePolicyViolation, credentialEnded)
-		default:
+		if err := c.Check(); err != nil && !h.endGone(c, err) {
 			unknown = err
 		}
 	}
@@ -228,8 +259,7 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
 	for c := range h.clients {
-		delete(h.clients, c)
-		c.end(websocket.CloseGoingAway, goingAway)
+		h.end(c, websocket.CloseGoingAway, goingAway)
 	}
 	h.mu.Unlock()
 	h.gone.Wait()

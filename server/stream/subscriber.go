@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -40,6 +41,9 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
+// ErrGone says that a credential was deleted, was revoked or has expired.
+var ErrGone = errors.New("stream: the credential is gone")
+
 // Subscriber is who asks to follow the stream.
 type Subscriber struct {
 	Chain  int64        // of the company whose records it gets; 0: those of all companies
@@ -48,7 +52,7 @@ type Subscriber struct {
 	// Of the credential that it presents, if it does.
 	Credential string       // names what End ends the stream by: the key, or the client that the token is of; "" for none
 	Expires    time.Time    // zero for never
-	Check      func() error // says whether it is still good; see Serve. nil with no credential
+	Check      func() error // nil while it is good, ErrGone when it is not, and another error where that cannot be said now; see Serve. nil with no credential
 
 	// Where it has asked for records from an index on; nil for those alone that are committed from now on.
 	Backlog Backlog

@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"errors"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -92,7 +92,7 @@ func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 		return Subscriber{Chain: 1, Credential: "a", Check: func() error {
 			h.Broadcast(event(1, 0, 0)) // a record at the worst moment
 			if deleted.Load() {
-				return errors.New("no such key")
+				return ErrGone
 			}
 			return nil
 		}}
@@ -100,6 +100,44 @@ func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 	conn := join(t, url)
 	_, err := read(conn)
 	wantClose(t, err, websocket.ClosePolicyViolation)
+}
+
+// A credential of which it cannot be said whether it is good, for the database is away, ends nothing for good: its client is told to try again.
+func TestCredentialThatCannotBeChecked(t *testing.T) {
+	t.Parallel()
+	_, url := startHubOf(t, func(bool) {}, func(*http.Request) Subscriber {
+		return Subscriber{Chain: 1, Credential: "a", Check: func() error { return io.ErrUnexpectedEOF }}
+	})
+	_, err := read(join(t, url))
+	wantClose(t, err, websocket.CloseTryAgainLater)
+}
+
+// A client never gets a record in a place of its chain that it has had a record of: the connection ends before. So do those of everybody who gets a chain that is
+// known to have gone back; others go on.
+func TestStreamOfAChainThatWentBackEnds(t *testing.T) {
+	t.Parallel()
+	h, url := startHub(t, func(bool) {})
+	bound, all, other := join(t, url+"?chain=1&credential=a"), join(t, url), join(t, url+"?chain=2&credential=b")
+	for i := range int64(3) {
+		h.Broadcast(event(1, i, 0))
+		next(t, bound)
+		next(t, all)
+	}
+	h.Broadcast(event(1, 1, 0))
+	_, err := read(bound)
+	wantClose(t, err, websocket.CloseTryAgainLater)
+	next(t, all)
+
+	bound = join(t, url+"?chain=1&credential=a")
+	h.WentBack(1)
+	_, err = read(bound)
+	wantClose(t, err, websocket.CloseTryAgainLater)
+	_, err = read(all)
+	wantClose(t, err, websocket.CloseTryAgainLater)
+	h.Broadcast(event(2, 7, 0))
+	if i := next(t, other); i != 7 {
+		t.Errorf("record %d", i)
+	}
 }
 
 func TestStreamEndsAtExpiry(t *testing.T) {

@@ -1,0 +1,133 @@
+package server_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/jackc/pgx/v5"
+
+	"attestd/crypto/cred"
+	"attestd/store/postgres/pgtest"
+)
+
+// database is a connection to the database of a service, or to another one of its server, past the service.
+func (s *service) database(t *testing.T, name string) *pgx.Conn {
+	t.Helper()
+	u, err := url.Parse(s.path)
+	must(t, err)
+	if name != "" {
+		u.Path = name
+	}
+	c, err := pgx.Connect(t.Context(), u.String())
+	must(t, err)
+	t.Cleanup(func() { c.Close(t.Context()) })
+	return c
+}
+
+func execute(t *testing.T, c *pgx.Conn, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := c.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// A database that comes and goes costs a good credential its stream for a while, and never for good: its clients are told to try again, and nobody that the
+// credential has ended.
+func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, pgtest.Database(t), cred.Domain{})
+	acme := s.company(t, "acme")
+	name := s.path[strings.LastIndexByte(s.path, '/')+1:]
+	name, _, _ = strings.Cut(name, "?")
+	admin := s.database(t, "postgres")
+	var later, refused atomic.Int64
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			h := acme.request(t, "GET /v1/ws", "").Header
+			conn, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/ws", h)
+			if err != nil {
+				if refused.Add(1); res == nil || res.StatusCode != 503 && res.StatusCode != 500 {
+					t.Errorf("the handshake: %v, %v", res, err)
+				}
+				continue
+			}
+			conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+			_, _, err = conn.ReadMessage()
+			if closed := (*websocket.CloseError)(nil); errors.As(err, &closed) {
+				if later.Add(1); closed.Code != websocket.CloseTryAgainLater {
+					t.Errorf("the stream ended with %v", err)
+				}
+			}
+			conn.Close()
+		}
+	}()
+	for end := time.Now().Add(20 * time.Second); later.Load() == 0 && time.Now().Before(end); {
+		execute(t, admin, "ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS false",
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+		time.Sleep(100 * time.Millisecond)
+		execute(t, admin, "ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS true")
+		time.Sleep(100 * time.Millisecond)
+	}
+	close(stop)
+	<-ended
+	acme.attestMany(t, 1) // it is back
+	if later.Load() == 0 {
+		t.Errorf("no stream ended while the database was away (%d were refused)", refused.Load())
+	}
+}
+
+// A database that has lost records, for a standby was promoted that did not have them, ends every stream of theirs: nobody gets other records in places that it has had. Who
+// comes back with the index behind its last record is told that the log does not reach so far, and who begins anew gets what there is.
+func TestStreamOfADatabaseThatWentBack(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, pgtest.Database(t), cred.Domain{})
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	acme.attestMany(t, 4)
+	db := s.database(t, "")
+	execute(t, db, "CREATE TABLE earlier AS SELECT * FROM head WHERE chain = 1")
+	resumed, live, all, other := acme.listenFrom(t, 0), acme.listen(t), s.anyone().listen(t), globex.listenFrom(t, 0)
+	acme.attestMany(t, 6)
+	for i := range 10 {
+		resumed.valid("acme", i)
+		if i >= 4 {
+			live.valid("acme", i)
+			all.valid("acme", i)
+		}
+	}
+	execute(t, db, "SET session_replication_role = replica", "BEGIN", "DELETE FROM record WHERE id >= (1::bigint << 40) + 4 AND id > 0",
+		"DELETE FROM head WHERE chain = 1", "INSERT INTO head SELECT * FROM earlier", "COMMIT",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	for name, l := range map[string]*listener{"resumed": resumed, "live": live, "of all": all} {
+		must(t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+		_, m, err := l.conn.ReadMessage()
+		var closed *websocket.CloseError
+		if !errors.As(err, &closed) || closed.Code != websocket.CloseTryAgainLater || !strings.Contains(closed.Text, "fewer records") {
+			t.Errorf("%s: %s, %v", name, m, err)
+		}
+	}
+	acme.do(t, "GET /v1/ws?from=10", "", handshake...).gets(409, `{"error":"…","code":"CURSOR_BEYOND_LOG"}`)
+	acme.attestMany(t, 2)
+	globex.attestMany(t, 1)
+	other.valid("globex", 0)
+	again := acme.listenFrom(t, 0)
+	for i := range 6 {
+		again.valid("acme", i)
+	}
+	if n := s.log.says("records that were there are gone"); n != 1 {
+		t.Errorf("the log says so %d times", n)
+	}
+}
