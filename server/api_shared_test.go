@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -98,5 +99,35 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 	case d := <-kept.arrived:
 		t.Errorf("%s arrives once more", d.body)
 	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// A server takes 12 connections to its database, as the page says by which operators reckon, and no more, whatever is asked of it.
+func TestConnectionsToTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, pgtest.Database(t), cred.Domain{}, private, func(c *server.Config) {
+		c.Limits = limit.Limits{Standard: 1_000_000, Sensitive: 100, Attest: 1_000_000, Log: 1_000_000}
+	})
+	acme := s.company(t, "acme")
+	acme.webhook(t, newEndpoint(t).URL, "")
+	acme.attestMany(t, 20)
+	db := s.database(t, "")
+	var most int
+	for range 5 {
+		var all sync.WaitGroup
+		for range 32 {
+			all.Go(func() {
+				acme.do(t, "GET /v1/chain", "").status(200)
+				acme.do(t, "POST /v1/oauth/token", `{"grant_type":"client_credentials","client_id":"x","client_secret":"y"}`)
+				acme.attestMany(t, 1)
+			})
+		}
+		all.Wait()
+		var n int
+		must(t, db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'attestd'").Scan(&n))
+		most = max(most, n)
+	}
+	if most != 12 {
+		t.Errorf("%d connections", most)
 	}
 }

@@ -66,6 +66,54 @@ func TestALeapOfTheClockIsAWarning(t *testing.T) {
 	}
 }
 
+// A clock that is more than a second from that of the database, in whichever direction, is a warning, once until it is right again; what the way to the
+// database may explain is none, and a database that does not answer says nothing.
+func TestAClockThatIsNotTheDatabases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		type answer struct {
+			ahead, within time.Duration
+			err           error
+		}
+		var out bytes.Buffer
+		answers, ended := make(chan answer), make(chan error, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			ended <- compareClocks(ctx, func(ctx context.Context) (time.Duration, time.Duration, error) {
+				select {
+				case a := <-answers:
+					return a.ahead, a.within, a.err
+				case <-ctx.Done():
+					return 0, 0, ctx.Err()
+				}
+			}, slog.New(slog.NewTextHandler(&out, nil)))
+		}()
+		for _, step := range []struct {
+			answer
+			want string
+		}{
+			{answer{900 * time.Millisecond, time.Millisecond, nil}, ""},
+			{answer{-300 * time.Second, time.Millisecond, nil}, "level=WARN msg=\"the clock is not that of the database: set both by NTP\" ahead=-5m0s"},
+			{answer{-300 * time.Second, time.Millisecond, nil}, ""},
+			{answer{0, 0, io.ErrUnexpectedEOF}, ""},
+			{answer{200 * time.Millisecond, time.Millisecond, nil}, "level=INFO msg=\"the clock is that of the database again\""},
+			{answer{1500 * time.Millisecond, 600 * time.Millisecond, nil}, ""},
+			{answer{1500 * time.Millisecond, 400 * time.Millisecond, nil}, "ahead=1.5s"},
+		} {
+			answers <- step.answer
+			synctest.Wait() // it waits for the next tick
+			if line := out.String(); step.want == "" && line != "" || !strings.Contains(line, step.want) || strings.Count(line, "\n") > 1 {
+				t.Errorf("%v: %q, want %q", step.answer, line, step.want)
+			}
+			out.Reset()
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // locked is a writer behind a lock.
 type locked struct {
 	io.Writer

@@ -45,6 +45,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		workers: []worker{
 			s.write,
 			func(ctx context.Context) error { return watchClock(ctx, clocks(), s.Log) },
+			s.compareClocks,
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 			s.deliverer.run,
 			s.heed,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -10,6 +11,24 @@ import (
 // maxGap is how many years after the newest time in the file nothing is written any more: a clock that far ahead is wrong more often
 // than the file is old, and the times of a chain never go back.
 const maxGap = 10
+
+// ClockAhead is by how much a clock is ahead of that of the database's server, which several servers share, and how exact that is. Of a file it is nothing.
+func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, within time.Duration, err error) {
+	if !s.server {
+		return 0, 0, nil
+	}
+	err = s.read(ctx, func(c *conn) error {
+		var at int64
+		before := clock()
+		if err := c.one([]any{&at}, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`); err != nil {
+			return err
+		}
+		within = clock().Sub(before) / 2
+		ahead = before.Add(within).Sub(time.UnixMicro(at))
+		return nil
+	})
+	return ahead, within, err
+}
 
 // clock guards the file against a wrong clock. The writer owns it.
 type clock struct {

@@ -65,7 +65,11 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if err := s.lookStandby(ctx); err != nil {
 		return nil, err
 	}
-	w := newPGWriter(postgres.NewWriter(s.db, notes), s.secrets, &s.uses)
+	to := postgres.NewWriter(s.db, notes)
+	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
+		return nil, s.namedServer(err)
+	}
+	w := newPGWriter(to, s.secrets, &s.uses)
 	if err := w.connect(); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func catalog(text string) (found []object) {
 }
 
 // Check compares the tables, columns, constraints, indices, triggers and functions of a database with those that this program makes, and returns a sentence for each that
-// is missing, changed or disabled, and for each that somebody has added to our tables. Other objects beside ours are the operator's own. Then it returns one for each table
+// is missing, changed or disabled, for each setting with which no guard fires, and for each that somebody has added to our tables. Other objects beside ours are the operator's own. Then it returns one for each table
 // with rows that refer to others which are not there: where a guard was off for a time, it says nothing of it any more. ErrNewer is a schema that this
 // program can use but knows not by heart; the other errors are those of Identify.
 func Check(ctx context.Context, db *sql.DB) (wrong []string, err error) {
@@ -61,7 +61,11 @@ func Check(ctx context.Context, db *sql.DB) (wrong []string, err error) {
 	if err != nil {
 		return nil, refusal(err)
 	}
-	return append(differences(want, have), stray...), nil
+	silent, err := silencedGuards(ctx, c)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return slices.Concat(silent, differences(want, have), stray), nil
 }
 
 // readCatalog reads what there is of the tables and functions of want.

@@ -37,6 +37,8 @@ func TestCheckFindsNothingInANewDatabase(t *testing.T) {
 	execute(t, db, "CREATE TABLE of_the_operator (n int PRIMARY KEY, CHECK (n > 0))", "CREATE VIEW a_view AS SELECT count(*) FROM record",
 		"CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'", "ALTER TABLE head SET (fillfactor = 30)")
 	wantWrong(t, address)
+	execute(t, db, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET quote_all_identifiers = on', current_database()); END $$")
+	wantWrong(t, address)
 	execute(t, db, "CREATE SCHEMA elsewhere")
 	moved := with(t, address, "", "", map[string][]string{"search_path": {"elsewhere, public"}})
 	if err := postgres.Create(t.Context(), open(t, moved), nil); err != nil {
@@ -69,6 +71,10 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		{"CREATE TABLE mine () INHERITS (record)", "child record.mine is not one of this program"},
 		{"CREATE FUNCTION mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER mine BEFORE INSERT ON record FOR EACH ROW EXECUTE FUNCTION mine()",
 			"trigger record.mine is not one of this program"},
+		{"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$",
+			"no guard fires in the sessions of every role in this database: session_replication_role = replica"},
+		{"DO $$ BEGIN EXECUTE format('ALTER ROLE pgtest IN DATABASE %I SET session_replication_role = Replica', current_database()); END $$",
+			"no guard fires in the sessions of role pgtest in this database: session_replication_role = replica"},
 		{"SET session_replication_role = replica; INSERT INTO agent (company, agent_id, registered_at) VALUES (9, 'a', '')", "table agent refers to a company that is not there (rows: 1)"},
 	} {
 		t.Run(c.want, func(t *testing.T) {

@@ -124,6 +124,9 @@ func identify(ctx context.Context, q querier) (*Database, error) {
 	}
 	switch {
 	case tables == 0:
+		if err := checkOwnNamed(ctx, q, namespace.String); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("schema %s is empty: %w", namespace.String, ErrNotFound)
 	case ours < 6:
 		return nil, fmt.Errorf("schema %s: %w", namespace.String, ErrForeign)
@@ -146,6 +149,24 @@ func identify(ctx context.Context, q querier) (*Database, error) {
 	}
 	d.Version = version
 	return d, nil
+}
+
+// checkOwnNamed refuses an empty namespace that comes first for its name alone, which is that of the role, where the search_path has another one with our tables:
+// somebody has made it since, and whoever took it would begin anew.
+func checkOwnNamed(ctx context.Context, q querier, empty string) error {
+	var other string
+	err := q.QueryRowContext(ctx, `SELECT n.nspname FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (name, place)
+		JOIN pg_namespace n ON n.nspname = path.name JOIN pg_class c ON c.relnamespace = n.oid
+		WHERE current_setting('search_path') LIKE '%$user%' AND $1 = current_user AND relkind = 'r' AND relname IN ('setting', 'company', 'log', 'record', 'node', 'head')
+		GROUP BY n.nspname, place HAVING count(*) = 6 ORDER BY place LIMIT 1`, empty).Scan(&other)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: schema %[2]s, which has the name of the role, is empty, and schema %[3]s holds a database of attestd: say which one is meant by search_path=%[3]s or search_path=%[2]s in the URL",
+		ErrRefused, empty, other)
 }
 
 // check says whether this program can use the schema.

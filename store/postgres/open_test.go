@@ -81,7 +81,9 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
 	execute(t, open(t, address), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
-		EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`)
+		EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database());
+		EXECUTE format('ALTER DATABASE %I SET quote_all_identifiers = on', current_database());
+		EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$`)
 	const ignoring = "ignore_startup_parameters = search_path,options,default_transaction_isolation,idle_in_transaction_session_timeout"
 	for way, address := range map[string]string{
 		"at once": address, "through a pooler": pgtest.NewPooler(t, address, "session", "").URL(), "through one that ignores": pgtest.NewPooler(t, address, "session", ignoring).URL(),
@@ -92,7 +94,7 @@ func TestEveryConnectionHasItsSettings(t *testing.T) {
 			db := open(t, with(t, address, "", "", parameters))
 			for setting, want := range map[string]string{
 				"transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "3s", "client_encoding": "UTF8", "application_name": "attestd",
-				"search_path": "mine,yours", "work_mem": "5MB", "synchronous_commit": "on",
+				"search_path": "mine,yours", "work_mem": "5MB", "synchronous_commit": "on", "quote_all_identifiers": "off", "standard_conforming_strings": "on",
 			} {
 				var value string
 				if scan(t, db, &value, "SELECT replace(current_setting($1), ', ', ',')", setting); value != want {

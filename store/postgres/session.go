@@ -18,7 +18,9 @@ import (
 func ownSettings() map[string]string {
 	return map[string]string{
 		"default_transaction_isolation":       "read committed",
-		"idle_in_transaction_session_timeout": "3s", // a server that stalls in the middle of a transaction frees its locks
+		"idle_in_transaction_session_timeout": "3s",  // a server that stalls in the middle of a transaction frees its locks
+		"quote_all_identifiers":               "off", // Check compares how the server words definitions
+		"standard_conforming_strings":         "on",
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -158,8 +159,13 @@ func (w *Writer) renew(deadline time.Time) error {
 		SELECT id FROM made WHERE set_config('attestd.writer', id::text, false) IS NOT NULL`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
 	// Those of servers that are gone go; one that is not makes itself a new one.
 	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer WHERE touched < now() - interval '7 days' FOR UPDATE SKIP LOCKED)`)
+	var guarded bool
+	b.Queue(`SELECT ` + guardsFire).QueryRow(func(row pgx.Row) error { return row.Scan(&guarded) })
 	if err := w.send(b, deadline); err != nil {
 		return err
+	}
+	if !guarded {
+		return fmt.Errorf("%w: no guard of the tables fires, for session_replication_role is replica: reset it for the role, the database or the server", ErrRefused)
 	}
 	switch {
 	case r.known:

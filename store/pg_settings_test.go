@@ -1,0 +1,56 @@
+package store_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
+)
+
+// How far a server's clock is from that of its database is measured, whichever way it is wrong.
+func TestTheClockIsComparedWithTheDatabases(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, pgtest.Database(t), store.RunOptions{})
+	for _, wrong := range []time.Duration{0, 300 * time.Second, -300 * time.Second} {
+		ahead, within, err := s.ClockAhead(ctx, func() time.Time { return time.Now().Add(wrong) })
+		must(t, err)
+		if off := (ahead - wrong).Abs(); off > within+time.Millisecond || within > 5*time.Second {
+			t.Errorf("a clock that is %v ahead: %v, within %v", wrong, ahead, within)
+		}
+	}
+	path := storetest.New(t)
+	if storetest.OnPostgres() {
+		return
+	}
+	if ahead, _, err := open(t, path).ClockAhead(ctx, time.Now); ahead != 0 || err != nil {
+		t.Errorf("a file: %v, %v", ahead, err)
+	}
+}
+
+// In a database whose sessions fire no trigger nothing is served, and verification says why.
+func TestADatabaseWhoseGuardsAreSilent(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	s := openWith(t, url, store.RunOptions{})
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 3)
+	must(t, s.Close())
+	name, _, _ := strings.Cut(url[strings.LastIndexByte(url, '/')+1:], "?")
+	db := got(sql.Open("pgx", url))(t)
+	defer db.Close()
+	_, err := db.Exec("ALTER DATABASE " + name + " SET session_replication_role = replica")
+	must(t, err)
+	if err := opened(store.Open(ctx, url, "", store.Options{})); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "session_replication_role is replica") {
+		t.Errorf("served: %v", err)
+	}
+	r := got(store.OpenReadOnly(ctx, url))(t)
+	defer r.Close()
+	if err := r.Check(ctx, ""); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "no guard fires in the sessions of every role in this database") {
+		t.Errorf("verified: %v", err)
+	}
+}
