@@ -315,6 +315,14 @@ CREATE TRIGGER witness_key_is_fixed BEFORE UPDATE ON witness_key WHEN NEW.id <> 
 CREATE TRIGGER witness_key_no_delete BEFORE DELETE ON witness_key BEGIN SELECT RAISE(ABORT, 'a witness keeps its name and its key'); END;
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT 1 FROM passport WHERE id = NEW.id OR jti = NEW.jti)
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;

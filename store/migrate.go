@@ -11,7 +11,7 @@ import (
 // The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 10
+	schemaVersion = 11
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
@@ -286,6 +286,17 @@ CREATE TABLE summary (
   terms BLOB NOT NULL
 ) STRICT;
 PRAGMA user_version = 10;`},
+
+	10: {sql: `
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT 1 FROM passport WHERE id = NEW.id OR jti = NEW.jti)
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+PRAGMA user_version = 11;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.

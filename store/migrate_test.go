@@ -31,7 +31,7 @@ var older = map[string]time.Time{ // when it was in use: its access tokens and p
 }
 
 // current is the schema of this program.
-const current = "10"
+const current = "11"
 
 // fixture is what schema-N.json says of the companies of schema-N.db.
 type fixture map[string]struct {

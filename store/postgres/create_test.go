@@ -54,7 +54,8 @@ func TestARoleThatMayNotCreateIsRefused(t *testing.T) {
 func createdAt9(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	db, address := created(t)
-	if _, err := db.ExecContext(t.Context(), "DROP TABLE summary; UPDATE setting SET value = '9' WHERE name = 'schema'"); err != nil {
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; DROP TRIGGER passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
+		DROP TRIGGER passport_no_truncate ON passport; UPDATE setting SET value = '9' WHERE name = 'schema'`); err != nil {
 		t.Fatal(err)
 	}
 	return db, address
@@ -87,7 +88,7 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 	steps := []postgres.Step{ // after ours
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
-		{"ALTER TABLE more DROP COLUMN n", 12},
+		{"ALTER TABLE more DROP COLUMN n", 13},
 	}
 	var mu sync.Mutex
 	var taken []int
@@ -109,7 +110,7 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 	slices.Sort(taken)
 	var settings string
 	scan(t, open(t, address), &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%'")
-	if !slices.Equal(taken, []int{10, 11, 12, 13}) || settings != "schema=13 schema_compatible=12" {
+	if !slices.Equal(taken, []int{10, 11, 12, 13, 14}) || settings != "schema=14 schema_compatible=13" {
 		t.Fatal(taken, settings)
 	}
 }
@@ -117,12 +118,12 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 // While a database is migrated the servers of the version before go on, until a step that they cannot serve after.
 func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 	db, _ := created(t)
-	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 12}
+	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 13}
 	ignore := func(int) {}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 11 {
+	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 12 {
 		t.Fatal(d, err)
 	}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds, takes); err != nil {
@@ -140,12 +141,12 @@ func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
 	db, _ := created(t)
 	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
-	if err == nil || !strings.Contains(err.Error(), "to schema 12") {
+	if err == nil || !strings.Contains(err.Error(), "to schema 13") {
 		t.Fatal(err)
 	}
 	var tables string
 	scan(t, db, &tables, "SELECT concat(to_regclass('more'), to_regclass('second'), (SELECT value FROM setting WHERE name = 'schema'))")
-	if tables != "more11" {
+	if tables != "more12" {
 		t.Fatal(tables)
 	}
 }

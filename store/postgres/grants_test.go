@@ -80,6 +80,12 @@ func TestTheGrantsAreEnoughToServe(t *testing.T) {
 		"SELECT json_extract(payload, '$.actionType') FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = 'agent:a'",
 		"SELECT value FROM json_each('{}', '$.a') AS x",
 	)
+	for _, statement := range []string{"UPDATE passport SET revoked_at = NULL", "UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = 'p'"} {
+		var refused *pgconn.PgError
+		if _, err := db.ExecContext(t.Context(), statement); !errors.As(err, &refused) || refused.ConstraintName != "passport_only_revoked" {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
 	wrong, err := postgres.Check(t.Context(), db)
 	if err != nil || len(wrong) != 0 {
 		t.Fatal(wrong, err)

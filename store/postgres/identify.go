@@ -13,7 +13,7 @@ import (
 const oldestServer = 150000
 
 // Version is the number of the schema that this program makes. It is that of store: a change of one engine alone counts in both.
-const Version = 10
+const Version = 11
 
 // The rows of table setting that are of this package.
 const (

@@ -28,6 +28,14 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON summary TO %s', server);
   END LOOP;
 END $$`, 9},
+		// Servers of schema 9 and 10 revoke, and do no more to passports.
+		{`CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
+      IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL)
+  EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');`, 9},
 	}
 }
 

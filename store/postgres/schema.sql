@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 10: the tables of /schema.sql, where their meaning stands. Here is what differs.
+-- The database of attestd in PostgreSQL, schema 11: the tables of /schema.sql, where their meaning stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is compared by its bytes, whatever the
 -- database's own collation. The numbers that SQLite gives to rows are identity columns, but for companies.
@@ -351,5 +351,12 @@ CREATE TRIGGER witness_key_no_truncate BEFORE TRUNCATE ON witness_key EXECUTE FU
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company EXECUTE FUNCTION refuse_change('companies never change');
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company EXECUTE FUNCTION refuse_change('companies never change');
 CREATE TRIGGER company_no_truncate BEFORE TRUNCATE ON company EXECUTE FUNCTION refuse_change('companies never change');
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
+      IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL)
+  EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 
-INSERT INTO setting (name, value) VALUES ('schema', '10'), ('schema_compatible', '9');
+INSERT INTO setting (name, value) VALUES ('schema', '11'), ('schema_compatible', '9');
