@@ -43,8 +43,14 @@ func installed(t testing.TB) installation {
 	return i
 }
 
-// find is the folder of the programs: that of $PATH, or else the newest of Debian's, which are in no $PATH.
+// find is the folder of the programs: the one that $ATTESTD_TEST_POSTGRES names, or else that of $PATH, or else the newest of Debian's, which are in no $PATH.
 func find() (string, error) {
+	if asked := os.Getenv("ATTESTD_TEST_POSTGRES"); asked != "" {
+		if major(asked) < oldest {
+			return "", fmt.Errorf("ATTESTD_TEST_POSTGRES: in %s are no programs of PostgreSQL %d or newer that run", asked, oldest)
+		}
+		return asked, nil
+	}
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.SortFunc(folders, func(a, b string) int { return major(b) - major(a) })
 	if path, err := exec.LookPath("postgres"); err == nil {

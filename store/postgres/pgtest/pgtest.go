@@ -5,6 +5,9 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 //
+// With ATTESTD_TEST_POSTGRES=FOLDER in the environment they run on the programs (initdb, postgres) in that folder, which the user postgres must be able to read; a Cluster needs pg_basebackup there too. npm ci
+// --prefix test/testdata/postgres brings PostgreSQL 16, 17 and 18 for Linux on x86-64. ATTESTD_TEST_PGBOUNCER=FILE names a PgBouncer in the same way.
+//
 // Where PostgreSQL 15 or newer is missing a test is skipped, and fails if the environment variable CI is set. The servers listen on 127.0.0.1 alone, with a random
 // password. PostgreSQL refuses to run as root, so there its programs run as the user postgres, or else nobody. On Linux no server outlives the test process, and the data is in memory where there is room: a database is made in 20 ms there, and in up to 250 ms on a disk that others sync.
 // So these servers are not for measurements.
