@@ -18,16 +18,17 @@ import (
 
 // older are the schemas before the current one. Of each there is a file, schema-N.db, that a server of that schema wrote over its API,
 // with two agents a company, and records with a delegation and without. In schema 1, acme has 300 records and so a stored subtree
-// root. In schema 2 the second key made the client, and git-bot is disabled. From schema 4 on there
+// root, and so it has in schema 10. In schema 2 the second key made the client, and git-bot is disabled. From schema 4 on there
 // are also a reader's key that expires and a writer's; acme has had three keys, the first two compromised. From schema 8 on each has its control log. In schema 9,
 // acme has 600 records, for which a later schema has summaries.
 var older = map[string]time.Time{ // when it was in use: its access tokens and passports had not expired
-	"1": time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
-	"2": time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),
-	"4": time.Date(2026, 11, 21, 20, 40, 0, 0, time.UTC),
-	"5": time.Date(2026, 11, 21, 21, 0, 0, 0, time.UTC),
-	"8": time.Date(2026, 11, 21, 23, 34, 0, 0, time.UTC),
-	"9": time.Date(2026, 11, 22, 6, 3, 40, 0, time.UTC),
+	"1":  time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
+	"2":  time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),
+	"4":  time.Date(2026, 11, 21, 20, 40, 0, 0, time.UTC),
+	"5":  time.Date(2026, 11, 21, 21, 0, 0, 0, time.UTC),
+	"8":  time.Date(2026, 11, 21, 23, 34, 0, 0, time.UTC),
+	"9":  time.Date(2026, 11, 22, 6, 3, 40, 0, time.UTC),
+	"10": time.Date(2026, 11, 22, 18, 34, 42, 0, time.UTC),
 }
 
 // current is the schema of this program.
