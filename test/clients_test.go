@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"attestd/store/storetest"
+	"attestd/test/internal/harness"
 )
 
 const typescript = "../clients/typescript"
@@ -56,7 +57,7 @@ func clientScript(t *testing.T, name string, args ...string) *exec.Cmd {
 		builtClient(t)
 		return exec.Command(tool(t, "node"), append([]string{path}, args...)...)
 	}
-	cmd := exec.Command(pythonWithCryptography(t), append([]string{path}, args...)...)
+	cmd := exec.Command(pythonWithCryptography(t), append([]string{"-W", "default::ResourceWarning", path}, args...)...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH=../clients/python", "PYTHONDONTWRITEBYTECODE=1")
 	return cmd
 }
@@ -181,21 +182,33 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 	}
 }
 
-// What the conformance file does not reach works, too: asyncio and many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
+// What the conformance file does not reach works, too, on every Python that is here: asyncio and many calls at once, the stream, logs of control, and the
+// refusal of what JSON does not carry.
 func TestClientsInUse(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
-	for _, script := range []string{"use.mjs", "use.py"} {
-		t.Run(script, func(t *testing.T) {
+	use := func(name, script, program string) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := s.register(t, strings.ReplaceAll(script, ".", "-"))
+			c := s.register(t, strings.ReplaceAll(name, ".", "-"))
 			c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
 			for range 2 { // so that the control log has more than its first records
 				c.call(t, 201, "POST", "/v1/keys", `{}`, nil)
 			}
-			if out, err := clientScript(t, script, s.URL, c.key).CombinedOutput(); err != nil {
+			cmd := clientScript(t, script, s.URL, c.key)
+			if program != "" {
+				cmd.Path, cmd.Err = exec.LookPath(program)
+			}
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 				t.Fatalf("%v\n%s", err, out)
 			}
 		})
+	}
+	use("use.mjs", "use.mjs", "")
+	use("use.py", "use.py", "")
+	pythons, err := harness.Pythons(t.Context())
+	must(t, err)
+	for _, p := range pythons {
+		use(p.Name, "use.py", p.Program)
 	}
 }

@@ -365,9 +365,10 @@ class _Connections:
         try:
             for part in _parts(answer):
                 parts.append(part)
-                sock.settimeout(max(0.001, deadline - time.monotonic()))
+                if not answer.isclosed():  # at its end, with Connection: close, the socket is closed, too
+                    sock.settimeout(max(0.001, deadline - time.monotonic()))
         except (OSError, http.client.HTTPException) as cause:
-            connection.close()
+            _end(answer, connection)
             raise ConnectionLost(operation, cause) from None
         with self._lock:
             if connection.sock is not None and len(self._idle) < 64:
@@ -379,6 +380,20 @@ class _Connections:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+def _end(answer, connection):
+    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it flushes its file, which from Python 3.13 on complains when that is closed."""
+    answer.close()
+    connection.close()
+
+def _refusal(operation, answer, connection):
+    """The error that an answer is which was not read yet; its connection is ended."""
+    try:
+        return _service_error(operation, answer.status, answer.headers, answer.read(65536))
+    except (OSError, http.client.HTTPException) as cause:
+        return ConnectionLost(operation, cause)
+    finally:
+        _end(answer, connection)
 
 def _parts(answer):  # of its body, as they come; http.client itself takes an early end for the end
     while True:
@@ -491,9 +506,7 @@ class Client:
         def attempt(bearer):
             connection, _, answer, _ = self._connections.open(operation, path, {**headers, **bearer}, None)
             if answer.status != 200:
-                error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
-                connection.close()
-                raise error
+                raise _refusal(operation, answer, connection)
             return connection, answer
         connection, answer = self._again(attempt, True, False)
         rest = b""
@@ -507,7 +520,7 @@ class Client:
         except (OSError, http.client.HTTPException) as cause:
             raise ConnectionLost(operation, cause) from None
         finally:
-            connection.close()
+            _end(answer, connection)
 
     def _bearer(self, refused=""):
         credential = self._credential
@@ -549,23 +562,21 @@ for _name in OPERATIONS:
         setattr(Client, _snake(_name), _method(_name))
 
 def _upgrade(connections, path, bearer):
-    """Asks for a WebSocket (RFC 6455): (connection, socket, the bytes that come on it)."""
+    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages come)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
     headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
     connection, sock, answer, _ = connections.open(operation, path, headers, None)
     accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
     if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
         sock.settimeout(75)  # the service pings every 30 s
-        return connection, sock, answer.fp
-    error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
-    connection.close()
-    raise error
+        return connection, sock, answer
+    raise _refusal(operation, answer, connection)
 
-def _messages(connection, sock, source):
+def _messages(connection, sock, answer):
     """The text messages of a WebSocket until it is closed, which raises ConnectionLost."""
     whole = b""
     try:
-        for final, kind, data in _frames(source):
+        for final, kind, data in _frames(answer.fp):
             if kind == 8:
                 code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
                 raise ConnectionError(f"closed with {code} {data[2:].decode(errors='replace')}".rstrip())
@@ -579,9 +590,7 @@ def _messages(connection, sock, source):
     except (OSError, ValueError) as cause:
         raise ConnectionLost("GET /v1/ws", cause) from None
     finally:
-        source.close()
-        connection.close()
-        sock.close()
+        _end(answer, connection)
 
 def _frames(source):  # (final, kind, data); a server masks nothing
     def exactly_read(size):

@@ -3,11 +3,18 @@ import json
 import sys
 
 import attestd
-from attestd import Client, ConnectionLost, FullError, Keys, OAuth, PayloadError, RefusedError, Retry, ServiceError, Spool, VerificationError
+from attestd import Client, ConnectionLost, FullError, Keys, MissingCryptography, OAuth, PayloadError, RefusedError, Retry, ServiceError, Spool, VerificationError
 
 class Runner:
+    client = None
+
+    def end(self):
+        if self.client:
+            self.client.close()
+
     def new(self, url, timeoutMs, retry, spool, key=None, oauth=None, spoolLimit=None):
         credential = OAuth(oauth["clientId"], oauth["clientSecret"]) if oauth else key
+        self.end()
         self.client = Client(url, credential, timeout=timeoutMs / 1000, retry=Retry(retry["times"], retry["minMs"] / 1000, retry["maxMs"] / 1000))
         self.spool = Spool(spool, self.client, **({"limit": spoolLimit} if spoolLimit else {}))
         return {}
@@ -20,6 +27,14 @@ class Runner:
 
     def records(self, **args):
         return {"records": list(self.client.records(args.pop("from", 0), **args))}
+
+    def stream(self, count, **args):
+        records = []
+        for message in self.client.stream(args.get("from")):
+            records.append(message["record"])
+            if len(records) == count:
+                break
+        return {"records": records}
 
     def search(self, **args):
         return {"records": list(self.client.search(**args))}
@@ -92,6 +107,8 @@ def answer(runner, call, args):
         return {"error": {"kind": "unsupported"}}
     try:
         return {"result": method(**args)}
+    except MissingCryptography:
+        return {"error": {"kind": "unsupported"}}
     except ServiceError as error:
         return {"error": {"kind": "status", "status": error.status, "code": error.code, "pointer": error.pointer}}
     except ConnectionLost:
@@ -106,3 +123,4 @@ def answer(runner, call, args):
 runner = Runner()
 for line in sys.stdin:
     print(json.dumps(answer(runner, **json.loads(line))), flush=True)
+runner.end()

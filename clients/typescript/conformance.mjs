@@ -23,6 +23,13 @@ const calls = {
   attest: (args) => client.attest(args),
   attestBatch: async ({ records }) => ({ records: await client.attestAll(records) }),
   records: async (args) => ({ records: await collect(client.records(args)) }),
+  ...(globalThis.WebSocket && {
+    async stream({ count, ...args }) {
+      const records = [];
+      for await (const { record } of client.stream(args)) if (records.push(record) === count) break;
+      return { records };
+    },
+  }),
   search: async (args) => ({ records: await collect(client.search(args)) }),
   verifyChain: () => client.verifyChain(),
   proof: (args) => client.getProof(args),

@@ -47,13 +47,25 @@ type language struct {
 	built   string // what must have been built before
 }
 
-func languages() []language {
-	const clients = "../../clients/"
-	return []language{
+const clients = "../../clients/"
+
+func languages(t *testing.T) []language {
+	all := []language{
 		{name: "go"},
 		{"typescript", []string{"node", clients + "typescript/conformance.mjs"}, clients + "typescript/dist/index.js"},
-		{"python", []string{"python3", clients + "python/conformance.py"}, clients + "python/attestd.py"},
+		python("python", "python3"),
 	}
+	others, err := harness.Pythons(t.Context())
+	must(t, err)
+	for _, p := range others {
+		all = append(all, python(p.Name, p.Program))
+	}
+	return all
+}
+
+// python runs the client such that it says what was left open.
+func python(name, program string) language {
+	return language{name, []string{program, "-W", "default::ResourceWarning", clients + "python/conformance.py"}, clients + "python/attestd.py"}
 }
 
 // The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in
@@ -71,7 +83,7 @@ func TestConformance(t *testing.T) {
 	server, _, err := lab.ServeNew(t.Context(), "--rate-limits", "off")
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
-	for _, language := range languages() {
+	for _, language := range languages(t) {
 		t.Run(language.name, func(all *testing.T) {
 			all.Parallel()
 			if len(language.command) > 0 {
@@ -327,14 +339,21 @@ func (r *running) start() {
 		out, wait = answers, func() error { return <-ended }
 	} else {
 		cmd := exec.Command(r.command[0], r.command[1:]...)
-		cmd.Stdin, cmd.Stderr = in, os.Stderr
+		var complaints bytes.Buffer
+		cmd.Stdin, cmd.Stderr = in, &complaints
 		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 		var err error
 		out, err = cmd.StdoutPipe()
 		must(t, err)
 		must(t, cmd.Start())
 		r.all.Cleanup(func() { _ = cmd.Process.Kill() }) // mostly it has ended
-		wait = cmd.Wait
+		wait = func() error {
+			err := cmd.Wait()
+			if complaints.Len() > 0 {
+				err = errors.Join(err, errors.New(complaints.String()))
+			}
+			return err
+		}
 	}
 	r.all.Cleanup(func() { _ = requests.Close() })
 	r.runner = &runner{in: requests, lines: make(chan []byte), wait: wait}

@@ -33,7 +33,8 @@
 //	cutAfter   it ends after the server has answered, and nothing of that is passed on
 //	cutAnswer  it ends in the middle of the answer
 //	slow       the request reaches the server, and its answer comes after "millis"
-//	answer     the request does not reach the server; the proxy answers "status", with "code", "retryAfter" and "body" where they are given
+//	answer     the request does not reach the server; the proxy answers "status", with "code", "retryAfter" and "body" where they are given,
+//	           and with Connection: close where "close" is true
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key.
 //
@@ -50,7 +51,9 @@
 //	{"kind":"invalid"}                                        refused by the client, nothing was sent
 //	{"kind":"full"}                                           the spool is full
 //	{"kind":"refused","refused":2}                            a flush has set so many attestations apart
-//	{"kind":"unsupported"}                                    the client has no such call; the case is skipped for this language
+//	{"kind":"unsupported"}                                    the client has no such call, or cannot carry it out here; the case is skipped for this language
+//
+// What a runner writes on standard error fails the test when the runner has ended.
 //
 // Results are what the API answers, member for member, where nothing else is said. The calls:
 //
@@ -59,6 +62,7 @@
 //	attest         {"agentId","actionType","payload","delegation","idempotencyKey"} → the record; the last two may be absent
 //	attestBatch    {"records":[…]} → {"records":[…]}
 //	records        {"from","limit","log"} → {"records":[…]}; all may be absent
+//	stream         {"from","count"} → {"records":[…]}, the first count of the stream, which is left then
 //	search         {"agent","action","delegatedBy","since","until","q","hash","order","limit","log"} → {"records":[…]}; all may be absent
 //	verifyChain    {} → the verdict
 //	proof          {"index"} → the proof

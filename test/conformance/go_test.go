@@ -145,6 +145,18 @@ func (g *goRunner) register() {
 		records, err := g.AttestBatch(ctx, as)
 		return map[string]any{"records": records}, err
 	})
+	g.calls["stream"] = typed(func(ctx ctx, a struct {
+		From  int64
+		Count int
+	}) (any, error) {
+		records := []client.Record{}
+		for r, err := range g.Follow(ctx, a.From) {
+			if records = append(records, r); err != nil || len(records) == a.Count {
+				return map[string]any{"records": records}, err
+			}
+		}
+		return nil, errors.New("the stream has ended")
+	})
 	g.calls["records"] = typed(func(ctx ctx, a client.Range) (any, error) {
 		records := []client.Record{}
 		for r, err := range g.Records(ctx, a) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ type fault struct {
 	Status     int
 	Code, Body string
 	RetryAfter string
+	Close      bool
 	Millis     int
 }
 
@@ -95,12 +98,19 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if now.RetryAfter != "" {
 			w.Header().Set("Retry-After", now.RetryAfter)
 		}
+		if now.Close {
+			w.Header().Set("Connection", "close")
+		}
 		w.WriteHeader(now.Status)
 		if now.Body == "" {
 			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code}) // strings always can be
 			now.Body = string(body)
 		}
 		_, _ = io.WriteString(w, now.Body) // to a client that may be gone
+		return
+	}
+	if r.Header.Get("Upgrade") != "" {
+		(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: p.server}) }}).ServeHTTP(w, r)
 		return
 	}
 	answer, body, err := p.forward(r)

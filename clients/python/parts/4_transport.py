@@ -79,9 +79,10 @@ class _Connections:
         try:
             for part in _parts(answer):
                 parts.append(part)
-                sock.settimeout(max(0.001, deadline - time.monotonic()))
+                if not answer.isclosed():  # at its end, with Connection: close, the socket is closed, too
+                    sock.settimeout(max(0.001, deadline - time.monotonic()))
         except (OSError, http.client.HTTPException) as cause:
-            connection.close()
+            _end(answer, connection)
             raise ConnectionLost(operation, cause) from None
         with self._lock:
             if connection.sock is not None and len(self._idle) < 64:
@@ -93,6 +94,20 @@ class _Connections:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+def _end(answer, connection):
+    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it flushes its file, which from Python 3.13 on complains when that is closed."""
+    answer.close()
+    connection.close()
+
+def _refusal(operation, answer, connection):
+    """The error that an answer is which was not read yet; its connection is ended."""
+    try:
+        return _service_error(operation, answer.status, answer.headers, answer.read(65536))
+    except (OSError, http.client.HTTPException) as cause:
+        return ConnectionLost(operation, cause)
+    finally:
+        _end(answer, connection)
 
 def _parts(answer):  # of its body, as they come; http.client itself takes an early end for the end
     while True:

@@ -99,9 +99,7 @@ class Client:
         def attempt(bearer):
             connection, _, answer, _ = self._connections.open(operation, path, {**headers, **bearer}, None)
             if answer.status != 200:
-                error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
-                connection.close()
-                raise error
+                raise _refusal(operation, answer, connection)
             return connection, answer
         connection, answer = self._again(attempt, True, False)
         rest = b""
@@ -115,7 +113,7 @@ class Client:
         except (OSError, http.client.HTTPException) as cause:
             raise ConnectionLost(operation, cause) from None
         finally:
-            connection.close()
+            _end(answer, connection)
 
     def _bearer(self, refused=""):
         credential = self._credential

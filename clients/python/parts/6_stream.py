@@ -1,21 +1,19 @@
 def _upgrade(connections, path, bearer):
-    """Asks for a WebSocket (RFC 6455): (connection, socket, the bytes that come on it)."""
+    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages come)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
     headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
     connection, sock, answer, _ = connections.open(operation, path, headers, None)
     accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
     if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
         sock.settimeout(75)  # the service pings every 30 s
-        return connection, sock, answer.fp
-    error = _service_error(operation, answer.status, answer.headers, answer.read(65536))
-    connection.close()
-    raise error
+        return connection, sock, answer
+    raise _refusal(operation, answer, connection)
 
-def _messages(connection, sock, source):
+def _messages(connection, sock, answer):
     """The text messages of a WebSocket until it is closed, which raises ConnectionLost."""
     whole = b""
     try:
-        for final, kind, data in _frames(source):
+        for final, kind, data in _frames(answer.fp):
             if kind == 8:
                 code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
                 raise ConnectionError(f"closed with {code} {data[2:].decode(errors='replace')}".rstrip())
@@ -29,9 +27,7 @@ def _messages(connection, sock, source):
     except (OSError, ValueError) as cause:
         raise ConnectionLost("GET /v1/ws", cause) from None
     finally:
-        source.close()
-        connection.close()
-        sock.close()
+        _end(answer, connection)
 
 def _frames(source):  # (final, kind, data); a server masks nothing
     def exactly_read(size):

@@ -1,0 +1,55 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Python is an interpreter that the Python client is for. It may lack the package cryptography.
+type Python struct {
+	Name    string // such as python3.14
+	Program string
+}
+
+const (
+	pythonsIn = "ATTESTD_TEST_PYTHONS" // names folders as pyenv has them: each holds some folders with a bin/python3
+	oldest    = 9                      // the first Python 3 that the client runs on
+	newest    = 14                     // the Python 3 that CI has
+)
+
+// Pythons are the Pythons of this machine from 3.9 on, one of each minor version: the names of PATH first, then the folders that the environment names. In
+// CI it is an error that the newest is not among them.
+func Pythons(ctx context.Context) (all []Python, err error) {
+	var candidates []string
+	for minor := oldest; minor < 30; minor++ {
+		candidates = append(candidates, fmt.Sprint("python3.", minor))
+	}
+	for _, folder := range filepath.SplitList(os.Getenv(pythonsIn)) {
+		found, err := filepath.Glob(filepath.Join(folder, "*", "bin", "python3"))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", pythonsIn, err)
+		}
+		candidates = append(candidates, found...)
+	}
+	minors := []int{0}
+	for _, program := range candidates {
+		// A shim of pyenv stands in PATH also where its version is not chosen; it fails.
+		out, err := exec.CommandContext(ctx, program, "-c", "import sys; print(sys.version_info[1])").Output()
+		minor, _ := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil || minor < oldest || slices.Contains(minors, minor) {
+			continue
+		}
+		minors = append(minors, minor)
+		all = append(all, Python{fmt.Sprint("python3.", minor), program})
+	}
+	if os.Getenv("CI") == "true" && slices.Max(minors) < newest {
+		return nil, fmt.Errorf("in CI there is a Python 3.%d: go -C test/python run . FOLDER/newest, and %s=FOLDER", newest, pythonsIn)
+	}
+	return all, nil
+}
