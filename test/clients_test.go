@@ -156,7 +156,7 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 		missing(t, "there is no openapi-typescript: npm ci --prefix clients/typescript")
 	}
 	made := filepath.Join(t.TempDir(), "openapi.ts")
-	out, err := exec.CommandContext(t.Context(), tool(t, "node"), generator, "../web/openapi.json", "-o", made).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), tool(t, "node"), generator, "../web/openapi.json", "--default-non-nullable", "false", "-o", made).CombinedOutput()
 	if err != nil {
 		t.Fatalf("openapi-typescript: %v\n%s", err, out)
 	}
@@ -175,7 +175,7 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(typescript, compiler)); err != nil {
 		missing(t, "there is no typescript: npm ci --prefix clients/typescript")
 	}
-	cmd := exec.CommandContext(t.Context(), tool(t, "node"), compiler, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--types", "node", "typed.mts")
+	cmd := exec.CommandContext(t.Context(), tool(t, "node"), compiler, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--types", "node", "typed.mts", "typed.cts")
 	cmd.Dir = typescript
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

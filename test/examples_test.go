@@ -2,9 +2,13 @@ package test
 
 import (
 	"cmp"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"attestd/store/storetest"
@@ -64,4 +68,63 @@ func TestExamplesAttestToolCalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shownRun are the commands that docs/agents.md shows for an example.
+var shownRun = regexp.MustCompile("(?s)Run one from a fresh clone.*?```\n(.*?)```")
+
+// In a clone in which nothing was installed or built, the commands that docs/agents.md shows run each example in JavaScript.
+func TestExamplesRunInAFreshClone(t *testing.T) {
+	othersRun(t)
+	npm := tool(t, "npm")
+	text, err := os.ReadFile("../docs/agents.md")
+	must(t, err)
+	shown := shownRun.FindSubmatch(text)
+	if shown == nil {
+		t.Fatal("docs/agents.md does not show how an example is run")
+	}
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
+	for _, name := range []string{"langchain", "openai-agents"} {
+		t.Run(name, func(t *testing.T) {
+			clone := t.TempDir()
+			for _, dir := range []string{"clients", "examples", "web"} {
+				copyUnbuilt(t, "../"+dir, filepath.Join(clone, dir))
+			}
+			c := s.register(t, "fresh-"+name)
+			script := strings.NewReplacer("langchain", name, "http://127.0.0.1:8080", s.URL, "svc_…", c.key).Replace(string(shown[1]))
+			cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
+			cmd.Dir = clone
+			cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(npm)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "It rains in Oslo, and I could not book.\n") {
+				t.Fatalf("%s: %v\n%s", script, err, out)
+			}
+			var chain struct{ Records []toolRecord }
+			c.call(t, 200, "GET", "/v1/chain", "", &chain)
+			if len(chain.Records) != 4 {
+				t.Errorf("the chain has %d records, want 4", len(chain.Records))
+			}
+		})
+	}
+}
+
+// copyUnbuilt copies what a clone has of a folder.
+func copyUnbuilt(t *testing.T, from, to string) {
+	t.Helper()
+	must(t, filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		rest, _ := filepath.Rel(from, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "dist" || strings.HasPrefix(d.Name(), ".dist-")):
+			return filepath.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rest), 0o700)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rest), text, 0o600)
+	}))
 }

@@ -1,8 +1,11 @@
-// The runner of the TypeScript client for test/conformance, which says what it reads and writes.
+// The runner of the TypeScript client for test/conformance, which says what it reads and writes. With the argument "require" it takes the client as CommonJS.
+import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
-import { Client, ConnectionError, PayloadError, ServiceError, VerificationError } from "attestd";
-import { FullError, RefusedError, Spool } from "attestd/spool";
-import { Keys, verifyEvidence, verifyPassport, verifyProof, verifyRecord } from "attestd/verify";
+
+const load = process.argv[2] === "require" ? createRequire(import.meta.url) : (name) => import(name);
+const { Client, ConnectionError, PayloadError, ServiceError, VerificationError } = await load("attestd");
+const { FullError, RefusedError, Spool } = await load("attestd/spool");
+const { Keys, verifyEvidence, verifyPassport, verifyProof, verifyRecord } = await load("attestd/verify");
 
 let client;
 let spool;

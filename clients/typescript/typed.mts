@@ -5,6 +5,7 @@ import { Keys, verifyRecord } from "attestd/verify";
 
 const client = new Client({ url: "https://attest.example.com", credential: process.env.ATTESTD_KEY });
 const issued = await client.issuePassport({ agentId: "bot", ttl: 60, scopes: ["*"] });
+await client.issuePassport({ agentId: "bot", ttl: 60 });
 const token: string = issued.passport;
 const page = await client.listAgents();
 const agents: string[] = page.agents.map(({ agentId }) => agentId);

@@ -53,6 +53,7 @@ func languages(t *testing.T) []language {
 	all := []language{
 		{name: "go"},
 		{"typescript", []string{"node", clients + "typescript/conformance.mjs"}, clients + "typescript/dist/index.js"},
+		{"commonjs", []string{"node", clients + "typescript/conformance.mjs", "require"}, clients + "typescript/dist/cjs/index.js"},
 		python("python", "python3"),
 	}
 	others, err := harness.Pythons(t.Context())

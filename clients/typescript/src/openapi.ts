@@ -2253,12 +2253,12 @@ export interface components {
              *       "attest:write"
              *     ]
              */
-            scopes: string[] | null;
+            scopes?: string[] | null;
             /**
              * @description Lifetime in seconds. `null` is the default.
              * @default 3600
              */
-            ttl: number | null;
+            ttl?: number | null;
         };
         Passport: {
             agentId: components["schemas"]["Segment"];
