@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -74,14 +75,26 @@ func appendText(dst []byte, s string) []byte {
 
 // Attest appends a record and returns it. Without an error it is on the service's disk, once, however often it had to be sent.
 func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
+	own := a.IdempotencyKey == ""
 	if a, err = a.Prepare(); err != nil {
 		return r, err
 	}
-	err = c.do(ctx, request{
-		method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
-		header: http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}, body: a.appendRequest(nil),
-	}, &r)
-	return r, err
+	for {
+		err = c.do(ctx, request{
+			method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
+			header: http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}, body: a.appendRequest(nil),
+		}, &r)
+		if !own || !reused(err) {
+			return r, err
+		}
+		own, a.IdempotencyKey = false, NewIdempotencyKey()
+	}
+}
+
+// reused reports whether the service knows an idempotency key from another request. One that the client has made is then replaced, once; a caller's stays.
+func reused(err error) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.Code == "IDEMPOTENCY_KEY_REUSED"
 }
 
 // headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3).
@@ -100,12 +113,42 @@ func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, e
 	if len(as) == 0 || len(as) > MaxBatch {
 		return nil, fmt.Errorf("a batch has 1 to %d attestations, not %d", MaxBatch, len(as))
 	}
-	body := []byte(`{"records":[`)
+	own := map[int]bool{} // whose keys are ours, and not yet replaced
+	prepared := make([]Attestation, len(as))
 	for i, a := range as {
-		a, err := a.Prepare()
-		if err != nil {
+		own[i] = a.IdempotencyKey == ""
+		var err error
+		if prepared[i], err = a.Prepare(); err != nil {
 			return nil, fmt.Errorf("attestation %d: %w", i, err)
 		}
+	}
+	for {
+		records, err := c.sendBatch(ctx, prepared)
+		at := -1
+		var answer *Error
+		if errors.As(err, &answer) && reused(err) {
+			at = answer.item()
+		}
+		if !own[at] {
+			return records, err
+		}
+		own[at], prepared[at].IdempotencyKey = false, NewIdempotencyKey()
+	}
+}
+
+// item is the place in a batch of what a refusal names, or -1.
+func (e *Error) item() int {
+	rest, found := strings.CutPrefix(e.Pointer, "/records/")
+	digits, _, _ := strings.Cut(rest, "/")
+	if at, err := strconv.Atoi(digits); found && err == nil {
+		return at
+	}
+	return -1
+}
+
+func (c *Client) sendBatch(ctx context.Context, as []Attestation) ([]Record, error) {
+	body := []byte(`{"records":[`)
+	for i, a := range as {
 		if i > 0 {
 			body = append(body, ',')
 		}

@@ -143,7 +143,7 @@ def _check(value, at):
             raise PayloadError(at, "an integer beyond 2**53 that JSON numbers do not carry without loss; give it as a string")
 
 def _prepare(attestation):
-    """The JSON of an attestation without its key, and the key: made once, for all retries. Refuses what could never be sent."""
+    """An attestation as it is sent, made once, for all retries. Refuses what could never be sent."""
     known = {"agentId", "actionType", "payload", "delegation", "idempotencyKey"}
     for name in attestation:
         if name not in known:
@@ -156,10 +156,23 @@ def _prepare(attestation):
         raise PayloadError("/payload", "is missing; None is a payload")
     if body.get("delegation", "") is None:
         del body["delegation"]
-    key = attestation.get("idempotencyKey") or _new_key()
-    if not re.fullmatch("[ -~]{1,255}", key):
+    given = attestation.get("idempotencyKey") or ""
+    if given and not re.fullmatch("[ -~]{1,255}", given):
         raise PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters")
-    return _encode(body), key
+    return _Prepared(_encode(body), given or _new_key(), not given)
+
+@dataclass(frozen=True)
+class _Prepared:
+    text: str  # JSON, without the key
+    key: str
+    made: bool  # the key is ours, and not the caller's
+
+    def item(self):  # of a batch
+        return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
+
+    def rekeyed(self):
+        """The same under another key, which all who have this one choose alike, so that it is recorded once."""
+        return _Prepared(self.text, f"{self.key[:12]}-{hashlib.sha256(self.item().encode()).hexdigest()[:32]}", True)
 
 def _new_key():
     """A key that nobody else has: the time, and 128 random bits. The time stands first, for the service keeps keys in the order of their beginnings, and those of one time cost it least."""
@@ -167,9 +180,6 @@ def _new_key():
 
 def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941, section 3.3.3)
     return '"' + re.sub(r'(["\\])', r"\\\1", key) + '"' if re.search(r'[ "\\]', key) else key
-
-def _item(text, key):  # of a batch
-    return f'{text[:-1]},"idempotencyKey":{json.dumps(key)}}}'
 
 @dataclass(frozen=True)
 class Route:
@@ -412,6 +422,7 @@ class Client:
         self.url, self._retry = url.rstrip("/"), retry
         self._credential = credential.strip() if isinstance(credential, str) else credential  # a file's line break is no part of a key
         self._connections = _Connections(self.url, timeout, context)
+        self._rate = None
 
     def close(self):
         """Closes the connections that no call uses."""
@@ -425,24 +436,29 @@ class Client:
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent."""
-        text, key = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
-        return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(key)}, text, lambda answer: _record(json.loads(answer)))
+        return self._attest(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+
+    def _attest(self, one):
+        def send(items):
+            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)}, items[0].text, lambda answer: _record(json.loads(answer)))
+        return _under_fresh_keys(send, [one])
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
         pointer of a ServiceError names the one that is refused: /records/3/payload."""
-        items = [_item(*_prepare(one)) for one in attestations]
+        items = [_prepare(one) for one in attestations]
         if not 1 <= len(items) <= 1000:
             raise PayloadError("", f"a batch has 1 to 1000 attestations, not {len(items)}")
-        return self.send_batch(items)
+        return _under_fresh_keys(lambda items: self.send_batch([one.item() for one in items]), items)
 
-    def send_batch(self, items):
-        """As attest_all, of items that are JSON already, with their keys: what a spool has kept."""
+    def send_batch(self, items, *, patient=True):
+        """As attest_all, of items that are JSON already, with their keys: what a spool has kept. Where the rate limit takes no more, who is not patient is told
+        at once."""
         def read(answer):
             records = json.loads(answer)["records"]
             must(len(records) == len(items), "not as many records as were sent")
             return [_record(one) for one in records]
-        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read)
+        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read, patient)
 
     def records(self, from_=0, limit=None, log=None):
         """The records of a log from an index on, asked for by pages. Without a limit, to the end."""
@@ -486,12 +502,14 @@ class Client:
             return self._lines(route.call, *arranged[:2])
         return self._send(route, *arranged, {"json": json.loads, "text": bytes.decode, "bytes": bytes}[route.answer])
 
-    def _send(self, route, path, headers, body, read):
+    def _send(self, route, path, headers, body, read, patient=True):
         kind = {"json": "application/json", "form": "application/x-www-form-urlencoded", "text": "text/plain; charset=utf-8"}[route.body]
         headers = headers if body is None else {**headers, "Content-Type": kind}
         safe = route.safe or route.call.startswith("GET ")
         def attempt(bearer):
             status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
+            if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
+                self._rate = _rate(said, status, self._rate)
             if status == route.status:
                 try:
                     return read(answer)
@@ -500,7 +518,7 @@ class Client:
             if route.denies and _object(answer).get("valid") is False:
                 return _object(answer)
             raise _service_error(route.call, status, said, answer)
-        return self._again(attempt, safe, route.public)
+        return self._again(attempt, safe, route.public, patient)
 
     def _lines(self, operation, path, headers):
         def attempt(bearer):
@@ -526,7 +544,7 @@ class Client:
         credential = self._credential
         return credential.bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
 
-    def _again(self, attempt, safe, public):
+    def _again(self, attempt, safe, public, patient=True):
         """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
         token, renewed, n = "" if public else self._bearer(), False, 0
         while True:
@@ -539,11 +557,43 @@ class Client:
                         raise
                     token = fresh
                     continue
-                wait = self._retry.wait(n, error, safe)
+                wait = self._retry.wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
                 if wait is None:
                     raise
                 n += 1
                 time.sleep(wait)
+
+def _under_fresh_keys(send, items):
+    """Sends items. Where the service knows a key that we made from another request, that item is sent under another; a caller's own key stays."""
+    renewed = set()
+    while True:
+        try:
+            return send(items)
+        except ServiceError as error:
+            at = 0 if len(items) == 1 else _place(error)
+            if error.code != "IDEMPOTENCY_KEY_REUSED" or at is None or at in renewed or not items[at].made:
+                raise
+            renewed.add(at)
+            items = [*items[:at], items[at].rekeyed(), *items[at + 1 :]]
+
+def _place(error):  # of the item of a batch that a refusal names, or None
+    named = re.match(r"/records/([0-9]+)", error.pointer)
+    return int(named[1]) if named else None
+
+@dataclass(frozen=True)
+class _Rate:
+    """What the service has said of its limit on attestations: how many in a window (0 for no limit), how many are left, and until when (monotonic) that is so at least."""
+
+    limit: int
+    left: int
+    until: float
+
+def _rate(headers, status, before):
+    try:
+        limit, left, reset = (int(headers["X-RateLimit-" + name]) for name in ("Limit", "Remaining", "Reset"))
+    except (TypeError, ValueError):
+        return _Rate(0, 0, 0) if status == 201 else before  # others, proxies for example, know nothing of it
+    return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
 
 def _record(given):
     must(given["hash"] and given["signature"], "not a record")
@@ -763,14 +813,20 @@ def _given(value):  # a text is read strictly; of what was parsed already, only 
 class Spool:
     """Attestations that wait on disk, for programs that cannot wait for the service.
 
-    A folder with one file for each, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a whole item or none. Its name begins with the
-    time, by which items are sent. Many processes and threads may share the folder without a lock, those of the TypeScript client too: each item has its own idempotency key, so that two which send the same one make one record.
-    Nothing is ever dropped: what the service refuses is moved to the folder refused, with the reason beside it."""
+    A folder with one file for each, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a whole item or
+    none. A file's name begins with the time, by which items are sent. It holds the SHA-256 of the rest in hex, whose key it is (made, or given by the caller) and the
+    item as JSON, each behind a space. What does not have its checksum is not sent. Files that end in .json are of an earlier version, which made no checksum, and are
+    sent as they are. Many processes and threads may share the folder without a lock, those of the TypeScript client too: each item has its own idempotency key, so that
+    two which send the same one make one record. Nothing is ever dropped: what the service refuses, and what the disk has damaged, is moved to the folder refused, with
+    the reason beside it.
+
+    Of the service's rate limit a quarter is left to what is attested now."""
 
     def __init__(self, folder, client, *, limit=1 << 30):
         """limit, in bytes, is how much may wait."""
         self.folder, self.client, self.limit = Path(folder), client, limit
         self._last, self._size, self._lock = 0, -1, threading.Lock()  # the bytes that wait, as this process knows; -1 when it must look
+        self._flushing = threading.Lock()
         for name in ("new", "pending", "refused"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in (self.folder / "new").iterdir():  # by a process that was killed before it acknowledged them
@@ -782,28 +838,30 @@ class Spool:
 
     def add(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
-        text, key = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
-        item = _item(text, key)
+        return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+
+    def _add(self, prepared):
+        item = _sealed(prepared.item(), prepared.made)
         with self._lock:  # the order of one process is kept when several come in a microsecond
             self._last = max(self._last + 1, time.time_ns() // 1000)
-            name = f"{self._last:017}-{secrets.token_hex(8)}.json"
+            name = f"{self._last:017}-{secrets.token_hex(8)}.item"
             self._size = (self._measure() if self._size < 0 else self._size) + len(item.encode())
             if self._size > self.limit:
                 self._size = -1  # others may have sent what waits
                 raise FullError(f"the spool holds its {self.limit} bytes")
         self._put("pending", name, item)
-        return key
+        return prepared.key
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
         the service says of a request that it will never take."""
-        key = idempotencyKey or _new_key()
+        prepared = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
         try:
-            return {"queued": False, "record": self.client.attest(agentId, actionType, payload, delegation=delegation, idempotencyKey=key)}
+            return {"queued": False, "record": self.client._attest(prepared)}
         except AttestdError as error:
             if not _retryable(error, True):
                 raise
-            return {"queued": True, "idempotencyKey": self.add(agentId, actionType, payload, delegation=delegation, idempotencyKey=key)}
+            return {"queued": True, "idempotencyKey": self._add(prepared)}
 
     def pending(self):
         """How many items wait."""
@@ -811,34 +869,64 @@ class Spool:
 
     def flush(self):
         """Sends all that waits, by batches. It raises where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
-        items had to be set apart."""
-        refused, self._size = [], -1
-        try:
-            items, keys, size = [], set(), 0
-            for name in self._names():
-                text, key = self._read(name, refused)
-                size += len(text)
-                if items and (len(items) == 1000 or size > 1 << 20 or key in keys):  # well below what the service takes; and a key stands in a batch but once
-                    self._send(items, refused)
-                    items, keys, size = [], set(), len(text)
-                if text:
-                    items.append((name, text))
-                    keys.add(key)
-            self._send(items, refused)
-        except AttestdError as error:
+        items had to be set apart. retry_after of the ServiceError with the status 429 says when the rate limit takes more."""
+        with self._flushing:
+            refused, self._size = [], -1
+            try:
+                names = self._names()
+                while names:
+                    names = names[self._batch(names[: self._room()], refused) :]
+            except AttestdError as error:
+                if refused:
+                    raise RefusedError(self.folder / "refused", refused) from error
+                raise
             if refused:
-                raise RefusedError(self.folder / "refused", refused) from error
-            raise
-        if refused:
-            raise RefusedError(self.folder / "refused", refused)
+                raise RefusedError(self.folder / "refused", refused)
 
     def run(self, every, stop, failed=lambda error: None):
-        """Flushes every so many seconds until stop, a threading.Event, is set. A flush that fails leaves what waits to the next, and failed learns of the error."""
-        while not stop.wait(every):
+        """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a threading.Event, is set. A flush that fails leaves what waits to the next, and
+        failed learns of the error, but of a rate limit it does not."""
+        wait = every
+        while not stop.wait(wait):
+            wait = every
             try:
                 self.flush()
             except AttestdError as error:
-                failed(error)
+                cause = error.__cause__ if isinstance(error, RefusedError) else error
+                limited = isinstance(cause, ServiceError) and cause.status == 429
+                if limited:
+                    wait = cause.retry_after or every
+                if cause is not error or not limited:
+                    failed(error)
+
+    def _room(self):
+        """How many items the service takes now, if what is attested meanwhile is to find room. Raises where there is none."""
+        rate = self.client._rate
+        if rate is None or rate.limit and time.monotonic() >= rate.until:
+            return 25  # a quarter of the usual limit; the answer says how many more
+        if not rate.limit:
+            return 1000
+        room = rate.left - rate.limit // 4
+        if room < 1:
+            wait = max(0.1, rate.until - time.monotonic())
+            raise ServiceError(OPERATIONS["attestBatch"].call, 429, "the rate limit has no room now for what waits in the spool", retry_after=wait)
+        return min(room, 1000)
+
+    def _batch(self, names, refused):
+        """Sends the first of some items, and returns how many are dealt with. A key stands in a batch but once."""
+        items, keys, size = [], set(), 0
+        for read, name in enumerate(names):
+            item = self._read(name, refused)
+            if item is None:
+                continue
+            size += len(item.text)
+            if items and (size > 1 << 20 or item.key in keys):  # well below what the service takes
+                self._send(items, refused)
+                return read
+            items.append(item)
+            keys.add(item.key)
+        self._send(items, refused)
+        return len(names)
 
     def _measure(self):
         size = 0
@@ -853,39 +941,53 @@ class Spool:
         return sorted(os.listdir(self.folder / "pending"))
 
     def _read(self, name, refused):
-        """(text, key) of an item; empty of one that is gone, for another process has sent it, and of one that the disk has damaged, which is set apart."""
+        """An item; None of one that is gone, for another process has sent it, and of one that the disk has damaged, which is set apart."""
         try:
-            text = (self.folder / "pending" / name).read_text("utf-8")
+            content = (self.folder / "pending" / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            made, text = (False, content.decode()) if name.endswith(".json") else _unsealed(content)
             key = json.loads(text)["idempotencyKey"]
             must(type(key) is str, "no key")
-            return text, key
-        except FileNotFoundError:
-            return "", ""
+            return _Item(name, text, key, made)
         except (ValueError, LookupError, TypeError):
-            self._set_apart(name, "what stands on the disk is no attestation", refused)
-            return "", ""
+            self._set_apart(name, "what stands on the disk is not what was written", refused)
+            return None
 
-    def _send(self, items, refused):
+    def _send(self, items, refused, renewed=()):
         while items:
             try:
-                self.client.send_batch([text for _, text in items])
+                self.client.send_batch([item.text for item in items], patient=False)
             except ServiceError as error:
                 # A refusal that is about the credential and not about an item would empty the spool.
                 if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
                     raise
-                named = re.match(r"/records/([0-9]+)", error.pointer)
-                at = 0 if len(items) == 1 else int(named[1]) if named else len(items)
-                if at < len(items):
-                    self._set_apart(items[at][0], str(error), refused)
-                    items = items[:at] + items[at + 1 :]
-                else:  # which of them it is, the answer does not say; or the batch is too large
+                at = 0 if len(items) == 1 else _place(error)
+                if at is None or at >= len(items):  # which of them it is, the answer does not say; or the batch is too large
                     half = (len(items) + 1) // 2
-                    self._send(items[:half], refused)
+                    self._send(items[:half], refused, renewed)
                     items = items[half:]
+                elif error.code == "IDEMPOTENCY_KEY_REUSED" and items[at].made:
+                    if items[at].name in renewed:
+                        raise
+                    renewed = {*renewed, items[at].name}
+                    items = [*items[:at], self._rekey(items[at]), *items[at + 1 :]]
+                else:
+                    self._set_apart(items[at].name, str(error), refused)
+                    items = items[:at] + items[at + 1 :]
             else:
-                for name, _ in items:
-                    (self.folder / "pending" / name).unlink(missing_ok=True)
+                for item in items:
+                    (self.folder / "pending" / item.name).unlink(missing_ok=True)
                 return
+
+    def _rekey(self, item):
+        """The item under another key, on disk too, before it is sent."""
+        body = json.dumps({"idempotencyKey": item.key}, separators=(",", ":"))[1:]
+        must(item.text.endswith("," + body), "the key is not at the end")
+        other = _Prepared(item.text[: -len(body) - 1] + "}", item.key, True).rekeyed()
+        self._put("pending", item.name, _sealed(other.item(), True))
+        return _Item(item.name, other.item(), other.key, True)
 
     def _set_apart(self, name, reason, refused):
         self._put("refused", name + ".reason", reason + "\n")
@@ -897,8 +999,8 @@ class Spool:
 
     def _put(self, folder, name, text):  # writes a file that is there whole or not at all, and stays when the power fails
         made = self.folder / "new" / name
-        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(made, self.folder / folder / name)
@@ -909,6 +1011,24 @@ class Spool:
             os.fsync(kept)
         finally:
             os.close(kept)
+
+@dataclass(frozen=True)
+class _Item:
+    name: str
+    text: str  # JSON, with the key
+    key: str
+    made: bool
+
+def _sealed(text, made):
+    rest = f"{'made' if made else 'given'} {text}"
+    return f"{hashlib.sha256(rest.encode()).hexdigest()} {rest}"
+
+def _unsealed(content):
+    """(made, text) of a file; ValueError where its checksum is another."""
+    checksum, _, rest = content.partition(b" ")
+    must(hashlib.sha256(rest).hexdigest().encode() == checksum, "the checksum is another")
+    whose, _, text = rest.partition(b" ")
+    return whose == b"made", text.decode()
 
 def must(ok, message):  # not assert, which python3 -O leaves out
     if not ok:

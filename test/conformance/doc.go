@@ -16,6 +16,7 @@
 //	args      of the call
 //	faults    what the proxy does to the requests of this step, one after the other; to those after them, nothing
 //	requests  how many requests the proxy must see; absent: any number
+//	keys      how many idempotency keys the requests carry; absent: one
 //	expect    {"result":…} or {"error":…}; absent: any result, and no error
 //	save      {"name":"/json/pointer"}: keeps a part of the result as ${name}
 //
@@ -33,10 +34,10 @@
 //	cutAfter   it ends after the server has answered, and nothing of that is passed on
 //	cutAnswer  it ends in the middle of the answer
 //	slow       the request reaches the server, and its answer comes after "millis"
-//	answer     the request does not reach the server; the proxy answers "status", with "code", "retryAfter" and "body" where they are given,
+//	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter" and "body" where given,
 //	           and with Connection: close where "close" is true
 //
-// All requests of a step to POST /v1/attest must carry one Idempotency-Key.
+// All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different ones as "keys" says.
 //
 // The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a copy of a value with another part. restart ends the
 // runner, and starts it anew: what is not on disk is gone. After it, new is called once more.

@@ -21,6 +21,7 @@ type fault struct {
 	Times      int
 	Status     int
 	Code, Body string
+	Pointer    string
 	RetryAfter string
 	Close      bool
 	Millis     int
@@ -103,7 +104,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(now.Status)
 		if now.Body == "" {
-			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code}) // strings always can be
+			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code, "pointer": now.Pointer}) // strings always can be
 			now.Body = string(body)
 		}
 		_, _ = io.WriteString(w, now.Body) // to a client that may be gone

@@ -24,7 +24,7 @@ def _check(value, at):
             raise PayloadError(at, "an integer beyond 2**53 that JSON numbers do not carry without loss; give it as a string")
 
 def _prepare(attestation):
-    """The JSON of an attestation without its key, and the key: made once, for all retries. Refuses what could never be sent."""
+    """An attestation as it is sent, made once, for all retries. Refuses what could never be sent."""
     known = {"agentId", "actionType", "payload", "delegation", "idempotencyKey"}
     for name in attestation:
         if name not in known:
@@ -37,10 +37,23 @@ def _prepare(attestation):
         raise PayloadError("/payload", "is missing; None is a payload")
     if body.get("delegation", "") is None:
         del body["delegation"]
-    key = attestation.get("idempotencyKey") or _new_key()
-    if not re.fullmatch("[ -~]{1,255}", key):
+    given = attestation.get("idempotencyKey") or ""
+    if given and not re.fullmatch("[ -~]{1,255}", given):
         raise PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters")
-    return _encode(body), key
+    return _Prepared(_encode(body), given or _new_key(), not given)
+
+@dataclass(frozen=True)
+class _Prepared:
+    text: str  # JSON, without the key
+    key: str
+    made: bool  # the key is ours, and not the caller's
+
+    def item(self):  # of a batch
+        return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
+
+    def rekeyed(self):
+        """The same under another key, which all who have this one choose alike, so that it is recorded once."""
+        return _Prepared(self.text, f"{self.key[:12]}-{hashlib.sha256(self.item().encode()).hexdigest()[:32]}", True)
 
 def _new_key():
     """A key that nobody else has: the time, and 128 random bits. The time stands first, for the service keeps keys in the order of their beginnings, and those of one time cost it least."""
@@ -48,6 +61,3 @@ def _new_key():
 
 def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941, section 3.3.3)
     return '"' + re.sub(r'(["\\])', r"\\\1", key) + '"' if re.search(r'[ "\\]', key) else key
-
-def _item(text, key):  # of a batch
-    return f'{text[:-1]},"idempotencyKey":{json.dumps(key)}}}'

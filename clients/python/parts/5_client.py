@@ -5,6 +5,7 @@ class Client:
         self.url, self._retry = url.rstrip("/"), retry
         self._credential = credential.strip() if isinstance(credential, str) else credential  # a file's line break is no part of a key
         self._connections = _Connections(self.url, timeout, context)
+        self._rate = None
 
     def close(self):
         """Closes the connections that no call uses."""
@@ -18,24 +19,29 @@ class Client:
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent."""
-        text, key = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
-        return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(key)}, text, lambda answer: _record(json.loads(answer)))
+        return self._attest(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+
+    def _attest(self, one):
+        def send(items):
+            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)}, items[0].text, lambda answer: _record(json.loads(answer)))
+        return _under_fresh_keys(send, [one])
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
         pointer of a ServiceError names the one that is refused: /records/3/payload."""
-        items = [_item(*_prepare(one)) for one in attestations]
+        items = [_prepare(one) for one in attestations]
         if not 1 <= len(items) <= 1000:
             raise PayloadError("", f"a batch has 1 to 1000 attestations, not {len(items)}")
-        return self.send_batch(items)
+        return _under_fresh_keys(lambda items: self.send_batch([one.item() for one in items]), items)
 
-    def send_batch(self, items):
-        """As attest_all, of items that are JSON already, with their keys: what a spool has kept."""
+    def send_batch(self, items, *, patient=True):
+        """As attest_all, of items that are JSON already, with their keys: what a spool has kept. Where the rate limit takes no more, who is not patient is told
+        at once."""
         def read(answer):
             records = json.loads(answer)["records"]
             must(len(records) == len(items), "not as many records as were sent")
             return [_record(one) for one in records]
-        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read)
+        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read, patient)
 
     def records(self, from_=0, limit=None, log=None):
         """The records of a log from an index on, asked for by pages. Without a limit, to the end."""
@@ -79,12 +85,14 @@ class Client:
             return self._lines(route.call, *arranged[:2])
         return self._send(route, *arranged, {"json": json.loads, "text": bytes.decode, "bytes": bytes}[route.answer])
 
-    def _send(self, route, path, headers, body, read):
+    def _send(self, route, path, headers, body, read, patient=True):
         kind = {"json": "application/json", "form": "application/x-www-form-urlencoded", "text": "text/plain; charset=utf-8"}[route.body]
         headers = headers if body is None else {**headers, "Content-Type": kind}
         safe = route.safe or route.call.startswith("GET ")
         def attempt(bearer):
             status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
+            if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
+                self._rate = _rate(said, status, self._rate)
             if status == route.status:
                 try:
                     return read(answer)
@@ -93,7 +101,7 @@ class Client:
             if route.denies and _object(answer).get("valid") is False:
                 return _object(answer)
             raise _service_error(route.call, status, said, answer)
-        return self._again(attempt, safe, route.public)
+        return self._again(attempt, safe, route.public, patient)
 
     def _lines(self, operation, path, headers):
         def attempt(bearer):
@@ -119,7 +127,7 @@ class Client:
         credential = self._credential
         return credential.bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
 
-    def _again(self, attempt, safe, public):
+    def _again(self, attempt, safe, public, patient=True):
         """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
         token, renewed, n = "" if public else self._bearer(), False, 0
         while True:
@@ -132,11 +140,43 @@ class Client:
                         raise
                     token = fresh
                     continue
-                wait = self._retry.wait(n, error, safe)
+                wait = self._retry.wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
                 if wait is None:
                     raise
                 n += 1
                 time.sleep(wait)
+
+def _under_fresh_keys(send, items):
+    """Sends items. Where the service knows a key that we made from another request, that item is sent under another; a caller's own key stays."""
+    renewed = set()
+    while True:
+        try:
+            return send(items)
+        except ServiceError as error:
+            at = 0 if len(items) == 1 else _place(error)
+            if error.code != "IDEMPOTENCY_KEY_REUSED" or at is None or at in renewed or not items[at].made:
+                raise
+            renewed.add(at)
+            items = [*items[:at], items[at].rekeyed(), *items[at + 1 :]]
+
+def _place(error):  # of the item of a batch that a refusal names, or None
+    named = re.match(r"/records/([0-9]+)", error.pointer)
+    return int(named[1]) if named else None
+
+@dataclass(frozen=True)
+class _Rate:
+    """What the service has said of its limit on attestations: how many in a window (0 for no limit), how many are left, and until when (monotonic) that is so at least."""
+
+    limit: int
+    left: int
+    until: float
+
+def _rate(headers, status, before):
+    try:
+        limit, left, reset = (int(headers["X-RateLimit-" + name]) for name in ("Limit", "Remaining", "Reset"))
+    except (TypeError, ValueError):
+        return _Rate(0, 0, 0) if status == 201 else before  # others, proxies for example, know nothing of it
+    return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
 
 def _record(given):
     must(given["hash"] and given["signature"], "not a record")

@@ -19,6 +19,8 @@ export interface Attestation {
 export interface Prepared {
   text: string;
   key: string;
+  /** The key is ours, and not the caller's. */
+  made: boolean;
 }
 
 /** The most items of a batch. */
@@ -33,14 +35,22 @@ const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");
 export const newKey = (): string => `${hex(Date.now(), 12)}-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => hex(byte, 2)).join("")}`;
 
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
-export function prepare({ agentId, actionType, payload, delegation, idempotencyKey: key = newKey() }: Attestation): Prepared {
+export function prepare({ agentId, actionType, payload, delegation, idempotencyKey }: Attestation): Prepared {
+  const key = idempotencyKey ?? newKey();
   for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
     const length = typeof text === "string" ? [...text].length : 0;
     if (length < 1 || length > 256) throw new PayloadError(name, "must have 1 to 256 characters");
   }
   if (payload === undefined) throw new PayloadError("/payload", "is missing; null is a payload");
   if (!/^[ -~]{1,255}$/.test(key)) throw new PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters");
-  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }) }), key };
+  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }) }), key, made: idempotencyKey == null };
+}
+
+/** The same under another key, which all who have this one choose alike, so that it is recorded once. */
+export async function rekeyed(one: Prepared): Promise<Prepared> {
+  if (!crypto.subtle) return { ...one, key: newKey() }; // a page without TLS, which has no spool
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(itemOf(one))));
+  return { ...one, key: `${one.key.slice(0, 12)}-${Array.from(digest.subarray(0, 16), (byte) => hex(byte, 2)).join("")}` };
 }
 
 /** A key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3). */

@@ -1,8 +1,9 @@
-import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, type Attestation } from "./attestation.js";
+import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import { Bearer, type Credential, type Token } from "./credential.js";
-import { AttestdError, codeOf, ConnectionError, PayloadError, serviceError, ServiceError } from "./errors.js";
+import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, REUSED, serviceError, ServiceError } from "./errors.js";
 import { lines, messages } from "./lines.js";
 import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
+import { rateOf, type Rate } from "./rate.js";
 import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
 import { encode } from "./text.js";
 
@@ -36,6 +37,9 @@ export class Client {
   readonly #retry: Retry;
   readonly #bearer: Bearer;
 
+  /** What the service has last said of its limit on attestations. */
+  rate: Rate | undefined;
+
   constructor({ url, credential, fetch = globalThis.fetch, timeout = 30_000, retry = {} }: Config) {
     const { protocol, username, password, search, hash } = new URL(url);
     if (!/^https?:$/.test(protocol) || username || password || search || hash) {
@@ -67,18 +71,22 @@ export class Client {
    * ConnectionError, or a ServiceError with a status of 500 or more, nobody knows whether it is there: the same attestation with the same key finds out.
    */
   async attest(attestation: Attestation, options: CallOptions = {}): Promise<AttestationRecord> {
-    const { text, key } = prepare(attestation);
-    return this.#send("attest", { "Idempotency-Key": headerOf(key) }, options, async (answer) => record(await answer.json()), text);
+    return this.sendPrepared(prepare(attestation), options);
+  }
+
+  /** As attest, of what was made ready before, for a spool. */
+  async sendPrepared(prepared: Prepared, options: CallOptions = {}): Promise<AttestationRecord> {
+    return underFreshKeys([prepared], ([one]) => this.#send("attest", { "Idempotency-Key": headerOf(one!.key) }, options, async (answer) => record(await answer.json()), one!.text));
   }
 
   /** Appends up to 1,000 records, all or none, and resolves to them in order. The pointer of a ServiceError names the one that is refused: /records/3/payload. */
   async attestAll(attestations: readonly Attestation[], options: CallOptions = {}): Promise<AttestationRecord[]> {
     if (attestations.length < 1 || attestations.length > MAX_BATCH) throw new PayloadError("", `a batch has 1 to ${MAX_BATCH} attestations, not ${attestations.length}`);
-    return this.sendBatch(attestations.map((one) => itemOf(prepare(one))), options);
+    return underFreshKeys(attestations.map(prepare), (items) => this.sendBatch(items.map(itemOf), options));
   }
 
   /** As attestAll, of items that are JSON already, with their keys: what a spool has kept. */
-  async sendBatch(items: readonly string[], options: CallOptions = {}): Promise<AttestationRecord[]> {
+  async sendBatch(items: readonly string[], options: CallOptions & Patience = {}): Promise<AttestationRecord[]> {
     return this.#send("attestBatch", {}, options, async (answer) => {
       const { records } = await answer.json() as { records: AttestationRecord[] };
       if (records.length !== items.length) throw new Error("not as many records as were sent");
@@ -137,7 +145,7 @@ export class Client {
     }
   }
 
-  async #send<T>(name: Name, values: Values, options: CallOptions, read: Read<T>, text?: string): Promise<T> {
+  async #send<T>(name: Name, values: Values, options: CallOptions & Patience, read: Read<T>, text?: string): Promise<T> {
     const route: Route = operations[name];
     const { path, headers, body } = arrange(route, values);
     const type = { json: "application/json", form: "application/x-www-form-urlencoded", text: "text/plain" }[route.body ?? "json"];
@@ -146,7 +154,7 @@ export class Client {
   }
 
   // Sends until it succeeds or Retry says that it is enough. A credential that is refused may offer another once.
-  async #again<T>(route: Route, path: string, { headers, body }: { headers: Record<string, string>; body?: string }, read: Read<T>, { signal }: CallOptions): Promise<T> {
+  async #again<T>(route: Route, path: string, { headers, body }: { headers: Record<string, string>; body?: string }, read: Read<T>, { signal, impatient }: CallOptions & Patience): Promise<T> {
     let token = route.public ? "" : await this.#bearer.get();
     let renewed = false;
     for (let n = 0; ;) {
@@ -162,7 +170,8 @@ export class Client {
           token = fresh;
           continue;
         }
-        const wait = signal?.aborted ? undefined : waitBefore(this.#retry, n++, error, route.safe ?? route.call.startsWith("GET "));
+        const limited = impatient && error instanceof ServiceError && error.status === 429;
+        const wait = signal?.aborted || limited ? undefined : waitBefore(this.#retry, n++, error, route.safe ?? route.call.startsWith("GET "));
         if (wait === undefined) throw error;
         await sleep(wait, signal);
       }
@@ -178,6 +187,7 @@ export class Client {
     const timer = setTimeout(() => ends.abort(new Error(`longer than ${this.#timeout} ms`)), this.#timeout);
     try {
       const answer = await this.#fetch(this.url + path, { ...init, redirect: "manual", signal: ends.signal });
+      if (route === operations.attest || route === operations.attestBatch) this.rate = rateOf(answer) ?? this.rate;
       if (answer.status === (route.status ?? 200)) return await read(answer);
       const [body, error] = await serviceError(route.call, answer);
       if (route.denies && body?.valid === false) return body as T;
@@ -188,6 +198,29 @@ export class Client {
     } finally {
       clearTimeout(timer);
       if (route.answer !== "lines") signal?.removeEventListener("abort", stop); // it ends their reading, too
+    }
+  }
+}
+
+interface Patience {
+  /** Where the rate limit takes no more, the call fails at once and waits for no retry. */
+  impatient?: boolean;
+}
+
+/**
+ * Sends items. Where the service knows a key that we made from another request, that item is sent under another; a caller's own key stays.
+ */
+async function underFreshKeys<T>(items: Prepared[], send: (items: Prepared[]) => Promise<T>): Promise<T> {
+  for (const renewed = new Set<number>(); ;) {
+    try {
+      return await send(items);
+    } catch (error) {
+      const at = error instanceof ServiceError && error.code === REUSED ? items.length === 1 ? 0 : placeOf(error) : undefined;
+      const item = at === undefined || renewed.has(at) ? undefined : items[at];
+      if (!item?.made) throw error;
+      renewed.add(at!);
+      const other = await rekeyed(item);
+      items = items.map((one) => (one === item ? other : one));
     }
   }
 }

@@ -52,6 +52,15 @@ export class VerificationError extends AttestdError {
   }
 }
 
+/** The code of a refusal of an idempotency key that came with another request before. */
+export const REUSED = "IDEMPOTENCY_KEY_REUSED";
+
+/** Which item of a batch a refusal names. */
+export const placeOf = ({ pointer }: ServiceError): number | undefined => {
+  const named = /^\/records\/(\d+)/.exec(pointer);
+  return named ? Number(named[1]) : undefined;
+};
+
 /** The error code of Node, such as ECONNREFUSED, where a failed fetch has one. */
 export const codeOf = (cause: unknown): string => {
   const { code, cause: inner } = (cause ?? {}) as { code?: unknown; cause?: unknown };

@@ -1,11 +1,11 @@
 // Records that wait on disk, for programs in Node that cannot wait for the service. It is no part of what a browser loads.
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { itemOf, MAX_BATCH, newKey, prepare, type Attestation } from "./attestation.js";
+import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
-import { AttestdError, ServiceError } from "./errors.js";
-import type { AttestationRecord } from "./operations.js";
+import { AttestdError, placeOf, REUSED, ServiceError } from "./errors.js";
+import { operations, type AttestationRecord } from "./operations.js";
 import { isTemporary, sleep } from "./retry.js";
 
 /**
@@ -34,19 +34,29 @@ interface Item {
   name: string;
   text: string;
   key: string;
+  /** The key is ours, and not the caller's. */
+  made: boolean;
 }
+
+/** How many items are sent while it is not known how many the service takes: a quarter of the usual limit. */
+const PROBE = 25;
 
 /** The most characters of a batch, well below what the service takes. */
 const MOST = 1 << 20;
 
 /**
  * A folder with one file for each attestation that waits, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a
- * whole item or none. Its name begins with the time, by which items are sent. Many processes may share the folder without a lock: each item has its own idempotency key, so
- * that two of them which send the same one make one record. Nothing is ever dropped: what the service refuses is moved to the folder refused.
+ * whole item or none. A file's name begins with the time, by which items are sent. It holds the SHA-256 of the rest in hex, whose key it is (made, or given by the caller)
+ * and the item as JSON, each behind a space. What does not have its checksum is not sent. Files that end in .json are of an earlier version, which made no checksum, and are
+ * sent as they are. Many processes may share the folder without a lock: each item has its own idempotency key, so that two of them which send the same one make one record.
+ * Nothing is ever dropped: what the service refuses, and what the disk has damaged, is moved to the folder refused, with the reason beside it.
+ *
+ * Of the service's rate limit a quarter is left to what is attested now.
  */
 export class Spool {
   #last = 0;
   #size = -1; // bytes that wait, as this process knows; -1 when it must look
+  #flushing: Promise<void> = Promise.resolve(); // the flush before, which the next one waits for
 
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 
@@ -63,27 +73,30 @@ export class Spool {
 
   /** Puts an attestation on disk. It resolves to its idempotency key when it is synced. */
   async add(attestation: Attestation): Promise<string> {
-    const prepared = prepare(attestation);
-    const item = itemOf(prepared);
+    return this.#add(prepare(attestation));
+  }
+
+  async #add(prepared: Prepared): Promise<string> {
+    const item = sealed(itemOf(prepared), prepared.made);
     if (this.#size < 0) this.#size = await this.#measure();
     if (this.#size + Buffer.byteLength(item) > this.limit) {
       this.#size = -1; // others may have sent what waits
       throw new FullError(`the spool holds its ${this.limit} bytes`);
     }
     this.#last = Math.max(this.#last + 1, Date.now() * 1000); // the order of one process is kept when several come in a millisecond
-    await this.#put("pending", `${String(this.#last).padStart(17, "0")}-${randomBytes(8).toString("hex")}.json`, item);
+    await this.#put("pending", `${String(this.#last).padStart(17, "0")}-${randomBytes(8).toString("hex")}.item`, item);
     this.#size += Buffer.byteLength(item);
     return prepared.key;
   }
 
   /** Appends a record, or puts it on disk while the service is away. It throws what the service says of a request that it will never take. */
   async attest(attestation: Attestation): Promise<Attested> {
-    const ready = { ...attestation, idempotencyKey: attestation.idempotencyKey ?? newKey() };
+    const prepared = prepare(attestation);
     try {
-      return { queued: false, record: await this.client.attest(ready) };
+      return { queued: false, record: await this.client.sendPrepared(prepared) };
     } catch (error) {
       if (!isTemporary(error)) throw error;
-      return { queued: true, idempotencyKey: await this.add(ready) };
+      return { queued: true, idempotencyKey: await this.#add(prepared) };
     }
   }
 
@@ -94,26 +107,52 @@ export class Spool {
 
   /**
    * Sends all that waits, by batches. It throws where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
-   * items had to be set apart.
+   * items had to be set apart. retryAfter of the ServiceError with the status 429 says when the rate limit takes more.
    */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
+    const flushed = this.#flushing.then(() => this.#flush());
+    this.#flushing = flushed.catch(() => {});
+    return flushed;
+  }
+
+  async #flush(): Promise<void> {
     const refused: Refused = [];
     const refusal = (cause?: unknown) => new RefusedError(join(this.folder, "refused"), refused, cause);
     this.#size = -1;
     try {
-      for (let names = await this.#names(); names.length; ) names = names.slice(await this.#batch(names, refused));
+      for (let names = await this.#names(); names.length; ) names = names.slice(await this.#batch(names.slice(0, this.#room()), refused));
     } catch (error) {
       throw refused.length ? refusal(error) : error;
     }
     if (refused.length) throw refusal();
   }
 
-  /** Flushes every so many milliseconds until the signal. A flush that fails leaves what waits to the next, and failed, when given, learns of the error. */
+  /**
+   * Flushes every so many milliseconds, or as soon as the rate limit takes more, until the signal. A flush that fails leaves what waits to the next, and failed, when given,
+   * learns of the error, but of a rate limit it does not.
+   */
   async run(every: number, signal: AbortSignal, failed: (error: unknown) => void = () => {}): Promise<void> {
     while (!signal.aborted) {
-      await this.flush().catch(failed);
-      await sleep(every, signal).catch(() => {});
+      let wait = every;
+      await this.flush().catch((error: unknown) => {
+        const cause = error instanceof RefusedError ? error.cause : error;
+        const limited = cause instanceof ServiceError && cause.status === 429;
+        if (limited) wait = cause.retryAfter * 1000 || every;
+        if (cause !== error || !limited) failed(error);
+      });
+      await sleep(wait, signal).catch(() => {});
     }
+  }
+
+  // How many items the service takes now, if what is attested meanwhile is to find room.
+  #room(): number {
+    const { rate } = this.client;
+    if (!rate || (rate.limit && performance.now() >= rate.until)) return PROBE;
+    if (!rate.limit) return MAX_BATCH;
+    const room = rate.left - Math.floor(rate.limit / 4);
+    if (room >= 1) return Math.min(room, MAX_BATCH);
+    const wait = Math.max(0.1, (rate.until - performance.now()) / 1000);
+    throw new ServiceError(operations.attestBatch.call, 429, "the rate limit has no room now for what waits in the spool", "", "", "", wait);
   }
 
   // Sends the first of some items, and returns how many are dealt with. A key stands in a batch but once.
@@ -122,7 +161,7 @@ export class Spool {
     const keys = new Set<string>();
     let bytes = 0;
     let read = 0;
-    for (const name of names.slice(0, MAX_BATCH)) {
+    for (const name of names) {
       const item = await this.#read(name, refused);
       bytes += item?.text.length ?? 0;
       if (item && items.length && (bytes > MOST || keys.has(item.key))) break;
@@ -135,38 +174,52 @@ export class Spool {
     return read;
   }
 
-  // An item that is not whole was damaged on the disk; it is set apart. One that is gone was sent by another process.
+  // An item that is not as it was written was damaged on the disk; it is set apart. One that is gone was sent by another process.
   async #read(name: string, refused: Refused): Promise<Item | undefined> {
-    const text = await readFile(join(this.folder, "pending", name), "utf8").catch(gone(undefined));
-    if (text === undefined) return undefined;
+    const content = await readFile(join(this.folder, "pending", name)).catch(gone(undefined));
+    if (content === undefined) return undefined;
     try {
+      const { made, text } = name.endsWith(".json") ? { made: false, text: decoded(content) } : unsealed(content);
       const { idempotencyKey: key } = JSON.parse(text) as { idempotencyKey?: unknown };
-      if (typeof key === "string") return { name, text, key };
-    } catch { /* neither is this */ }
-    await this.#setApart(name, "what stands on the disk is no attestation", refused);
+      if (typeof key === "string") return { name, text, key, made };
+    } catch { /* it is damaged as well */ }
+    await this.#setApart(name, "what stands on the disk is not what was written", refused);
     return undefined;
   }
 
-  async #send(items: Item[], refused: Refused): Promise<void> {
+  async #send(items: Item[], refused: Refused, renewed = new Set<string>()): Promise<void> {
     while (items.length) {
       try {
-        await this.client.sendBatch(items.map(({ text }) => text));
+        await this.client.sendBatch(items.map(({ text }) => text), { impatient: true });
         await Promise.all(items.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
         return;
       } catch (error) {
         if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) || isUnderAll(error)) throw error;
-        const at = items.length === 1 ? 0 : Number(/^\/records\/(\d+)/.exec(error.pointer)?.[1] ?? NaN);
-        const item = items[at];
-        if (item) {
+        const item = items[items.length === 1 ? 0 : placeOf(error) ?? NaN];
+        if (item?.made && error.code === REUSED) {
+          if (renewed.has(item.name)) throw error;
+          renewed.add(item.name);
+          const other = await this.#rekey(item);
+          items = items.map((one) => (one === item ? other : one));
+        } else if (item) {
           await this.#setApart(item.name, error.message, refused);
           items = items.filter((one) => one !== item);
         } else { // which of them it is, the answer does not say; or the batch is too large
           const half = Math.ceil(items.length / 2);
-          await this.#send(items.slice(0, half), refused);
+          await this.#send(items.slice(0, half), refused, renewed);
           items = items.slice(half);
         }
       }
     }
+  }
+
+  // The item under another key, on disk too, before it is sent.
+  async #rekey({ name, text, key }: Item): Promise<Item> {
+    const end = `,"idempotencyKey":${JSON.stringify(key)}}`;
+    if (!text.endsWith(end)) throw new Error("the key is not at the end");
+    const other = await rekeyed({ text: `${text.slice(0, -end.length)}}`, key, made: true });
+    await this.#put("pending", name, sealed(itemOf(other), true));
+    return { name, text: itemOf(other), key: other.key, made: true };
   }
 
   async #setApart(name: string, reason: string, refused: Refused): Promise<void> {
@@ -203,6 +256,24 @@ export class Spool {
 
 // A refusal that is about the credential and not about an item: setting items apart for it would empty the spool.
 const isUnderAll = ({ status, code, pointer }: ServiceError) => status === 403 && !pointer && code !== "AGENT_DISABLED";
+
+const decoded = (content: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
+
+const digest = (rest: string | Uint8Array) => createHash("sha256").update(rest).digest("hex");
+
+function sealed(text: string, made: boolean): string {
+  const rest = `${made ? "made" : "given"} ${text}`;
+  return `${digest(rest)} ${rest}`;
+}
+
+// Throws where the checksum is another.
+function unsealed(content: Uint8Array): { made: boolean; text: string } {
+  const at = content.indexOf(0x20);
+  const rest = content.subarray(at + 1);
+  if (decoded(content.subarray(0, Math.max(at, 0))) !== digest(rest)) throw new Error("the checksum is another");
+  const text = decoded(rest);
+  return { made: text.startsWith("made "), text: text.slice(text.indexOf(" ") + 1) };
+}
 
 const gone = <T>(instead: T) => (error: NodeJS.ErrnoException): T => {
   if (error.code !== "ENOENT") throw error;
