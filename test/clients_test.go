@@ -73,22 +73,32 @@ func printed(t *testing.T, cmd *exec.Cmd, dest any) {
 
 // operation is what a client's table and the API reference say of one.
 type operation struct {
-	Call          string
-	Status        int
-	Query, Header []string
+	Call                   string
+	Status                 int
+	Query, Header, Members []string
 }
 
 // documented returns the operations of the API reference.
 func documented(t *testing.T) map[string]operation {
 	t.Helper()
 	type parameter struct{ Ref, In, Name string }
+	type schema struct {
+		Ref        string `json:"$ref"`
+		Properties map[string]json.RawMessage
+	}
 	var document struct {
 		Paths map[string]map[string]struct {
 			OperationID string
 			Parameters  []json.RawMessage
 			Responses   map[string]json.RawMessage
+			RequestBody *struct {
+				Content map[string]struct{ Schema schema }
+			}
 		}
-		Components struct{ Parameters map[string]parameter }
+		Components struct {
+			Parameters map[string]parameter
+			Schemas    map[string]schema
+		}
 	}
 	text, err := os.ReadFile("../web/openapi.json")
 	must(t, err)
@@ -113,6 +123,19 @@ func documented(t *testing.T) map[string]operation {
 					o.Header = append(o.Header, p.Name)
 				}
 			}
+			if said.RequestBody != nil {
+				if text, is := said.RequestBody.Content["text/plain"]; is && text.Schema.Ref == "" {
+					o.Members = []string{"text"}
+				} else {
+					s := said.RequestBody.Content["application/json"].Schema
+					if s.Ref != "" {
+						s = document.Components.Schemas[filepath.Base(s.Ref)]
+					}
+					if o.Members = slices.Collect(maps.Keys(s.Properties)); len(o.Members) == 0 {
+						o.Members = []string{"*"}
+					}
+				}
+			}
 			all[said.OperationID] = o.sorted()
 		}
 	}
@@ -122,6 +145,7 @@ func documented(t *testing.T) map[string]operation {
 func (o operation) sorted() operation {
 	slices.Sort(o.Query)
 	slices.Sort(o.Header)
+	slices.Sort(o.Members)
 	return o
 }
 

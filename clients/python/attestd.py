@@ -25,7 +25,7 @@ This file is made of clients/python/parts and web/checkers/python by go generate
 """
 from __future__ import annotations
 
-import asyncio, base64, functools, hashlib, http.client, json, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+import asyncio, base64, difflib, functools, hashlib, http.client, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -144,10 +144,8 @@ def _check(value, at):
 
 def _prepare(attestation):
     """An attestation as it is sent, made once, for all retries. Refuses what could never be sent."""
-    known = {"agentId", "actionType", "payload", "delegation", "idempotencyKey"}
-    for name in attestation:
-        if name not in known:
-            raise PayloadError(f"/{name}", "is no member of an attestation")
+    known = ("agentId", "actionType", "payload", "delegation", "idempotencyKey")
+    _known("an attestation", attestation, known)
     body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation") if name in attestation}
     for name in ("agentId", "actionType"):
         if not isinstance(body.get(name), str) or not 1 <= len(body[name]) <= 256:
@@ -183,9 +181,10 @@ def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941
 
 @dataclass(frozen=True)
 class Route:
-    """How an operation is called and what it answers. Arguments that stand neither in the path nor in query or header are the body's members."""
+    """How an operation is called and what it answers."""
 
     call: str
+    members: tuple = ()  # of the body; "*" is any
     query: tuple = ()
     header: tuple = ()
     body: str = "json"  # or form; or text, which stands in the argument text
@@ -199,30 +198,30 @@ _page = ("limit", "cursor")
 _search = ("log", "agent", "action", "delegatedBy", "since", "until")
 
 OPERATIONS = {  # all of the API reference, by their names there
-    "createCompany": Route("POST /v1/companies", status=201),
-    "setup": Route("POST /v1/setup", status=201),
+    "createCompany": Route("POST /v1/companies", members=("companyId", "metadata"), status=201),
+    "setup": Route("POST /v1/setup", members=("companyId", "metadata"), status=201),
     "getCompany": Route("GET /v1/company"),
-    "recoverKey": Route("POST /v1/recover-key", public=True),
+    "recoverKey": Route("POST /v1/recover-key", members=("companyId",), public=True),
     "createCompanySVID": Route("POST /v1/companies/svid", safe=True),
-    "rotateKeys": Route("POST /v1/companies/rotate-keys"),
-    "registerAgent": Route("POST /v1/agents/register", status=201, header=("If-None-Match",)),
+    "rotateKeys": Route("POST /v1/companies/rotate-keys", members=("compromised",)),
+    "registerAgent": Route("POST /v1/agents/register", members=("agentId", "metadata"), status=201, header=("If-None-Match",)),
     "listAgents": Route("GET /v1/agents", query=("q", "status", *_page)),
     "getAgent": Route("GET /v1/agents/{agentId}"),
     "disableAgent": Route("POST /v1/agents/{agentId}/disable", safe=True),
     "enableAgent": Route("POST /v1/agents/{agentId}/enable", safe=True),
     "getAgentSVID": Route("GET /v1/agents/{agentId}/svid"),
-    "issuePassport": Route("POST /v1/agents/{agentId}/passport", status=201),
+    "issuePassport": Route("POST /v1/agents/{agentId}/passport", members=("scopes", "ttl"), status=201),
     "rotatePassport": Route("POST /v1/agents/{agentId}/passport/rotate", header=("Service-Passport", "Attestd-Passport")),
-    "createKey": Route("POST /v1/keys", status=201),
+    "createKey": Route("POST /v1/keys", members=("label", "role", "expiresAt"), status=201),
     "listKeys": Route("GET /v1/keys"),
     "deleteKey": Route("DELETE /v1/keys/{key}"),
-    "createOAuthClient": Route("POST /v1/oauth/clients", status=201),
+    "createOAuthClient": Route("POST /v1/oauth/clients", members=("role", "expiresAt"), status=201),
     "listOAuthClients": Route("GET /v1/oauth/clients"),
     "deleteOAuthClient": Route("DELETE /v1/oauth/clients/{clientId}"),
     "listCredentials": Route("GET /v1/credentials", query=("madeBy",)),
-    "getOAuthToken": Route("POST /v1/oauth/token", body="form", public=True, safe=True),
-    "attest": Route("POST /v1/attest", status=201, header=("Idempotency-Key",), safe=True),
-    "attestBatch": Route("POST /v1/attest/batch", status=201, safe=True),
+    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret"), body="form", public=True, safe=True),
+    "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation"), status=201, header=("Idempotency-Key",), safe=True),
+    "attestBatch": Route("POST /v1/attest/batch", members=("records",), status=201, safe=True),
     "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
     "searchRecords": Route("GET /v1/records", query=(*_search, "q", "hash", "order", *_page)),
     "countRecords": Route("GET /v1/records/histogram", query=(*_search, "buckets")),
@@ -237,18 +236,18 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getTile": Route("GET /v1/log/{logId}/tile/{path}", answer="bytes"),
     "getLogProof": Route("GET /v1/log/{logId}/proof/{index}", answer="text"),
     "getLogConsistency": Route("GET /v1/log/{logId}/consistency", query=("from",), answer="text"),
-    "addCheckpoint": Route("POST /v1/witness/add-checkpoint", body="text", answer="text", public=True, safe=True),
+    "addCheckpoint": Route("POST /v1/witness/add-checkpoint", members=("text",), body="text", answer="text", public=True, safe=True),
     "getWitness": Route("GET /v1/witness", public=True),
     "getCosignedCheckpoint": Route("GET /v1/witness/{originHash}/checkpoint", answer="text", public=True),
-    "delegate": Route("POST /v1/token-exchange", status=201, safe=True),
-    "exchangeToken": Route("POST /v1/token/exchange", safe=True),
-    "verifyPassport": Route("POST /v1/passport/verify", safe=True, denies=True),
+    "delegate": Route("POST /v1/token-exchange", members=("agentId", "actingOn", "scope"), status=201, safe=True),
+    "exchangeToken": Route("POST /v1/token/exchange", members=("grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"), safe=True),
+    "verifyPassport": Route("POST /v1/passport/verify", members=("passport", "tool"), safe=True, denies=True),
     "listPassports": Route("GET /v1/passports", query=("agent", "status", *_page)),
     "listRevokedPassports": Route("GET /v1/passports/revoked"),
-    "revokePassport": Route("POST /v1/passports/{jti}/revoke"),
+    "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
     "getPassportStatus": Route("GET /v1/ocsp/{jti}"),
-    "claudeCodeHook": Route("POST /v1/hooks/claude-code", query=("agent", "redact", "require"), safe=True),
-    "createWebhook": Route("POST /v1/webhooks", status=201),
+    "claudeCodeHook": Route("POST /v1/hooks/claude-code", members=("*",), query=("agent", "redact", "require"), safe=True),
+    "createWebhook": Route("POST /v1/webhooks", members=("url", "agents", "actions", "description"), status=201),
     "listWebhooks": Route("GET /v1/webhooks"),
     "getWebhook": Route("GET /v1/webhooks/{webhookId}"),
     "deleteWebhook": Route("DELETE /v1/webhooks/{webhookId}"),
@@ -265,6 +264,18 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getOpenAPI": Route("GET /v1/openapi.json", public=True),
 }
 
+def _argument(name):  # as Python spells it
+    return name.replace("-", "_") + "_" * keyword.iskeyword(name)
+
+def _known(what, given, names):
+    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant. What is misspelt would be ignored otherwise: an expiry, for example."""
+    for name in given:
+        if name not in names:
+            plain = lambda text: text.replace("_", "").lower()
+            close = difflib.get_close_matches(plain(name), map(plain, names), 1, 0.6)
+            meant = [f"; did you mean {one}?" for one in names if [plain(one)] == close]
+            raise TypeError(f"{what} has no argument {name}" + (meant or [f"; it has {', '.join(names) or 'none'}"])[0])
+
 def _snake(name):
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
@@ -272,6 +283,8 @@ def _arrange(route, order, given):
     """Puts the arguments of an operation where they belong: (path, headers, body)."""
     template, rest = route.call.split(" ")[1], {name.rstrip("_"): value for name, value in given.items() if value is not None}
     names = re.findall(r"{(\w+)}", template)
+    if "*" not in route.members:
+        _known(route.call, given, [_argument(name) for name in (*names, *route.query, *route.header, *route.members)])
     if len(order) > len(names):
         raise TypeError(f"{route.call} takes {len(names)} arguments by their order")
     rest.update(zip(names, order))
@@ -288,8 +301,6 @@ def _arrange(route, order, given):
     path += "?" + urlencode(query) if query else ""
     if not rest:
         return path, headers, None
-    if route.call.startswith(("GET ", "DELETE ")):
-        raise TypeError(f"{route.call} has no argument {', '.join(rest)}")
     if route.body == "form":
         return path, headers, urlencode(rest)
     return path, headers, rest["text"] if route.body == "text" else _encode(rest)

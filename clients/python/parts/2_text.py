@@ -25,10 +25,8 @@ def _check(value, at):
 
 def _prepare(attestation):
     """An attestation as it is sent, made once, for all retries. Refuses what could never be sent."""
-    known = {"agentId", "actionType", "payload", "delegation", "idempotencyKey"}
-    for name in attestation:
-        if name not in known:
-            raise PayloadError(f"/{name}", "is no member of an attestation")
+    known = ("agentId", "actionType", "payload", "delegation", "idempotencyKey")
+    _known("an attestation", attestation, known)
     body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation") if name in attestation}
     for name in ("agentId", "actionType"):
         if not isinstance(body.get(name), str) or not 1 <= len(body[name]) <= 256:

@@ -1,4 +1,5 @@
 import { PayloadError } from "./errors.js";
+import { onlyKnown } from "./known.js";
 import { encode } from "./text.js";
 
 /** What an agent did, on its way into the chain. */
@@ -35,7 +36,9 @@ const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");
 export const newKey = (): string => `${hex(Date.now(), 12)}-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => hex(byte, 2)).join("")}`;
 
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
-export function prepare({ agentId, actionType, payload, delegation, idempotencyKey }: Attestation): Prepared {
+export function prepare(attestation: Attestation): Prepared {
+  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "idempotencyKey"]);
+  const { agentId, actionType, payload, delegation, idempotencyKey } = attestation;
   const key = idempotencyKey ?? newKey();
   for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
     const length = typeof text === "string" ? [...text].length : 0;

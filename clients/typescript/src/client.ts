@@ -1,6 +1,7 @@
 import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import { Bearer, type Credential, type Token } from "./credential.js";
 import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, REUSED, serviceError, ServiceError } from "./errors.js";
+import { onlyKnown } from "./known.js";
 import { lines, messages } from "./lines.js";
 import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
 import { rateOf, type Rate } from "./rate.js";
@@ -40,7 +41,11 @@ export class Client {
   /** What the service has last said of its limit on attestations. */
   rate: Rate | undefined;
 
-  constructor({ url, credential, fetch = globalThis.fetch, timeout = 30_000, retry = {} }: Config) {
+  constructor(config: Config) {
+    onlyKnown("a Client", config, ["url", "credential", "fetch", "timeout", "retry"]);
+    const { url, credential, fetch = globalThis.fetch, timeout = 30_000, retry = {} } = config;
+    onlyKnown("retry", retry, ["times", "min", "max"]);
+    if (typeof credential === "object" && credential !== null) onlyKnown("credential", credential, ["clientId", "clientSecret"]);
     const { protocol, username, password, search, hash } = new URL(url);
     if (!/^https?:$/.test(protocol) || username || password || search || hash) {
       throw new AttestdError("the URL must look like https://attest.example.com, without a password or a query");
@@ -95,14 +100,17 @@ export class Client {
   }
 
   /** The records of a log from an index on, asked for by pages. Without a limit, to the end. */
-  async* records({ from = 0, limit = Infinity, log }: { from?: number; limit?: number; log?: "actions" | "control" } = {}, options: CallOptions = {}): AsyncGenerator<AttestationRecord> {
+  async* records(asked: { from?: number; limit?: number; log?: "actions" | "control" } = {}, options: CallOptions = {}): AsyncGenerator<AttestationRecord> {
+    onlyKnown("records", asked, ["from", "limit", "log"]);
+    let { from = 0 } = asked;
+    const { limit = Infinity, log } = asked;
     for (let left = limit; left > 0;) {
-      const asked = Math.min(left, PAGE);
-      const { records } = await this.getChain({ from, limit: asked, ...(log && { log }) }, options);
+      const most = Math.min(left, PAGE);
+      const { records } = await this.getChain({ from, limit: most, ...(log && { log }) }, options);
       yield* records;
-      if (records.length < asked) return;
-      from += asked;
-      left -= asked;
+      if (records.length < most) return;
+      from += most;
+      left -= most;
     }
   }
 
@@ -125,7 +133,11 @@ export class Client {
    * Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone. With from, those from that index on come first. It ends
    * with a ConnectionError; the index of the last message says where to go on. It needs a global WebSocket: a browser or Node 22.
    */
-  async* stream({ from }: { from?: number } = {}, { signal }: CallOptions = {}): AsyncGenerator<StreamMessage> {
+  async* stream(asked: { from?: number } = {}, options: CallOptions = {}): AsyncGenerator<StreamMessage> {
+    onlyKnown("stream", asked, ["from"]);
+    onlyKnown("the options of a call", options, OPTIONS);
+    const { from } = asked;
+    const { signal } = options;
     const url = `${this.url.replace(/^http/, "ws")}/v1/ws${from === undefined ? "" : `?from=${from}`}`;
     for await (const text of messages(url, await this.#bearer.get(), signal)) yield JSON.parse(text) as StreamMessage;
   }
@@ -147,6 +159,7 @@ export class Client {
 
   async #send<T>(name: Name, values: Values, options: CallOptions & Patience, read: Read<T>, text?: string): Promise<T> {
     const route: Route = operations[name];
+    onlyKnown("the options of a call", options, OPTIONS);
     const { path, headers, body } = arrange(route, values);
     const type = { json: "application/json", form: "application/x-www-form-urlencoded", text: "text/plain" }[route.body ?? "json"];
     const sent = text ?? body;
@@ -202,6 +215,8 @@ export class Client {
   }
 }
 
+const OPTIONS = ["signal", "impatient"];
+
 interface Patience {
   /** Where the rate limit takes no more, the call fails at once and waits for no retry. */
   impatient?: boolean;
@@ -241,8 +256,10 @@ function record(given: AttestationRecord): AttestationRecord {
 const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
 
 /** Puts the arguments of an operation where they belong. */
-function arrange({ call, query = [], header = [], body }: Route, values: Values) {
-  const [method = "", template = ""] = call.split(" ");
+function arrange({ call, query = [], header = [], members = [], body }: Route, values: Values) {
+  const [, template = ""] = call.split(" ");
+  const inPath = Array.from(template.matchAll(/\{(\w+)\}/g), ([, name]) => name!);
+  if (!members.includes("*")) onlyKnown(call, values, [...inPath, ...query, ...header, ...members]);
   const rest = { ...values };
   const take = (name: string) => {
     const value = rest[name];
@@ -265,7 +282,6 @@ function arrange({ call, query = [], header = [], body }: Route, values: Values)
   }
   const names = Object.keys(rest);
   if (names.length === 0) return { path, headers };
-  if (method === "GET" || method === "DELETE") throw new AttestdError(`${call} has no argument ${names.join()}`);
   if (body === "text") return { path, headers, body: String(rest.text) };
   if (body === "form") return { path, headers, body: new URLSearchParams(names.filter((name) => rest[name] !== undefined).map((name) => [name, String(rest[name])])).toString() };
   return { path, headers, body: encode(rest) };

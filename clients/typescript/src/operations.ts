@@ -1,8 +1,10 @@
 import type { components, operations as Documented } from "./openapi.js";
 
-/** How an operation is called and what it answers. Arguments that stand neither in the path nor in query or header are the body's members. */
+/** How an operation is called and what it answers. */
 export interface Route {
   call: `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
+  /** Of the body; "*" is any. */
+  members?: readonly string[];
   query?: readonly string[];
   header?: readonly string[];
   /** JSON unless it says otherwise; text stands in the argument text. */
@@ -23,33 +25,33 @@ const search = ["log", "agent", "action", "delegatedBy", "since", "until"] as co
 
 /** All operations of the API reference, by their names there. */
 export const operations = {
-  createCompany: { call: "POST /v1/companies", status: 201 },
-  setup: { call: "POST /v1/setup", status: 201 },
+  createCompany: { call: "POST /v1/companies", members: ["companyId", "metadata"], status: 201 },
+  setup: { call: "POST /v1/setup", members: ["companyId", "metadata"], status: 201 },
   getCompany: { call: "GET /v1/company" },
-  recoverKey: { call: "POST /v1/recover-key", public: true },
+  recoverKey: { call: "POST /v1/recover-key", members: ["companyId"], public: true },
   createCompanySVID: { call: "POST /v1/companies/svid", safe: true },
-  rotateKeys: { call: "POST /v1/companies/rotate-keys" },
+  rotateKeys: { call: "POST /v1/companies/rotate-keys", members: ["compromised"] },
 
-  registerAgent: { call: "POST /v1/agents/register", status: 201, header: ["If-None-Match"] },
+  registerAgent: { call: "POST /v1/agents/register", members: ["agentId", "metadata"], status: 201, header: ["If-None-Match"] },
   listAgents: { call: "GET /v1/agents", query: ["q", "status", ...page] },
   getAgent: { call: "GET /v1/agents/{agentId}" },
   disableAgent: { call: "POST /v1/agents/{agentId}/disable", safe: true },
   enableAgent: { call: "POST /v1/agents/{agentId}/enable", safe: true },
   getAgentSVID: { call: "GET /v1/agents/{agentId}/svid" },
-  issuePassport: { call: "POST /v1/agents/{agentId}/passport", status: 201 },
+  issuePassport: { call: "POST /v1/agents/{agentId}/passport", members: ["scopes", "ttl"], status: 201 },
   rotatePassport: { call: "POST /v1/agents/{agentId}/passport/rotate", header: ["Service-Passport", "Attestd-Passport"] },
 
-  createKey: { call: "POST /v1/keys", status: 201 },
+  createKey: { call: "POST /v1/keys", members: ["label", "role", "expiresAt"], status: 201 },
   listKeys: { call: "GET /v1/keys" },
   deleteKey: { call: "DELETE /v1/keys/{key}" },
-  createOAuthClient: { call: "POST /v1/oauth/clients", status: 201 },
+  createOAuthClient: { call: "POST /v1/oauth/clients", members: ["role", "expiresAt"], status: 201 },
   listOAuthClients: { call: "GET /v1/oauth/clients" },
   deleteOAuthClient: { call: "DELETE /v1/oauth/clients/{clientId}" },
   listCredentials: { call: "GET /v1/credentials", query: ["madeBy"] },
-  getOAuthToken: { call: "POST /v1/oauth/token", body: "form", public: true, safe: true },
+  getOAuthToken: { call: "POST /v1/oauth/token", members: ["grant_type", "client_id", "client_secret"], body: "form", public: true, safe: true },
 
-  attest: { call: "POST /v1/attest", status: 201, header: ["Idempotency-Key"], safe: true },
-  attestBatch: { call: "POST /v1/attest/batch", status: 201, safe: true },
+  attest: { call: "POST /v1/attest", members: ["agentId", "actionType", "payload", "delegation"], status: 201, header: ["Idempotency-Key"], safe: true },
+  attestBatch: { call: "POST /v1/attest/batch", members: ["records"], status: 201, safe: true },
   getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
   searchRecords: { call: "GET /v1/records", query: [...search, "q", "hash", "order", ...page] },
   countRecords: { call: "GET /v1/records/histogram", query: [...search, "buckets"] },
@@ -65,20 +67,20 @@ export const operations = {
   getTile: { call: "GET /v1/log/{logId}/tile/{path}", answer: "bytes" },
   getLogProof: { call: "GET /v1/log/{logId}/proof/{index}", answer: "text" },
   getLogConsistency: { call: "GET /v1/log/{logId}/consistency", query: ["from"], answer: "text" },
-  addCheckpoint: { call: "POST /v1/witness/add-checkpoint", body: "text", answer: "text", public: true, safe: true },
+  addCheckpoint: { call: "POST /v1/witness/add-checkpoint", members: ["text"], body: "text", answer: "text", public: true, safe: true },
   getWitness: { call: "GET /v1/witness", public: true },
   getCosignedCheckpoint: { call: "GET /v1/witness/{originHash}/checkpoint", answer: "text", public: true },
 
-  delegate: { call: "POST /v1/token-exchange", status: 201, safe: true },
-  exchangeToken: { call: "POST /v1/token/exchange", safe: true },
-  verifyPassport: { call: "POST /v1/passport/verify", safe: true, denies: true },
+  delegate: { call: "POST /v1/token-exchange", members: ["agentId", "actingOn", "scope"], status: 201, safe: true },
+  exchangeToken: { call: "POST /v1/token/exchange", members: ["grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"], safe: true },
+  verifyPassport: { call: "POST /v1/passport/verify", members: ["passport", "tool"], safe: true, denies: true },
   listPassports: { call: "GET /v1/passports", query: ["agent", "status", ...page] },
   listRevokedPassports: { call: "GET /v1/passports/revoked" },
-  revokePassport: { call: "POST /v1/passports/{jti}/revoke" },
+  revokePassport: { call: "POST /v1/passports/{jti}/revoke", members: ["reason"] },
   getPassportStatus: { call: "GET /v1/ocsp/{jti}" },
 
-  claudeCodeHook: { call: "POST /v1/hooks/claude-code", query: ["agent", "redact", "require"], safe: true },
-  createWebhook: { call: "POST /v1/webhooks", status: 201 },
+  claudeCodeHook: { call: "POST /v1/hooks/claude-code", members: ["*"], query: ["agent", "redact", "require"], safe: true },
+  createWebhook: { call: "POST /v1/webhooks", members: ["url", "agents", "actions", "description"], status: 201 },
   listWebhooks: { call: "GET /v1/webhooks" },
   getWebhook: { call: "GET /v1/webhooks/{webhookId}" },
   deleteWebhook: { call: "DELETE /v1/webhooks/{webhookId}" },

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
 import { AttestdError, placeOf, REUSED, ServiceError } from "./errors.js";
+import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
 import { isTemporary, sleep } from "./retry.js";
 
@@ -61,7 +62,9 @@ export class Spool {
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 
   /** Opens a folder, which is made where there is none, readable by nobody else. limit, in bytes, is how much may wait: 1 GiB when absent. */
-  static async open(folder: string, client: Client, { limit = 1 << 30 }: { limit?: number } = {}): Promise<Spool> {
+  static async open(folder: string, client: Client, options: { limit?: number } = {}): Promise<Spool> {
+    onlyKnown("a Spool", options, ["limit"]);
+    const { limit = 1 << 30 } = options;
     for (const name of ["new", "pending", "refused"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
     for (const name of await readdir(join(folder, "new"))) { // left by a process that was killed before it acknowledged them
       const left = join(folder, "new", name);

@@ -8,6 +8,7 @@ import { checkStatus, type Status } from "./console/lib/status.js";
 import { check as checkToken, decode, type Decoded } from "./console/lib/token.js";
 import { VerificationError } from "./errors.js";
 import { check as checkEvidence } from "./console/lib/evidence/check.js";
+import { onlyKnown } from "./known.js";
 import { readPolicy } from "./console/lib/policy.js";
 
 /** An answer of the service: the text as it came, which is checked most strictly, or what JSON.parse made of it. */
@@ -91,7 +92,9 @@ async function rings(text: string): Promise<[Prepared, Prepared]> {
 }
 
 /** Checks that a record is, byte for byte in its canonical form, what the company's key has signed. */
-export async function verifyRecord(record: Given, keys: Keys, { log = "actions" }: { log?: "actions" | "control" } = {}): Promise<void> {
+export async function verifyRecord(record: Given, keys: Keys, options: { log?: "actions" | "control" } = {}): Promise<void> {
+  onlyKnown("verifyRecord", options, ["log"]);
+  const { log = "actions" } = options;
   await step("RECORD", async () => {
     const parsed = read(log === "control" ? controlRecordForm : recordForm, textOf(record), "record");
     const { ok, reason } = await checkRecord(parsed, keys[log]);
@@ -103,7 +106,9 @@ export async function verifyRecord(record: Given, keys: Keys, { log = "actions" 
  * Checks an answer of getProof: the record as verifyRecord does, and that it leads to the root, which is returned. That root proves something to whoever compares
  * it with one that was kept: give that as root.
  */
-export async function verifyProof(proof: Given, keys: Keys, { log = "actions", root }: { log?: "actions" | "control"; root?: string } = {}): Promise<string> {
+export async function verifyProof(proof: Given, keys: Keys, options: { log?: "actions" | "control"; root?: string } = {}): Promise<string> {
+  onlyKnown("verifyProof", options, ["log", "root"]);
+  const { log = "actions", root } = options;
   return step("PROOF", async () => {
     const parsed = read(proofOf[log], textOf(proof), "proof");
     const { ok, reason, computed } = await checkRecord(parsed.record, keys[log]);
@@ -131,7 +136,9 @@ const CODES = {
  * Checks a passport, an SVID or a delegation token against the company's keys: form, signature, times, issuer, audience, subject. Returns its claims; the code of a
  * VerificationError is that of the reference. Whether a passport was revoked, only a status of now says: verifyStatus.
  */
-export async function verifyToken(token: string, keys: Keys, { service = "service", now = Date.now() / 1000 }: TokenChecks = {}): Promise<{ kind: Decoded["kind"]; claims: Record<string, unknown> }> {
+export async function verifyToken(token: string, keys: Keys, options: TokenChecks = {}): Promise<{ kind: Decoded["kind"]; claims: Record<string, unknown> }> {
+  onlyKnown("verifyToken", options, ["service", "now"]);
+  const { service = "service", now = Date.now() / 1000 } = options;
   const decoded = await step("MALFORMED_TOKEN", () => decode(token));
   const [domain] = keys.actions.spiffeId.split("/company/");
   const results = await step("MALFORMED_TOKEN", () => checkToken(decoded, keys.actions, { audience: `${service}:passport:v1`, issuer: `${domain}/ca`, now }));
@@ -142,7 +149,9 @@ export async function verifyToken(token: string, keys: Keys, { service = "servic
 }
 
 /** As verifyToken, of a passport alone. With tool, one of its scopes must cover tool:<tool>; scopeGranted is the first that does or, without tool, the broadest. */
-export async function verifyPassport(token: string, keys: Keys, { tool, ...checks }: TokenChecks & { tool?: string } = {}): Promise<{ claims: Record<string, unknown>; scopeGranted: string }> {
+export async function verifyPassport(token: string, keys: Keys, options: TokenChecks & { tool?: string } = {}): Promise<{ claims: Record<string, unknown>; scopeGranted: string }> {
+  onlyKnown("verifyPassport", options, ["service", "now", "tool"]);
+  const { tool, ...checks } = options;
   const { passport } = await step("MALFORMED_TOKEN", () => decode(token));
   must(passport, "WRONG_TOKEN_TYPE", "not a passport");
   const { claims } = await verifyToken(token, keys, checks);
@@ -157,7 +166,9 @@ function grant(scopes: string[], tool?: string): string | undefined {
 }
 
 /** Checks an answer of getPassportStatus: that the company's key has signed it, of this passport, within the last maxAge seconds (300). */
-export async function verifyStatus(status: Given, keys: Keys, { jti, now = Date.now() / 1000, maxAge = 300 }: { jti: string; now?: number; maxAge?: number }): Promise<Status> {
+export async function verifyStatus(status: Given, keys: Keys, options: { jti: string; now?: number; maxAge?: number }): Promise<Status> {
+  onlyKnown("verifyStatus", options, ["jti", "now", "maxAge"]);
+  const { jti, now = Date.now() / 1000, maxAge = 300 } = options;
   return step("STATUS", () => checkStatus(textOf(status), keys.actions, { jti, now, maxAge }));
 }
 
@@ -166,6 +177,7 @@ export async function verifyStatus(status: Given, keys: Keys, { jti, now = Date.
  * such a file does not prove, in words.
  */
 export async function verifyEvidence(evidence: Uint8Array | Given, trust: { fingerprint: string } | { policy: string }): Promise<{ checked: string[]; notProven: string[] }> {
+  onlyKnown("verifyEvidence", trust, ["fingerprint", "policy"]);
   return step("MALFORMED", async () => {
     const bytes = evidence instanceof Uint8Array ? evidence : new TextEncoder().encode(textOf(evidence));
     const trusted = "policy" in trust ? { policy: await step("POLICY", () => readPolicy(trust.policy)) } : { fingerprint: trust.fingerprint };

@@ -2,4 +2,4 @@
 import json
 from attestd import OPERATIONS
 
-print(json.dumps({name: {"call": r.call, "status": r.status, "query": list(r.query) or None, "header": list(r.header) or None} for name, r in OPERATIONS.items()}))
+print(json.dumps({name: {"call": r.call, "status": r.status, "query": list(r.query) or None, "header": list(r.header) or None, "members": list(r.members) or None} for name, r in OPERATIONS.items()}))

@@ -27,6 +27,27 @@ for (const [payload, pointer] of [[{ a: [1, { "b/c": 2n ** 60n }] }, "/payload/a
 deepStrictEqual((await client.attest({ agentId: "bot", actionType: "kept", payload: [12n, 1e300] })).payload.payload, [12, 1e300]);
 await rejects(client.attest({ agentId: "bot", actionType: "stopped", payload: 1 }, { signal: AbortSignal.abort(new Error("no more")) }), /no more/);
 
+for (const [call, meant] of [
+  [() => client.issuePassport({ agentId: "bot", scope: ["tool:read"] }), /did you mean scopes\?/],
+  [() => client.issuePassport({ agentId: "bot", Scopes: ["tool:read"] }), /did you mean scopes\?/],
+  [() => client.createKey({ role: "reader", expires: "2030-01-01T00:00:00.000Z" }), /did you mean expiresAt\?/],
+  [() => client.createKey({ rol: "reader" }), /did you mean role\?/],
+  [() => client.createKey({ expires_at: undefined }), /did you mean expiresAt\?/],
+  [() => client.listKeys({ all: true }), /it has none/],
+  [() => client.listKeys({}, { signals: null }), /did you mean signal\?/],
+  [() => client.raw("getEvidence", { index: 0, logs: "control" }), /did you mean log\?/],
+  [() => collect(client.records({ form: 3 })), /did you mean from\?/],
+  [() => collect(client.search({ agents: "bot" })), /did you mean agent\?/],
+  [() => collect(client.stream({ form: 3 })), /did you mean from\?/],
+  [() => client.attest({ agentId: "bot", actionType: "a", payload: 1, idempotency_key: "k" }), /did you mean idempotencyKey\?/],
+  [() => client.attestAll([{ agentId: "bot", actionType: "a", payload: 1, delegations: "t" }]), /did you mean delegation\?/],
+  [async () => new Client({ url, credentials: "k" }), /did you mean credential\?/],
+  [async () => new Client({ url, retry: { time: 3 } }), /did you mean times\?/],
+  [async () => new Client({ url, credential: { client_id: "a", clientSecret: "b" } }), /did you mean clientId\?/],
+  [() => Spool.open("never", client, { limits: 3 }), /did you mean limit\?/],
+  [() => verifyProof("{}", null, { rot: "00" }), /did you mean root\?/],
+]) await rejects(call, (error) => error instanceof TypeError && meant.test(error.message));
+
 const { companyId } = await client.getCompany();
 const published = await client.getPublicKeys({ companyId });
 const keys = await Keys.pin(published, published.keys[0].fingerprint);

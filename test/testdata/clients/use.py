@@ -35,6 +35,28 @@ for payload, pointer in (({"a": [1, {"b/c": 2**60}]}, "/payload/a/1/b~1c"), (flo
         assert refused.pointer == pointer, refused.pointer
 assert client.attest("bot", "kept", 10**20)["payload"]["payload"] == 10**20
 
+for call, meant in (
+    (lambda: client.issue_passport("bot", scope=["tool:read"]), "did you mean scopes?"),
+    (lambda: client.issue_passport("bot", Scopes=["tool:read"]), "did you mean scopes?"),
+    (lambda: client.create_key(role="reader", expires="2030-01-01T00:00:00.000Z"), "did you mean expiresAt?"),
+    (lambda: client.create_key(rol="reader"), "did you mean role?"),
+    (lambda: client.create_key(expires_at=None), "did you mean expiresAt?"),
+    (lambda: client.get_chain(form=3), "did you mean from_?"),
+    (lambda: client.list_keys(all=True), "it has none"),
+    (lambda: list(client.search(agents="bot")), "did you mean agent?"),
+    (lambda: client.raw("getEvidence", 0, logs="control"), "did you mean log?"),
+    (lambda: client.attest_all([{"agentId": "bot", "actionType": "a", "payload": 1, "idempotency_key": "k"}]), "did you mean idempotencyKey?"),
+    (lambda: client.attest("bot", "a", 1, delegations="t"), "delegations"),
+    (lambda: Client(url, key, timeouts=3), "timeouts"),
+    (lambda: Spool("never", client, limits=3), "limits"),
+    (lambda: attestd.verify_proof("{}", None, rot="00"), "rot"),
+):
+    try:
+        call()
+        raise AssertionError(f"{meant}: an argument that is unknown was passed over")
+    except TypeError as refused:
+        assert meant in str(refused), refused
+
 published = client.get_public_keys(companyId=client.get_company()["companyId"])
 if attestd.Ed25519PublicKey:
     attestd.verify_proof(client.get_proof(2, log="control"), Keys(published, published["keys"][0]["fingerprint"]), log="control")
