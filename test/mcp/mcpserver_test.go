@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -229,5 +230,40 @@ func TestServerHTTP(t *testing.T) {
 	s.kill()
 	if got := status(func(*http.Request) {}); got != http.StatusBadGateway {
 		t.Errorf("without attestd: %d", got)
+	}
+}
+
+// A tool takes the arguments of its schema and no others, however they are written, and says which one it does not know: a misspelt delegation is not left out of a record.
+func TestToolsRefuseUnknownArguments(t *testing.T) {
+	s := serve(t)
+	session := s.stdio("2025-11-25", "--agent", "bot")
+	list, err := session.ListTools(t.Context(), nil)
+	must(t, err)
+	for _, tool := range list.Tools {
+		schema, err := json.Marshal(tool.InputSchema)
+		must(t, err)
+		if !strings.Contains(string(schema), `"additionalProperties":false`) {
+			t.Errorf("%s takes any argument: %s", tool.Name, schema)
+		}
+	}
+	attestation := map[string]any{"actionType": "x", "payload": 1}
+	for _, c := range []struct {
+		tool, unknown string
+		args          map[string]any
+	}{
+		{"attest", "delegations", attestation}, {"attest", "Delegation", attestation}, {"attest", "idempotency_key", attestation}, {"attest", "AGENTID", attestation},
+		{"attest", "__proto__", attestation}, {"attest", "", attestation},
+		{"verify", "log", nil}, {"prove", "logs", map[string]any{"index": 0}}, {"prove", "Index", map[string]any{"index": 0}},
+		{"check_passport", "tools", map[string]any{"passport": "p"}}, {"check_passport", "Tool", map[string]any{"passport": "p"}},
+		{"search_records", "agent", nil}, {"search_records", "Limit", nil},
+	} {
+		args := map[string]any{c.unknown: "x"}
+		maps.Copy(args, c.args)
+		if answer, refused := reply(t, session, c.tool, args); !strings.Contains(refused, fmt.Sprintf("%q", c.unknown)) {
+			t.Errorf("%s with %q: %v %q", c.tool, c.unknown, answer, refused)
+		}
+	}
+	for r, err := range s.client.Records(t.Context(), client.Range{}) {
+		t.Errorf("recorded is %v %v", r, err)
 	}
 }
