@@ -172,6 +172,16 @@ func TestClientsHaveEveryOperation(t *testing.T) {
 	}
 }
 
+// The Python client's types are those of the client: the same names with the same arguments.
+func TestPythonTypesAreThoseOfTheClient(t *testing.T) {
+	othersRun(t)
+	var differ []string
+	printed(t, clientScript(t, "stub.py"), &differ)
+	for _, difference := range differ {
+		t.Error(difference)
+	}
+}
+
 // The TypeScript client's types are those that its generator makes of the reference today.
 func TestTypeScriptTypesAreCurrent(t *testing.T) {
 	othersRun(t)

@@ -67,7 +67,7 @@ func languages(t *testing.T) []language {
 
 // python runs the client such that it says what was left open.
 func python(name, program string) language {
-	return language{name, []string{program, "-W", "default::ResourceWarning", clients + "python/conformance.py"}, clients + "python/attestd.py"}
+	return language{name, []string{program, "-W", "default::ResourceWarning", clients + "python/conformance.py"}, clients + "python/attestd/__init__.py"}
 }
 
 // The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in

@@ -2,6 +2,7 @@
 //
 //	gen openapi openapi.yaml openapi.json        the API reference, from YAML to JSON
 //	gen page verifier/page.html verifier.html    a page with its modules and styles, in one file
+//	gen stub openapi.json,stub.pyi __init__.pyi  the types of the Python client
 //	gen join 'checkers/python/*' check.py        the files that a pattern matches in the order of their names, in one file
 package main
 
@@ -17,9 +18,9 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	makers := map[string]func(from string) ([]byte, error){"openapi": openAPI, "page": page, "join": join}
+	makers := map[string]func(from string) ([]byte, error){"openapi": openAPI, "page": page, "join": join, "stub": stub}
 	if len(os.Args) != 4 || makers[os.Args[1]] == nil {
-		log.Fatal("usage: gen openapi|page|join FROM TO")
+		log.Fatal("usage: gen openapi|page|join|stub FROM TO")
 	}
 	made, err := makers[os.Args[1]](os.Args[2])
 	if err != nil {

@@ -1,4 +1,4 @@
-"""The Python client of attestd, in one file that needs Python 3.9 and its standard library alone.
+"""The Python client of attestd, in one module that needs Python 3.9 and its standard library alone.
 
     import attestd
     client = attestd.Client("http://127.0.0.1:8080", key)

@@ -83,8 +83,9 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getOpenAPI": Route("GET /v1/openapi.json", public=True),
 }
 
-def _argument(name):  # as Python spells it
-    return name.replace("-", "_") + "_" * keyword.iskeyword(name)
+def _arguments(route):  # as Python spells them
+    names = (*re.findall(r"{(\w+)}", route.call), *route.query, *route.header, *route.members)
+    return [name.replace("-", "_") + "_" * keyword.iskeyword(name) for name in names]
 
 def _known(what, given, names):
     """Raises a TypeError for a name that is none of these; it says which one was perhaps meant. What is misspelt would be ignored otherwise: an expiry, for example."""
@@ -103,7 +104,7 @@ def _arrange(route, order, given):
     template, rest = route.call.split(" ")[1], {name.rstrip("_"): value for name, value in given.items() if value is not None}
     names = re.findall(r"{(\w+)}", template)
     if "*" not in route.members:
-        _known(route.call, given, [_argument(name) for name in (*names, *route.query, *route.header, *route.members)])
+        _known(route.call, given, _arguments(route))
     if len(order) > len(names):
         raise TypeError(f"{route.call} takes {len(names)} arguments by their order")
     rest.update(zip(names, order))

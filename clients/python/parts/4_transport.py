@@ -7,7 +7,7 @@ class Retry:
     min: float = 0.5
     max: float = 8.0
 
-    def wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
+    def _wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
         if n >= self.times or not _retryable(error, safe):
             return None
         wait = random.uniform(self.min, max(self.min, min(self.max, self.min * 2 ** (n + 1))))
@@ -28,7 +28,7 @@ class OAuth:
         self._id, self._secret = client_id, client_secret
         self._lock, self._token, self._until = threading.Lock(), "", 0.0
 
-    def bearer(self, client, refused=""):
+    def _bearer(self, client, refused=""):
         with self._lock:
             if self._token in ("", refused) or time.monotonic() >= self._until:
                 made = client.get_oauth_token(grant_type="client_credentials", client_id=self._id, client_secret=self._secret)

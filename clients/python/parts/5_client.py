@@ -125,7 +125,7 @@ class Client:
 
     def _bearer(self, refused=""):
         credential = self._credential
-        return credential.bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
+        return credential._bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
 
     def _again(self, attempt, safe, public, patient=True):
         """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
@@ -140,7 +140,7 @@ class Client:
                         raise
                     token = fresh
                     continue
-                wait = self._retry.wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
+                wait = self._retry._wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
                 if wait is None:
                     raise
                 n += 1

@@ -1,4 +1,4 @@
-"""The Python client of attestd, in one file that needs Python 3.9 and its standard library alone.
+"""The Python client of attestd, in one module that needs Python 3.9 and its standard library alone.
 
     import attestd
     client = attestd.Client("http://127.0.0.1:8080", key)
@@ -264,8 +264,9 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getOpenAPI": Route("GET /v1/openapi.json", public=True),
 }
 
-def _argument(name):  # as Python spells it
-    return name.replace("-", "_") + "_" * keyword.iskeyword(name)
+def _arguments(route):  # as Python spells them
+    names = (*re.findall(r"{(\w+)}", route.call), *route.query, *route.header, *route.members)
+    return [name.replace("-", "_") + "_" * keyword.iskeyword(name) for name in names]
 
 def _known(what, given, names):
     """Raises a TypeError for a name that is none of these; it says which one was perhaps meant. What is misspelt would be ignored otherwise: an expiry, for example."""
@@ -284,7 +285,7 @@ def _arrange(route, order, given):
     template, rest = route.call.split(" ")[1], {name.rstrip("_"): value for name, value in given.items() if value is not None}
     names = re.findall(r"{(\w+)}", template)
     if "*" not in route.members:
-        _known(route.call, given, [_argument(name) for name in (*names, *route.query, *route.header, *route.members)])
+        _known(route.call, given, _arguments(route))
     if len(order) > len(names):
         raise TypeError(f"{route.call} takes {len(names)} arguments by their order")
     rest.update(zip(names, order))
@@ -314,7 +315,7 @@ class Retry:
     min: float = 0.5
     max: float = 8.0
 
-    def wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
+    def _wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
         if n >= self.times or not _retryable(error, safe):
             return None
         wait = random.uniform(self.min, max(self.min, min(self.max, self.min * 2 ** (n + 1))))
@@ -335,7 +336,7 @@ class OAuth:
         self._id, self._secret = client_id, client_secret
         self._lock, self._token, self._until = threading.Lock(), "", 0.0
 
-    def bearer(self, client, refused=""):
+    def _bearer(self, client, refused=""):
         with self._lock:
             if self._token in ("", refused) or time.monotonic() >= self._until:
                 made = client.get_oauth_token(grant_type="client_credentials", client_id=self._id, client_secret=self._secret)
@@ -553,7 +554,7 @@ class Client:
 
     def _bearer(self, refused=""):
         credential = self._credential
-        return credential.bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
+        return credential._bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
 
     def _again(self, attempt, safe, public, patient=True):
         """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
@@ -568,7 +569,7 @@ class Client:
                         raise
                     token = fresh
                     continue
-                wait = self._retry.wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
+                wait = self._retry._wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
                 if wait is None:
                     raise
                 n += 1
