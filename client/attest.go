@@ -91,7 +91,8 @@ func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error
 	}
 }
 
-// reused reports whether the service knows an idempotency key from another request. One that the client has made is then replaced, once; a caller's stays.
+// reused reports whether the service knows an idempotency key from another request. One that the
+// client has made is then replaced, once; a caller's stays.
 func reused(err error) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Code == "IDEMPOTENCY_KEY_REUSED"

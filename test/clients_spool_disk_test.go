@@ -27,7 +27,8 @@ type paid struct {
 	}
 }
 
-// One bit that flips in an item of a client's spool, wherever it is, is never recorded: the item is set apart with the reason, and the others are sent.
+// One bit that flips in an item of a client's spool, wherever it is, is never recorded: the item is
+// set apart with the reason, and the others are sent.
 func TestClientSpoolsFindFlippedBits(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
@@ -78,7 +79,8 @@ func TestClientSpoolsFindFlippedBits(t *testing.T) {
 	}
 }
 
-// What an earlier version has left in a spool, without checksums, is sent by either client, and what the other client has put there is too.
+// What an earlier version has left in a spool, without checksums, is sent by either client, and
+// what the other client has put there is too.
 func TestClientSpoolsReadEachOthersItems(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// limited is a service that records nothing but what came, under a limit like the real one's with a shorter window.
+// limited is a service that records nothing but what came, under a limit like the real one's with a
+// shorter window.
 type limited struct {
 	limit, window int // of the window, in seconds
 	refuse        int // the n of an item that it will never take
@@ -112,8 +113,9 @@ func (l *limited) take(w http.ResponseWriter, items []limitedItem, single bool) 
 	return http.StatusCreated, map[string]any{"records": records}
 }
 
-// What waits in a client's spool is sent at the rate that the limit allows, in order and each once, and leaves room to what is attested meanwhile. What the
-// service will never take is set apart once; an item whose key it knows from another request is sent under another.
+// What waits in a client's spool is sent at the rate that the limit allows, in order and each once,
+// and leaves room to what is attested meanwhile. What the service will never take is set apart
+// once; an item whose key it knows from another request is sent under another.
 func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
 	othersRun(t)
 	for _, script := range waiting {

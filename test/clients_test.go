@@ -216,8 +216,8 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 	}
 }
 
-// What the conformance file does not reach works, too, on every Python that is here: asyncio and many calls at once, the stream, logs of control, and the
-// refusal of what JSON does not carry.
+// What the conformance file does not reach works, too, on every Python that is here: asyncio and
+// many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
 func TestClientsInUse(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")

@@ -73,7 +73,8 @@ func TestExamplesAttestToolCalls(t *testing.T) {
 // shownRun are the commands that docs/agents.md shows for an example.
 var shownRun = regexp.MustCompile("(?s)Run one from a fresh clone.*?```\n(.*?)```")
 
-// In a clone in which nothing was installed or built, the commands that docs/agents.md shows run each example in JavaScript.
+// In a clone in which nothing was installed or built, the commands that docs/agents.md shows run
+// each example in JavaScript.
 func TestExamplesRunInAFreshClone(t *testing.T) {
 	othersRun(t)
 	npm := tool(t, "npm")

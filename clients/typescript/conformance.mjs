@@ -1,4 +1,5 @@
-// The runner of the TypeScript client for test/conformance, which says what it reads and writes. With the argument "require" it takes the client as CommonJS.
+// The runner of the TypeScript client for test/conformance, which says what it reads and writes.
+// With the argument "require" it takes the client as CommonJS.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 

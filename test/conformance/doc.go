@@ -37,7 +37,8 @@
 //	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter" and "body" where given,
 //	           and with Connection: close where "close" is true
 //
-// All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different ones as "keys" says.
+// All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
+// ones as "keys" says.
 //
 // The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a copy of a value with another part. restart ends the
 // runner, and starts it anew: what is not on disk is gone. After it, new is called once more.

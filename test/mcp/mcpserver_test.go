@@ -233,7 +233,8 @@ func TestServerHTTP(t *testing.T) {
 	}
 }
 
-// A tool takes the arguments of its schema and no others, however they are written, and says which one it does not know: a misspelt delegation is not left out of a record.
+// A tool takes the arguments of its schema and no others, however they are written, and says which
+// one it does not know: a misspelt delegation is not left out of a record.
 func TestToolsRefuseUnknownArguments(t *testing.T) {
 	s := serve(t)
 	session := s.stdio("2025-11-25", "--agent", "bot")

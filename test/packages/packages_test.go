@@ -1,4 +1,5 @@
-// Package packages checks the packages of the clients with the tools that their users' editors and compilers trust.
+// Package packages checks the packages of the clients with the tools that their users' editors and
+// compilers trust.
 package packages
 
 import (
@@ -10,7 +11,8 @@ import (
 
 const typescript = "../../clients/typescript"
 
-// tool is a program of node_modules as a command in a folder. CI has all of them; elsewhere the test is skipped where it is missing.
+// tool is a program of node_modules as a command in a folder. CI has all of them; elsewhere the
+// test is skipped where it is missing.
 func tool(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := filepath.Abs("node_modules/.bin/" + name)
@@ -40,7 +42,8 @@ func run(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// What `npm pack` makes of the TypeScript client resolves, with types that fit, by import and by require, in Node, in bundlers and in older compilers.
+// What `npm pack` makes of the TypeScript client resolves, with types that fit, by import and by
+// require, in Node, in bundlers and in older compilers.
 func TestNodePackageResolvesEverywhere(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(typescript + "/dist/cjs/index.js"); err != nil {

@@ -12,8 +12,9 @@ import (
 
 const python = "../../clients/python"
 
-// What is built of the Python client for an installation holds the module, its types and the mark that it is typed; all of its types are known, and pyright's
-// strict mode takes a program that uses it rightly and refuses what is wrong.
+// What is built of the Python client for an installation holds the module, its types and the mark
+// that it is typed; all of its types are known, and pyright's strict mode takes a program that uses
+// it rightly and refuses what is wrong.
 func TestPythonPackageIsTyped(t *testing.T) {
 	t.Parallel()
 	const interpreter = "/usr/bin/python3"

@@ -52,8 +52,9 @@ type reference struct {
 	}
 }
 
-// stub makes the types of the Python client: from is the API reference, a comma, and what people wrote of it, in which a line "# schemas", "# operations" or
-// "# async operations" stands for what the reference says.
+// stub makes the types of the Python client: from is the API reference, a comma, and what people
+// wrote of it, in which a line "# schemas", "# operations" or "# async operations" stands for what
+// the reference says.
 func stub(from string) ([]byte, error) {
 	name, written, _ := strings.Cut(from, ",")
 	text, err := os.ReadFile(name)

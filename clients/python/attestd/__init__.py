@@ -143,7 +143,8 @@ def _check(value, at):
             raise PayloadError(at, "an integer beyond 2**53 that JSON numbers do not carry without loss; give it as a string")
 
 def _prepare(attestation):
-    """An attestation as it is sent, made once, for all retries. Refuses what could never be sent."""
+    """An attestation as it is sent, made once, for all retries. Refuses what could never be
+    sent."""
     known = ("agentId", "actionType", "payload", "delegation", "idempotencyKey")
     _known("an attestation", attestation, known)
     body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation") if name in attestation}
@@ -169,7 +170,8 @@ class _Prepared:
         return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
 
     def rekeyed(self):
-        """The same under another key, which all who have this one choose alike, so that it is recorded once."""
+        """The same under another key, which all who have this one choose alike, so that it is
+        recorded once."""
         return _Prepared(self.text, f"{self.key[:12]}-{hashlib.sha256(self.item().encode()).hexdigest()[:32]}", True)
 
 def _new_key():
@@ -269,7 +271,8 @@ def _arguments(route):  # as Python spells them
     return [name.replace("-", "_") + "_" * keyword.iskeyword(name) for name in names]
 
 def _known(what, given, names):
-    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant. What is misspelt would be ignored otherwise: an expiry, for example."""
+    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant.
+    What is misspelt would be ignored otherwise: an expiry, for example."""
     for name in given:
         if name not in names:
             plain = lambda text: text.replace("_", "").lower()
@@ -404,7 +407,8 @@ class _Connections:
             connection.close()
 
 def _end(answer, connection):
-    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it flushes its file, which from Python 3.13 on complains when that is closed."""
+    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it
+    flushes its file, which from Python 3.13 on complains when that is closed."""
     answer.close()
     connection.close()
 
@@ -464,8 +468,8 @@ class Client:
         return _under_fresh_keys(lambda items: self.send_batch([one.item() for one in items]), items)
 
     def send_batch(self, items, *, patient=True):
-        """As attest_all, of items that are JSON already, with their keys: what a spool has kept. Where the rate limit takes no more, who is not patient is told
-        at once."""
+        """As attest_all, of items that are JSON already, with their keys: what a spool has kept.
+        Where the rate limit takes no more, who is not patient is told at once."""
         def read(answer):
             records = json.loads(answer)["records"]
             must(len(records) == len(items), "not as many records as were sent")
@@ -576,7 +580,8 @@ class Client:
                 time.sleep(wait)
 
 def _under_fresh_keys(send, items):
-    """Sends items. Where the service knows a key that we made from another request, that item is sent under another; a caller's own key stays."""
+    """Sends items. Where the service knows a key that we made from another request, that item is
+    sent under another; a caller's own key stays."""
     renewed = set()
     while True:
         try:
@@ -594,7 +599,8 @@ def _place(error):  # of the item of a batch that a refusal names, or None
 
 @dataclass(frozen=True)
 class _Rate:
-    """What the service has said of its limit on attestations: how many in a window (0 for no limit), how many are left, and until when (monotonic) that is so at least."""
+    """What the service has said of its limit on attestations: how many in a window (0 for no
+    limit), how many are left, and until when (monotonic) that is so at least."""
 
     limit: int
     left: int
@@ -624,7 +630,8 @@ for _name in OPERATIONS:
         setattr(Client, _snake(_name), _method(_name))
 
 def _upgrade(connections, path, bearer):
-    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages come)."""
+    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages
+    come)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
     headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
     connection, sock, answer, _ = connections.open(operation, path, headers, None)
@@ -896,8 +903,9 @@ class Spool:
                 raise RefusedError(self.folder / "refused", refused)
 
     def run(self, every, stop, failed=lambda error: None):
-        """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a threading.Event, is set. A flush that fails leaves what waits to the next, and
-        failed learns of the error, but of a rate limit it does not."""
+        """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a
+        threading.Event, is set. A flush that fails leaves what waits to the next, and failed learns
+        of the error, but of a rate limit it does not."""
         wait = every
         while not stop.wait(wait):
             wait = every
@@ -912,7 +920,8 @@ class Spool:
                     failed(error)
 
     def _room(self):
-        """How many items the service takes now, if what is attested meanwhile is to find room. Raises where there is none."""
+        """How many items the service takes now, if what is attested meanwhile is to find room.
+        Raises where there is none."""
         rate = self.client._rate
         if rate is None or rate.limit and time.monotonic() >= rate.until:
             return 25  # a quarter of the usual limit; the answer says how many more
@@ -925,7 +934,8 @@ class Spool:
         return min(room, 1000)
 
     def _batch(self, names, refused):
-        """Sends the first of some items, and returns how many are dealt with. A key stands in a batch but once."""
+        """Sends the first of some items, and returns how many are dealt with. A key stands in a
+        batch but once."""
         items, keys, size = [], set(), 0
         for read, name in enumerate(names):
             item = self._read(name, refused)
@@ -953,7 +963,8 @@ class Spool:
         return sorted(os.listdir(self.folder / "pending"))
 
     def _read(self, name, refused):
-        """An item; None of one that is gone, for another process has sent it, and of one that the disk has damaged, which is set apart."""
+        """An item; None of one that is gone, for another process has sent it, and of one that the
+        disk has damaged, which is set apart."""
         try:
             content = (self.folder / "pending" / name).read_bytes()
         except FileNotFoundError:

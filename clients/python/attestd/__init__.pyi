@@ -1,4 +1,5 @@
-# The types of the Python client. Made of clients/python/stub.pyi and the API reference by go generate ./web.
+# The types of the Python client. Made of clients/python/stub.pyi and the API reference by go
+# generate ./web.
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping

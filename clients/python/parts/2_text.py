@@ -24,7 +24,8 @@ def _check(value, at):
             raise PayloadError(at, "an integer beyond 2**53 that JSON numbers do not carry without loss; give it as a string")
 
 def _prepare(attestation):
-    """An attestation as it is sent, made once, for all retries. Refuses what could never be sent."""
+    """An attestation as it is sent, made once, for all retries. Refuses what could never be
+    sent."""
     known = ("agentId", "actionType", "payload", "delegation", "idempotencyKey")
     _known("an attestation", attestation, known)
     body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation") if name in attestation}
@@ -50,7 +51,8 @@ class _Prepared:
         return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
 
     def rekeyed(self):
-        """The same under another key, which all who have this one choose alike, so that it is recorded once."""
+        """The same under another key, which all who have this one choose alike, so that it is
+        recorded once."""
         return _Prepared(self.text, f"{self.key[:12]}-{hashlib.sha256(self.item().encode()).hexdigest()[:32]}", True)
 
 def _new_key():

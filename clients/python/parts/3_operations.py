@@ -88,7 +88,8 @@ def _arguments(route):  # as Python spells them
     return [name.replace("-", "_") + "_" * keyword.iskeyword(name) for name in names]
 
 def _known(what, given, names):
-    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant. What is misspelt would be ignored otherwise: an expiry, for example."""
+    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant.
+    What is misspelt would be ignored otherwise: an expiry, for example."""
     for name in given:
         if name not in names:
             plain = lambda text: text.replace("_", "").lower()

@@ -96,7 +96,8 @@ class _Connections:
             connection.close()
 
 def _end(answer, connection):
-    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it flushes its file, which from Python 3.13 on complains when that is closed."""
+    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it
+    flushes its file, which from Python 3.13 on complains when that is closed."""
     answer.close()
     connection.close()
 

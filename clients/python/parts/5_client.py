@@ -35,8 +35,8 @@ class Client:
         return _under_fresh_keys(lambda items: self.send_batch([one.item() for one in items]), items)
 
     def send_batch(self, items, *, patient=True):
-        """As attest_all, of items that are JSON already, with their keys: what a spool has kept. Where the rate limit takes no more, who is not patient is told
-        at once."""
+        """As attest_all, of items that are JSON already, with their keys: what a spool has kept.
+        Where the rate limit takes no more, who is not patient is told at once."""
         def read(answer):
             records = json.loads(answer)["records"]
             must(len(records) == len(items), "not as many records as were sent")
@@ -147,7 +147,8 @@ class Client:
                 time.sleep(wait)
 
 def _under_fresh_keys(send, items):
-    """Sends items. Where the service knows a key that we made from another request, that item is sent under another; a caller's own key stays."""
+    """Sends items. Where the service knows a key that we made from another request, that item is
+    sent under another; a caller's own key stays."""
     renewed = set()
     while True:
         try:
@@ -165,7 +166,8 @@ def _place(error):  # of the item of a batch that a refusal names, or None
 
 @dataclass(frozen=True)
 class _Rate:
-    """What the service has said of its limit on attestations: how many in a window (0 for no limit), how many are left, and until when (monotonic) that is so at least."""
+    """What the service has said of its limit on attestations: how many in a window (0 for no
+    limit), how many are left, and until when (monotonic) that is so at least."""
 
     limit: int
     left: int

@@ -1,5 +1,6 @@
 def _upgrade(connections, path, bearer):
-    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages come)."""
+    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages
+    come)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
     headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
     connection, sock, answer, _ = connections.open(operation, path, headers, None)

@@ -72,8 +72,9 @@ class Spool:
                 raise RefusedError(self.folder / "refused", refused)
 
     def run(self, every, stop, failed=lambda error: None):
-        """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a threading.Event, is set. A flush that fails leaves what waits to the next, and
-        failed learns of the error, but of a rate limit it does not."""
+        """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a
+        threading.Event, is set. A flush that fails leaves what waits to the next, and failed learns
+        of the error, but of a rate limit it does not."""
         wait = every
         while not stop.wait(wait):
             wait = every
@@ -88,7 +89,8 @@ class Spool:
                     failed(error)
 
     def _room(self):
-        """How many items the service takes now, if what is attested meanwhile is to find room. Raises where there is none."""
+        """How many items the service takes now, if what is attested meanwhile is to find room.
+        Raises where there is none."""
         rate = self.client._rate
         if rate is None or rate.limit and time.monotonic() >= rate.until:
             return 25  # a quarter of the usual limit; the answer says how many more
@@ -101,7 +103,8 @@ class Spool:
         return min(room, 1000)
 
     def _batch(self, names, refused):
-        """Sends the first of some items, and returns how many are dealt with. A key stands in a batch but once."""
+        """Sends the first of some items, and returns how many are dealt with. A key stands in a
+        batch but once."""
         items, keys, size = [], set(), 0
         for read, name in enumerate(names):
             item = self._read(name, refused)
@@ -129,7 +132,8 @@ class Spool:
         return sorted(os.listdir(self.folder / "pending"))
 
     def _read(self, name, refused):
-        """An item; None of one that is gone, for another process has sent it, and of one that the disk has damaged, which is set apart."""
+        """An item; None of one that is gone, for another process has sent it, and of one that the
+        disk has damaged, which is set apart."""
         try:
             content = (self.folder / "pending" / name).read_bytes()
         except FileNotFoundError:

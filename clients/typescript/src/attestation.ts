@@ -49,7 +49,10 @@ export function prepare(attestation: Attestation): Prepared {
   return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }) }), key, made: idempotencyKey == null };
 }
 
-/** The same under another key, which all who have this one choose alike, so that it is recorded once. */
+/**
+ * The same under another key, which all who have this one choose alike, so that it is recorded
+ * once.
+ */
 export async function rekeyed(one: Prepared): Promise<Prepared> {
   if (!crypto.subtle) return { ...one, key: newKey() }; // a page without TLS, which has no spool
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(itemOf(one))));

@@ -223,7 +223,8 @@ interface Patience {
 }
 
 /**
- * Sends items. Where the service knows a key that we made from another request, that item is sent under another; a caller's own key stays.
+ * Sends items. Where the service knows a key that we made from another request, that item is sent
+ * under another; a caller's own key stays.
  */
 async function underFreshKeys<T>(items: Prepared[], send: (items: Prepared[]) => Promise<T>): Promise<T> {
   for (const renewed = new Set<number>(); ;) {

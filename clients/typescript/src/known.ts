@@ -1,6 +1,7 @@
 /**
- * Throws a TypeError for a member that is none of these names; it names the one that was perhaps meant. What is misspelt would be ignored otherwise: an expiry, for
- * example, or a passport's scopes.
+ * Throws a TypeError for a member that is none of these names; it names the one that was perhaps
+ * meant. What is misspelt would be ignored otherwise: an expiry, for example, or a passport's
+ * scopes.
  */
 export function onlyKnown(what: string, given: object, names: readonly string[]): void {
   for (const name of Object.keys(given)) {
@@ -15,7 +16,8 @@ const plain = (name: string) => name.replace(/[_-]/g, "").toLowerCase();
 
 const FAR = 3;
 
-// How many edits lie between two names, for as many as a slip takes; none where one begins as the other.
+// How many edits lie between two names, for as many as a slip takes; none where one begins as the
+// other.
 function distance(a: string, b: string): number {
   if (Math.min(a.length, b.length) >= 3 && (a.startsWith(b) || b.startsWith(a))) return 0;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

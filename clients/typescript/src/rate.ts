@@ -9,7 +9,10 @@ export interface Rate {
 
 const WINDOW = 60_000;
 
-/** Reads the headers of an answer; undefined of one that knows nothing of it, such as a proxy's page. */
+/**
+ * Reads the headers of an answer; undefined of one that knows nothing of it, such as a proxy's
+ * page.
+ */
 export function rateOf(answer: Response): Rate | undefined {
   const [limit, left, reset] = ["Limit", "Remaining", "Reset"].map((name) => Number(answer.headers.get(`X-RateLimit-${name}`) ?? NaN)) as [number, number, number];
   if (![limit, left, reset].every(Number.isInteger)) return answer.status === 201 ? { limit: 0, left: 0, until: 0 } : undefined;

@@ -39,7 +39,10 @@ interface Item {
   made: boolean;
 }
 
-/** How many items are sent while it is not known how many the service takes: a quarter of the usual limit. */
+/**
+ * How many items are sent while it is not known how many the service takes: a quarter of the usual
+ * limit.
+ */
 const PROBE = 25;
 
 /** The most characters of a batch, well below what the service takes. */
@@ -47,10 +50,13 @@ const MOST = 1 << 20;
 
 /**
  * A folder with one file for each attestation that waits, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a
- * whole item or none. A file's name begins with the time, by which items are sent. It holds the SHA-256 of the rest in hex, whose key it is (made, or given by the caller)
- * and the item as JSON, each behind a space. What does not have its checksum is not sent. Files that end in .json are of an earlier version, which made no checksum, and are
- * sent as they are. Many processes may share the folder without a lock: each item has its own idempotency key, so that two of them which send the same one make one record.
- * Nothing is ever dropped: what the service refuses, and what the disk has damaged, is moved to the folder refused, with the reason beside it.
+ * whole item or none. A file's name begins with the time, by which items are sent. It holds the
+ * SHA-256 of the rest in hex, whose key it is (made, or given by the caller) and the item as JSON,
+ * each behind a space. What does not have its checksum is not sent. Files that end in .json are of
+ * an earlier version, which made no checksum, and are sent as they are. Many processes may share
+ * the folder without a lock: each item has its own idempotency key, so that two of them which send
+ * the same one make one record. Nothing is ever dropped: what the service refuses, and what the
+ * disk has damaged, is moved to the folder refused, with the reason beside it.
  *
  * Of the service's rate limit a quarter is left to what is attested now.
  */
@@ -110,7 +116,8 @@ export class Spool {
 
   /**
    * Sends all that waits, by batches. It throws where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
-   * items had to be set apart. retryAfter of the ServiceError with the status 429 says when the rate limit takes more.
+   * items had to be set apart. retryAfter of the ServiceError with the status 429 says when the
+   * rate limit takes more.
    */
   flush(): Promise<void> {
     const flushed = this.#flushing.then(() => this.#flush());
@@ -131,8 +138,9 @@ export class Spool {
   }
 
   /**
-   * Flushes every so many milliseconds, or as soon as the rate limit takes more, until the signal. A flush that fails leaves what waits to the next, and failed, when given,
-   * learns of the error, but of a rate limit it does not.
+   * Flushes every so many milliseconds, or as soon as the rate limit takes more, until the signal.
+   * A flush that fails leaves what waits to the next, and failed, when given, learns of the error,
+   * but of a rate limit it does not.
    */
   async run(every: number, signal: AbortSignal, failed: (error: unknown) => void = () => {}): Promise<void> {
     while (!signal.aborted) {
@@ -177,7 +185,8 @@ export class Spool {
     return read;
   }
 
-  // An item that is not as it was written was damaged on the disk; it is set apart. One that is gone was sent by another process.
+  // An item that is not as it was written was damaged on the disk; it is set apart. One that is
+  // gone was sent by another process.
   async #read(name: string, refused: Refused): Promise<Item | undefined> {
     const content = await readFile(join(this.folder, "pending", name)).catch(gone(undefined));
     if (content === undefined) return undefined;

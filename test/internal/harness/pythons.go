@@ -23,8 +23,9 @@ const (
 	newest    = 14                     // the Python 3 that CI has
 )
 
-// Pythons are the Pythons of this machine from 3.9 on, one of each minor version: the names of PATH first, then the folders that the environment names. In
-// CI it is an error that the newest is not among them.
+// Pythons are the Pythons of this machine from 3.9 on, one of each minor version: the names of PATH
+// first, then the folders that the environment names. In CI it is an error that the newest is not
+// among them.
 func Pythons(ctx context.Context) (all []Python, err error) {
 	var candidates []string
 	for minor := oldest; minor < 30; minor++ {

@@ -1,4 +1,5 @@
-# Compares the types of the Python client with the client itself, name for name, and prints where they differ, as a list.
+# Compares the types of the Python client with the client itself, name for name, and prints where
+# they differ, as a list.
 import ast, inspect, json
 from pathlib import Path
 import attestd

@@ -1,5 +1,6 @@
-// Works with a spool and prints what came of it: node waiting.mjs URL KEY FOLDER add N | flush | drain. add puts N items in it, each with an amount of 1000; drain runs
-// the spool until it is empty, and attests one record after the other meanwhile.
+// Works with a spool and prints what came of it: node waiting.mjs URL KEY FOLDER add N | flush |
+// drain. add puts N items in it, each with an amount of 1000; drain runs the spool until it is
+// empty, and attests one record after the other meanwhile.
 import { setTimeout } from "node:timers/promises";
 import { Client } from "../../../clients/typescript/dist/index.js";
 import { RefusedError, Spool } from "../../../clients/typescript/dist/spool.js";

@@ -1,5 +1,6 @@
-# Works with a spool and prints what came of it: python3 waiting.py URL KEY FOLDER add N | flush | drain. add puts N items in it, each with an amount of 1000; drain runs
-# the spool until it is empty, and attests one record after the other meanwhile.
+# Works with a spool and prints what came of it: python3 waiting.py URL KEY FOLDER add N | flush |
+# drain. add puts N items in it, each with an amount of 1000; drain runs the spool until it is
+# empty, and attests one record after the other meanwhile.
 import json, sys, threading, time
 from attestd import AttestdError, Client, RefusedError, Retry, Spool
 
