@@ -704,7 +704,10 @@ async def _each(method, args, named):
                 return
             yield one
     finally:
-        source.close()
+        try:
+            source.close()
+        except ValueError:  # a thread waits in it for what comes next, and lets go of it then
+            pass
 
 class Keys:
     """The keys of a company, of which the caller has pinned one by its fingerprint, got from somewhere else than the service. Each other key is taken for it is proven to come before

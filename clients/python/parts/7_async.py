@@ -25,4 +25,7 @@ async def _each(method, args, named):
                 return
             yield one
     finally:
-        source.close()
+        try:
+            source.close()
+        except ValueError:  # a thread waits in it for what comes next, and lets go of it then
+            pass

@@ -5,10 +5,12 @@ from attestd import AsyncClient, Client, Keys, MissingCryptography, PayloadError
 
 url, key = sys.argv[1:]
 
-async def follow(client, first, count):
+async def follow(client, first, count, begun=None):
     indexes = []
     async for message in client.stream(from_=first):
         indexes.append(message["record"]["index"])
+        if begun:
+            asyncio.get_running_loop().call_later(0.3, begun.set)
         if len(indexes) == count:
             return indexes
 
@@ -19,6 +21,15 @@ async def asynchronous():
         following = asyncio.create_task(follow(client, 15, 6))
         await client.attest("bot", "long", "y" * 70_000)
         assert await asyncio.wait_for(following, 30) == list(range(15, 21))
+        waits = asyncio.Event()
+        canceled = asyncio.create_task(follow(client, 20, 1000, waits))
+        await waits.wait()
+        canceled.cancel()
+        try:
+            await canceled
+            raise AssertionError("a stream that was canceled goes on")
+        except asyncio.CancelledError:
+            await client.attest("bot", "next", None)  # which the thread waits for
         for _ in client.client.stream(from_=0):
             break  # which leaves nothing open and says nothing
         assert [record["index"] async for record in client.records(3, limit=2)] == [3, 4]
