@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/agent/setup"
 	"attestd/client"
 )
 
@@ -69,7 +70,7 @@ func connection(cmd *cobra.Command) (client.Config, error) {
 			config.URL = named
 		}
 		if key == "" && file["ATTESTD_KEY"] != "" {
-			if strings.TrimRight(config.URL, "/") != strings.TrimRight(named, "/") {
+			if !sameServer(config.URL, named) {
 				return config, fmt.Errorf("the key in %s is for %s; set ATTESTD_KEY or ATTESTD_KEY_FILE for another server", path, named)
 			}
 			key = file["ATTESTD_KEY"]
@@ -107,14 +108,18 @@ func readConnectionFile() (path string, settings map[string]string, err error) {
 	if err != nil {
 		return path, nil, err
 	}
-	settings = map[string]string{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
-		if name, value, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") {
-			settings[name] = strings.Trim(value, `"'`)
+	return path, setup.ParseEnvironment(text), nil
+}
+
+// sameServer says whether two addresses are one, in whatever spelling.
+func sameServer(a, b string) bool {
+	normal := func(address string) string {
+		if c, err := client.New(client.Config{URL: address}); err == nil {
+			return c.URL()
 		}
+		return address
 	}
-	return path, settings, nil
+	return normal(a) == normal(b)
 }
 
 // maxPrivateFile bounds what is read of a file with a key, in bytes.

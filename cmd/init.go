@@ -13,6 +13,7 @@ import (
 	"attestd/agent/setup"
 	"attestd/agent/toolcall"
 	"attestd/crypto/cred"
+	"attestd/printable"
 )
 
 func initCommand() *cobra.Command {
@@ -85,7 +86,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	}
 	start := "claude"
 	if !f.command {
-		start = "set -a; . " + shellQuote(path) + "; set +a; claude"
+		start = "set -a; . " + printable.ShellWord(path) + "; set +a; claude"
 	}
 	if f.write {
 		changed, err := f.hooks.Write(f.settings)
@@ -123,7 +124,7 @@ func (f *initFlags) check() error {
 	return err
 }
 
-// ownProgram is this program as a shell finds it.
+// ownProgram is this program: its name where a shell finds it by that, else its path.
 func ownProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -139,15 +140,5 @@ func ownProgram() (string, error) {
 			return "attestd", nil
 		}
 	}
-	return shellQuote(own), nil
-}
-
-// shellQuote writes a word for a shell.
-func shellQuote(word string) string {
-	if !strings.ContainsFunc(word, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-+:", r)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return own, nil
 }

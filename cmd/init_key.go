@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +31,11 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client
 	if at == "" {
 		at = defaultURL
 	}
+	anyone, err := client.New(client.Config{URL: at})
+	if err != nil {
+		return nil, "", usageError{err}
+	}
+	at = anyone.URL()
 	s.Say("server", at)
 	kept, err := keptKey(cmd.Context(), path, file, at)
 	if err != nil {
@@ -69,7 +73,7 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client
 	if err != nil {
 		return nil, "", err
 	}
-	if err := setup.WritePrivate(path, "ATTESTD_URL="+at+"\nATTESTD_KEY="+key+"\n"); err != nil {
+	if err := setup.WritePrivate(path, setup.Environment([2]string{"ATTESTD_URL", at}, [2]string{"ATTESTD_KEY", key})); err != nil {
 		return nil, "", err
 	}
 	s.Say("key", path+" has a new one, of the role writer")
@@ -92,7 +96,7 @@ func keptKey(ctx context.Context, path string, file map[string]string, at string
 	if named == "" {
 		named = defaultURL
 	}
-	if strings.TrimRight(named, "/") != strings.TrimRight(at, "/") {
+	if !sameServer(named, at) {
 		return nil, fmt.Errorf("%s has a key for %s; move the file away first, or give that address", path, named)
 	}
 	c, err := client.New(client.Config{URL: at, Credential: client.Key(key)})

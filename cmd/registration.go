@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 
+	"attestd/printable"
 	"attestd/server"
 )
 
@@ -35,7 +36,7 @@ func readToken(path string) (string, error) {
 	case !info.Mode().IsRegular():
 		return "", usagef("--registration-token-file: %s is not a plain file", path)
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which has no such bits
-		return "", usagef("--registration-token-file: others may read %s; chmod 600 %[1]s", path)
+		return "", usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,5 +60,5 @@ func (f serveFlags) registrationHeader() string {
 	if f.registrationTokenFile == "" {
 		return ""
 	}
-	return ` -H "Authorization: Bearer $(cat ` + f.registrationTokenFile + `)"`
+	return ` -H "Authorization: Bearer $(cat ` + printable.ShellWord(f.registrationTokenFile) + `)"`
 }

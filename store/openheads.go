@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"attestd/printable"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -143,7 +144,7 @@ func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 			return nil, err
 		}
 		if sqlite.OthersMay(info, 0o022) {
-			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name, name)
+			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name, printable.ShellWord(name))
 		}
 	}
 	file, err := headfile.Open(path, id)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"attestd/crypto/strictjson"
+	"attestd/printable"
 )
 
 // Hooks are the hooks of Claude Code that report its tool calls to attestd.
@@ -21,7 +22,7 @@ type Hooks struct {
 	Passport bool   // a tool needs a passport
 	Closed   bool   // a call that cannot be recorded is refused
 
-	// Command is the program whose hook command is run for each event, as a shell has it; "": Claude Code asks the server itself.
+	// Command is the program whose hook command is run for each event; "": Claude Code asks the server itself.
 	Command string
 }
 
@@ -71,12 +72,12 @@ func (h Hooks) address() string {
 }
 
 func (h Hooks) command() string {
-	command := h.Command + " hook --agent " + h.Agent + " --url " + h.URL
+	command := printable.ShellWord(h.Command) + " hook --agent " + printable.ShellWord(h.Agent) + " --url " + printable.ShellWord(h.URL)
 	if h.Passport {
 		command += " --require passport"
 	}
 	if h.Redact != "" {
-		command += " --redact " + h.Redact
+		command += " --redact " + printable.ShellWord(h.Redact)
 	}
 	if h.Closed {
 		command += " --fail closed"

@@ -92,7 +92,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %+v", event, e)
 		}
 	}
-	http.Command, http.Redact = "'/opt/a b/attestd'", "input"
+	http.Command, http.Redact = "/opt/a b/attestd", "input"
 	for event, e := range of(http) {
 		if want := (entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", nil}); !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %+v", event, e)

@@ -52,6 +52,9 @@ func (s Steps) Found(ctx context.Context, c *client.Client, company string) (str
 	case err != nil:
 		return "", err
 	}
+	if err := checkKey(made.APIKey); err != nil {
+		return "", err
+	}
 	s.Say("company", company+" registered")
 	s.Say("admin key", made.APIKey+"  (keep it: it is shown this once)")
 	return made.APIKey, nil
@@ -63,7 +66,10 @@ func (s Steps) WriterKey(ctx context.Context, c *client.Client) (string, error) 
 	if errors.Is(err, errRole) {
 		return "", errors.New("the credential may not make another: set ATTESTD_KEY or ATTESTD_KEY_FILE to one of the role admin")
 	}
-	return key.Key, err
+	if err != nil {
+		return "", err
+	}
+	return key.Key, checkKey(key.Key)
 }
 
 // FirstRecord shows that the hooks will get through: it attests that the agent was set up, once in 30 days.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"attestd/printable"
 )
 
 // CheckAccess says whether the database at path, which need not be there yet, can be served without others getting past its lock or
@@ -21,7 +23,7 @@ func CheckAccess(path string) (warning string, err error) {
 		return "", err
 	}
 	if OthersMay(info, 0o022) {
-		return "", fmt.Errorf("%w: others may write the folder %s: run chmod go-w %s, or give the database a folder of its own", ErrRefused, dir, dir)
+		return "", fmt.Errorf("%w: others may write the folder %s: run chmod go-w %s, or give the database a folder of its own", ErrRefused, dir, printable.ShellWord(dir))
 	}
 	var readable []string
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
@@ -36,16 +38,16 @@ func CheckAccess(path string) (warning string, err error) {
 			return "", notPlain(name)
 		case links(info) > 1:
 			return "", fmt.Errorf("%w: %s has %d names (hard links), and a server of each would write over the other: remove the others; find . -samefile %s finds them",
-				ErrRefused, name, links(info), name)
+				ErrRefused, name, links(info), printable.ShellWord(name))
 		case OthersMay(info, 0o022):
-			return "", fmt.Errorf("%w: others may write %s: run chmod 600 %s", ErrRefused, name, name)
+			return "", fmt.Errorf("%w: others may write %s: run chmod 600 %s", ErrRefused, name, printable.ShellWord(name))
 		case OthersMay(info, 0o044):
 			readable = append(readable, name)
 		}
 	}
 	if len(readable) > 0 {
-		names := strings.Join(readable, " ")
-		warning = fmt.Sprintf("others may read %s, and with it every private key: run chmod 600 %s", names, names)
+		names, words := strings.Join(readable, " "), printable.ShellWords(readable)
+		warning = fmt.Sprintf("others may read %s, and with it every private key: run chmod 600 %s", names, words)
 	}
 	return warning, nil
 }

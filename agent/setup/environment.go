@@ -1,0 +1,47 @@
+package setup
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"attestd/printable"
+)
+
+// Environment is the text of a file that a shell can read: an assignment for each name and value.
+func Environment(assignments ...[2]string) string {
+	var b strings.Builder
+	for _, a := range assignments {
+		b.WriteString(a[0] + "=" + printable.ShellQuoted(a[1]) + "\n")
+	}
+	return b.String()
+}
+
+// ParseEnvironment reads the assignments of such a file. Lines of other forms are comments. A value may also stand bare, or in double quotes.
+func ParseEnvironment(text string) map[string]string {
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if len(value) >= 2 && strings.HasPrefix(value, "'") && strings.HasSuffix(value, "'") {
+			value = strings.ReplaceAll(value[1:len(value)-1], `'\''`, "'")
+		} else {
+			value = strings.Trim(value, `"'`)
+		}
+		values[name] = value
+	}
+	return values
+}
+
+var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// checkKey refuses what a server has answered in place of an API key. It does not repeat it: it may be meant for a terminal or a shell.
+func checkKey(key string) error {
+	if !keyForm.MatchString(key) {
+		return errors.New("the server's answer holds no API key (those have letters, digits, _ and - alone); nothing was written")
+	}
+	return nil
+}
