@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -41,7 +42,7 @@ is made anew from what is there. Works on a database file that no server has ope
 				return err
 			}
 			for _, b := range accepted {
-				fmt.Fprintln(cmd.OutOrStdout(), behindLine(b))
+				printable.Fprintf(cmd.OutOrStdout(), "%s\n", behindLine(b))
 			}
 			return nil
 		},

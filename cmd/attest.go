@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/client"
+	"attestd/printable"
 )
 
 // maxPayload bounds what is read of standard input. The server has its own limit, which is lower unless it was raised.
@@ -60,7 +61,7 @@ server's disk, once. To try again later whether an earlier try got through, give
 			if err != nil {
 				return err
 			}
-			return jsonLines(cmd.OutOrStdout()).Encode(record)
+			return printable.JSON(cmd.OutOrStdout(), record)
 		},
 	}
 	urlFlag(cmd)

@@ -1,10 +1,9 @@
 package cmd
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -25,7 +24,7 @@ database has them sealed: keep it as you keep the database.`,
 			err := store.Backup(cmd.Context(), db, args[0], schema, report)
 			finish()
 			if err == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s and checked it\n", db, args[0])
+				printable.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s and checked it\n", db, args[0])
 			}
 			return err
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/evidence"
+	"attestd/printable"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -19,6 +20,8 @@ type exitError struct {
 	status int
 	error
 }
+
+func (e exitError) Unwrap() error { return e.error }
 
 var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
 
@@ -52,7 +55,7 @@ With --newer it also holds the checkpoint in the file against one of today: noth
 				return err
 			}
 			if asJSON {
-				_ = json.NewEncoder(cmd.OutOrStdout()).Encode(v) // a closed pipe shows in the exit status of whoever closed it
+				_ = printable.JSON(cmd.OutOrStdout(), v) // a closed pipe shows in the exit status of whoever closed it
 			} else {
 				printEvidence(cmd.OutOrStdout(), v)
 			}
@@ -149,17 +152,17 @@ func readerOf(text []byte) string {
 
 func printEvidence(out io.Writer, v evidence.Verdict) {
 	for _, line := range v.Checked {
-		fmt.Fprintln(out, "checked:", line)
+		printable.Fprintf(out, "checked: %s\n", line)
 	}
 	switch v.Outcome {
 	case evidence.Fails:
-		fmt.Fprintf(out, "FAILS: %s: %s\n", v.Code, v.Reason)
+		printable.Fprintf(out, "FAILS: %s: %s\n", v.Code, v.Reason)
 	case evidence.SelfConsistent:
-		fmt.Fprintln(out, "self-consistent only:", v.Reason)
+		printable.Fprintf(out, "self-consistent only: %s\n", v.Reason)
 	default:
-		fmt.Fprintln(out, "holds")
+		printable.Fprintf(out, "holds\n")
 	}
 	for _, line := range v.NotProven {
-		fmt.Fprintln(out, "not proven:", line)
+		printable.Fprintf(out, "not proven: %s\n", line)
 	}
 }

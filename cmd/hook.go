@@ -56,9 +56,9 @@ Exit status 2 refuses the call, with the reason on standard error and on standar
 				return err
 			}
 			if err != nil {
-				say(fmt.Sprintln("attestd:", err))
+				say("attestd: %v\n", err)
 			}
-			say(answer.Denied + "\n")
+			say("%s\n", answer.Denied)
 			return exitError{exitBlocked, nil}
 		},
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,7 +68,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	steps := setup.Steps{Agent: f.hooks.Agent, Say: func(what, how string) { fmt.Fprintf(out, "%-10s %s\n", what, how) }}
+	steps := setup.Steps{Agent: f.hooks.Agent, Say: func(what, how string) { printable.Fprintf(out, "%-10s %s\n", what, how) }}
 	c, path, err := f.connect(cmd, steps)
 	if err != nil {
 		return err
@@ -99,7 +98,8 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		}
 		steps.Say("settings", f.settings+" "+how)
 	} else {
-		fmt.Fprintf(out, "\nThe settings, for %s (--write puts them there):\n\n%s\n", f.settings, f.hooks.Settings())
+		printable.Fprintf(out, "\nThe settings, for %s (--write puts them there):\n\n", f.settings)
+		_, _ = out.Write(append(f.hooks.Settings(), '\n'))
 	}
 	steps.Say("start", start)
 	return nil

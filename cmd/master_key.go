@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/crypto/seal"
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -127,7 +128,7 @@ are not: without it nobody can open the keys that it seals.`,
 			} else if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "master key %s is in %s; keep a copy of it elsewhere\n", master.ID(), args[0])
+			printable.Fprintf(cmd.ErrOrStderr(), "master key %s is in %s; keep a copy of it elsewhere\n", master.ID(), args[0])
 			return nil
 		},
 	})

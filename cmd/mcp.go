@@ -59,7 +59,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 			if err != nil {
 				return err
 			}
-			warn := func(text string) { say("attestd: " + text + "\n") }
+			warn := func(text string) { say("attestd: %s\n", text) }
 			config := mcpproxy.Config{Agent: agent, Server: server, Policy: policy, FailClosed: closed, Warn: warn}
 			if config.Server == "" {
 				config.Server = filepath.Base(args[0])

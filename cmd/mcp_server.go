@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -91,7 +90,7 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 		Handler:           mcpserver.New(config).Handler(service, port),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	say(fmt.Sprintf("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL))
+	say("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL)
 	group, ctx := errgroup.WithContext(cmd.Context())
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -2,11 +2,12 @@ package cmd
 
 import (
 	"cmp"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"attestd/crypto/cred"
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -43,7 +44,7 @@ The trust domain, the service name and the master key are for new tables, which 
 			if err != nil {
 				return err
 			}
-			say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			say := func(format string, args ...any) { printable.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			switch {
 			case m.IsNew:
 				say("made the tables of schema %d in %s", m.Version, store.Name(db))
@@ -53,7 +54,7 @@ The trust domain, the service name and the master key are for new tables, which 
 				say("the tables in %s are of schema %d; there is nothing to do", store.Name(db), m.Version)
 			}
 			if role != "" {
-				fmt.Fprint(cmd.OutOrStdout(), store.Grants(m.Namespace, role))
+				_, _ = io.WriteString(cmd.OutOrStdout(), store.Grants(m.Namespace, role)) // SQL, which quotes names
 			}
 			return nil
 		},

@@ -1,12 +1,12 @@
 package cmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -51,12 +51,12 @@ A password on the command line is seen in the list of processes: use a passfile 
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(movedJSON(from, to, moved))
+				return printable.JSON(cmd.OutOrStdout(), movedJSON(from, to, moved))
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %d companies, %d records, %d rows in all; every chain verified on both sides and every row compared\n",
+			printable.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %d companies, %d records, %d rows in all; every chain verified on both sides and every row compared\n",
 				store.Name(from), store.Name(to), moved.Companies, moved.Records, moved.Rows)
-			fmt.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, and never both\n", store.Name(to))
-			fmt.Fprintln(cmd.OutOrStdout(), moved.Digest)
+			printable.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, and never both\n", store.Name(to))
+			printable.Fprintf(cmd.OutOrStdout(), "%v\n", moved.Digest)
 			return nil
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sort"
 	"strconv"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"attestd/chain"
 	"attestd/client"
+	"attestd/printable"
 	"attestd/search"
 )
 
@@ -84,13 +84,6 @@ records among many are found at once; only --text and --hash have it read each. 
 	cmd.Flags().StringVar(&asked.log, "log", string(client.Actions), "`actions or control`")
 	asked.flags(cmd)
 	return cmd
-}
-
-// jsonLines writes values as JSON, one a line, with all characters as they were sent.
-func jsonLines(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e
 }
 
 // bound is an end of a range: an index, or a time unless that is zero.
@@ -176,7 +169,6 @@ printed then: no record is left out, and none comes twice. Without --from it beg
 			if err != nil {
 				return err
 			}
-			lines := jsonLines(cmd.OutOrStdout())
 			for r, err := range c.Follow(ctx, next) {
 				if ctx.Err() != nil {
 					return nil // Ctrl-C is how this ends
@@ -186,7 +178,7 @@ printed then: no record is left out, and none comes twice. Without --from it beg
 					takes, err = filter.takes(&r)
 				}
 				if takes {
-					err = lines.Encode(r)
+					err = printable.JSON(cmd.OutOrStdout(), r)
 				}
 				if err != nil {
 					return err

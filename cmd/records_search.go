@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/client"
+	"attestd/printable"
 	"attestd/search"
 )
 
@@ -81,7 +82,7 @@ func (s *recordSearch) print(ctx context.Context, c *client.Client, out *bufio.W
 		table, err := c.SearchTable(ctx, ask, int(s.limit))
 		if err == nil {
 			defer table.Close()
-			_, err = io.Copy(out, table)
+			err = printable.CopyTable(out, table)
 		}
 		return err
 	}
@@ -102,10 +103,9 @@ func (s *recordSearch) printRange(ctx context.Context, c *client.Client, out io.
 			part.Limit = end - part.From
 		}
 	}
-	lines := jsonLines(out)
 	for r, err := range c.Records(ctx, part) {
 		if err == nil {
-			err = lines.Encode(r)
+			err = printable.JSON(out, r)
 		}
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (s *recordSearch) printRange(ctx context.Context, c *client.Client, out io.
 func (s *recordSearch) printFound(ctx context.Context, c *client.Client, out *bufio.Writer, ask client.Search, within func(index int64) bool) error {
 	report, finish := progress()
 	defer func() { finish() }()
-	lines, left, read := jsonLines(out), s.limit, int64(0)
+	left, read := s.limit, int64(0)
 	for cursor := ""; ; {
 		most := 1000
 		if s.limit > 0 {
@@ -133,7 +133,7 @@ func (s *recordSearch) printFound(ctx context.Context, c *client.Client, out *bu
 			if !within(r.Index) {
 				continue
 			}
-			if err := lines.Encode(r); err != nil {
+			if err := printable.JSON(out, r); err != nil {
 				return err
 			}
 			if left--; left == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -40,7 +41,7 @@ func recoverKeyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), key.Key)
+			printable.Fprintf(cmd.OutOrStdout(), "%s\n", key.Key)
 			return nil
 		},
 	}

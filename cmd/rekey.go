@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -53,9 +54,9 @@ backups stay as they are.`,
 			case err != nil:
 				return err
 			case off:
-				fmt.Fprintf(cmd.ErrOrStderr(), "the keys in %s are in clear\n", db)
+				printable.Fprintf(cmd.ErrOrStderr(), "the keys in %s are in clear\n", db)
 			default:
-				fmt.Fprintf(cmd.ErrOrStderr(), "the keys in %s are sealed with master key %s\n", db, o.New.ID())
+				printable.Fprintf(cmd.ErrOrStderr(), "the keys in %s are sealed with master key %s\n", db, o.New.ID())
 			}
 			return nil
 		},

@@ -1,13 +1,12 @@
 package cmd
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"attestd/evidence"
+	"attestd/printable"
 )
 
 func reportCommand() *cobra.Command {
@@ -38,7 +37,7 @@ signed with the company's key and without the service is in none. Memory does no
 			page := reportPage{actions: make(map[deed]int64), passport: passport}
 			visit := func(e *evidence.Event) {
 				if e.Log == evidence.Control && !asHTML && !asJSON {
-					fmt.Fprintf(out, "%s  %d  %s  %s  by %s\n", e.Timestamp, e.Index, e.Action, e.Subject, e.By)
+					printable.Fprintf(out, "%s  %d  %s  %s  by %s\n", e.Timestamp, e.Index, e.Action, e.Subject, e.By)
 				}
 				page.add(e, asHTML)
 			}
@@ -48,7 +47,7 @@ signed with the company's key and without the service is in none. Memory does no
 			case asHTML:
 				err = page.html(out)
 			case asJSON:
-				err = json.NewEncoder(out).Encode(page.forScripts())
+				err = printable.JSON(out, page.forScripts())
 			default:
 				page.print(out)
 			}

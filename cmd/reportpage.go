@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"attestd/evidence"
+	"attestd/printable"
 )
 
 // reportPage is what a report says, for people.
@@ -92,13 +93,13 @@ func (p *reportPage) Deeds() []deed {
 
 func (p *reportPage) print(out io.Writer) {
 	for _, d := range p.Deeds() {
-		fmt.Fprintf(out, "%d × %s by %s\n", p.actions[d], d.title(), d.Agent)
+		printable.Fprintf(out, "%d × %s by %s\n", p.actions[d], d.title(), d.Agent)
 	}
 	for _, line := range p.alone() {
-		fmt.Fprintln(out, "without a witness:", line)
+		printable.Fprintf(out, "without a witness: %s\n", line)
 	}
 	for _, line := range p.passportLines() {
-		fmt.Fprintln(out, line)
+		printable.Fprintf(out, "%s\n", line)
 	}
 	printEvidence(out, p.Verdict)
 }
@@ -157,7 +158,7 @@ var htmlHead string
 // what nobody calls. All that comes from the report goes through text.
 func (p *reportPage) html(w io.Writer) error {
 	var b strings.Builder
-	text := html.EscapeString
+	text := func(s string) string { return html.EscapeString(printable.Text(s)) }
 	row := func(cells ...any) {
 		b.WriteString("<tr>")
 		for _, cell := range cells {

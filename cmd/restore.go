@@ -1,12 +1,12 @@
 package cmd
 
 import (
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -35,15 +35,15 @@ The head file is left as it is: where it knows more than the backup, the next st
 				store.RestoreOptions{Force: force, AcceptRollback: acceptRollback, At: time.Now(), Progress: report})
 			finish()
 			for _, line := range undone.Lines {
-				fmt.Fprintln(cmd.ErrOrStderr(), line)
+				printable.Fprintf(cmd.ErrOrStderr(), "%s\n", line)
 			}
 			if undone.More > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "and %d more\n", undone.More)
+				printable.Fprintf(cmd.ErrOrStderr(), "and %d more\n", undone.More)
 			}
 			if err == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "restored %s to %s\n", args[0], db)
+				printable.Fprintf(cmd.ErrOrStderr(), "restored %s to %s\n", args[0], db)
 				if _, missing := os.Stat(store.HeadsBeside(db)); len(undone.Lines) > 0 || !force && missing == nil {
-					fmt.Fprintln(cmd.ErrOrStderr(), "where the head file knows more than the backup, the next start writes nothing until attestd accept-rollback --reason TEXT")
+					printable.Fprintf(cmd.ErrOrStderr(), "where the head file knows more than the backup, the next start writes nothing until attestd accept-rollback --reason TEXT\n")
 				}
 			}
 			return err

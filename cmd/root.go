@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -30,6 +31,8 @@ const (
 
 // usageError is a mistake in how the command was typed.
 type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
@@ -54,28 +57,40 @@ func Run(version, schema string) int {
 		return own.status // of a command that was run, which has said what it had to say
 	}
 	switch {
-	case !running:
-		err = usageError{err}
+	case !running: // the library's errors may have lines of their own, of what was typed
+		err = usageError{joinLines(err.Error())}
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	case errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, store.ErrUnavailable):
 		err = fmt.Errorf("%w; nobody listens there: start attestd serve, or name another address with --url or ATTESTD_URL", err)
 	}
-	status, why := exitStatus(err), fmt.Sprintln("attestd:", err)
+	status, why := exitStatus(err), "attestd: "+printable.Error(err)
 	for _, arg := range os.Args[1:] { // an argument in the wrong place, which may be a URL with a password
 		if store.IsServer(arg) {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
 		}
 	}
 	if status == exitUsage {
-		why += fmt.Sprintf("Run '%s --help' for how to use it.\n", cmd.CommandPath())
+		why += fmt.Sprintf("\nRun '%s --help' for how to use it.", cmd.CommandPath())
 	}
-	say(why)
+	sayLines(why + "\n")
 	return status
 }
 
-// say writes to standard error. That may be a pipe that nobody reads: the process then ends without its last words.
-func say(text string) {
+// joinLines makes an error of each line of a text, and one of them all.
+func joinLines(text string) error {
+	var lines []error
+	for line := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, errors.New(strings.ReplaceAll(line, "\t", "  ")))
+	}
+	return errors.Join(lines...)
+}
+
+// say writes to standard error, with everything escaped that the arguments say.
+func say(format string, args ...any) { sayLines(printable.Sprintf(format, args...)) }
+
+// sayLines writes to standard error what is escaped already. That may be a pipe that nobody reads: the process then ends without its last words.
+func sayLines(text string) {
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
@@ -138,6 +153,6 @@ or of a newer version.`,
 func versionCommand(version string) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "attestd", version) },
+		Run: func(cmd *cobra.Command, _ []string) { printable.Fprintf(cmd.OutOrStdout(), "attestd %s\n", version) },
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/crypto/keys"
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -52,7 +53,7 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 				return err
 			}
 			public := keys.Describe(next.Public)
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s has ended\n",
+			printable.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s has ended\n",
 				company, public.KID, next.From, public.Fingerprint, keys.Describe(old.Public).KID)
 			return nil
 		},

@@ -61,7 +61,7 @@ What happens is queued on this machine, synced to disk, and sent from there. Wit
 			// Not the command's context: a signal is for the one that we run.
 			status, err := runAttested(context.Background(), config, queue, fail == "closed", c)
 			if err != nil {
-				say(fmt.Sprintln("attestd:", err))
+				say("attestd: %v\n", err)
 			}
 			if status != 0 {
 				return exitError{status, nil}

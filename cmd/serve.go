@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/crypto/cred"
+	"attestd/printable"
 	"attestd/server"
 	"attestd/store"
 	"attestd/tlog"
@@ -159,9 +160,9 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 	if f.logFormat == "json" {
 		log.Info("listening", "url", url, "db", path, "keys", keys)
 	} else {
-		fmt.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n", f.version, url, path, keys)
+		printable.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n", f.version, url, path, keys)
 		if isNew && f.registration != "closed" {
-			fmt.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url, f.registrationHeader())
+			printable.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url, f.registrationHeader())
 		}
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {

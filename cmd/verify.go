@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain"
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -52,7 +52,7 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 				}
 				printVerdict(cmd.OutOrStdout(), v)
 				if warning != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", v.Title(), warning)
+					printable.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s\n", v.Title(), warning)
 				}
 			}, bar)
 			if invalid := (*store.VerifyError)(nil); err != nil && !errors.As(err, &invalid) {
@@ -87,10 +87,10 @@ func futureTime(v store.ChainVerdict, now time.Time) string {
 
 func printVerdict(out io.Writer, v store.ChainVerdict) {
 	if v.Valid {
-		fmt.Fprintf(out, "%s: valid, %d records, root %s\n", v.Title(), v.Length, v.Root)
+		printable.Fprintf(out, "%s: valid, %d records, root %s\n", v.Title(), v.Length, v.Root)
 		return
 	}
-	fmt.Fprintf(out, "%s: FAILS at index %d: %s\n", v.Title(), v.FailedAt, v.Reason)
+	printable.Fprintf(out, "%s: FAILS at index %d: %s\n", v.Title(), v.FailedAt, v.Reason)
 }
 
 func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
@@ -111,5 +111,5 @@ func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
 	if warning != "" {
 		line["warning"] = warning
 	}
-	_ = json.NewEncoder(out).Encode(line) // a closed pipe shows in the exit status of whoever closed it
+	_ = printable.JSON(out, line) // a closed pipe shows in the exit status of whoever closed it
 }

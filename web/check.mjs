@@ -535,16 +535,20 @@ export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by n
   return { logs, witnesses, groups, quorum };
 }
 
+export const printable = (text) => // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes U+FFFD
+  text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .replace(/\p{Surrogate}/gu, "\ufffd");
+
 function main([name, option, given, ...rest]) {
   const textOf = (file) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(file));
   if (option && !option.startsWith("--") && !given) {
     try {
       const [proof, key] = [name, option].map((file) => read(textOf(file))), root = checkProof(proof, key);
-      console.log(`record ${proof.record.index} is genuine and in the chain with root ${root}`);
-      console.log(`if this is the company's key, or one of them is: ${checkKey(key)}`);
+      console.log(`record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
+      console.log(`if this is the company's key, or one of them is: ${printable(checkKey(key))}`);
       return 0;
     } catch (refused) {
-      console.log(`fails: ${refused.message}`);
+      console.log(`fails: ${printable(refused.message)}`);
       return "syscall" in refused ? 2 : 4; // a file that cannot be read
     }
   }
@@ -557,12 +561,12 @@ function main([name, option, given, ...rest]) {
     if (option === "--key") trust.fingerprint = given;
     if (option === "--policy") trust.policy = readPolicy(textOf(given));
   } catch (refused) {
-    console.error(refused.message);
+    console.error(printable(refused.message));
     return 2;
   }
   const evidence = new Evidence(source, trust), { verdict, code, reason } = evidence.verdict();
   const notProven = code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
-  console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].join("\n"));
+  console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].map(printable).join("\n"));
   return { holds: 0, fails: 4 }[verdict] ?? 5;
 }
 

@@ -488,16 +488,20 @@ def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups,
     must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
     return logs, witnesses, groups, quorum
 
+def printable(text):  # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes U+FFFD
+    text = re.sub("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", str(text))
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
             proof, key = (read(open(name, encoding="utf-8").read()) for name in arguments)
             root = check_proof(proof, key)
         except Exception as refused:
-            print("fails:", str(refused) or type(refused).__name__)
+            print("fails:", printable(refused) or type(refused).__name__)
             return 2 if isinstance(refused, OSError) else 4
-        print("record", proof["record"]["index"], "is genuine and in the chain with root", root)
-        print("if this is the company's key, or one of them is:", check_key(key))
+        print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
+        print("if this is the company's key, or one of them is:", printable(check_key(key)))
         return 0
     trust = {}
     try:
@@ -510,13 +514,13 @@ def main(arguments):
         elif arguments[1:2]:
             trust = {"policy": read_policy(open(arguments[2], encoding="utf-8", newline="").read())}
     except Exception as refused:
-        print(refused, file=sys.stderr)
+        print(printable(refused), file=sys.stderr)
         return 2
     evidence = Evidence(source, **trust)
     verdict, code, reason = evidence.verdict()
     for line in evidence.checked + [""] + ["not proven: " + line for line in ([] if code else evidence.file["notProven"])] + [""]:
-        print(line)
-    print(": ".join(part for part in (verdict, code, reason) if part))
+        print(printable(line))
+    print(": ".join(printable(part) for part in (verdict, code, reason) if part))
     return {"holds": 0, "fails": 4}.get(verdict, 5)
 
 if __name__ == "__main__":

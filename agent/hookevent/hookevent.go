@@ -13,6 +13,7 @@ import (
 
 	"attestd/agent/toolcall"
 	"attestd/crypto/jcs"
+	"attestd/printable"
 )
 
 // Source is an agent whose hooks are understood.
@@ -56,7 +57,7 @@ func (s Source) Parse(body []byte) (Report, error) {
 
 // Deny is the answer that keeps the agent from calling the tool that it asks about; the model reads the reason.
 func (s Source) Deny(reason string) []byte {
-	quoted := string(jcs.AppendString(nil, reason))
+	quoted := string(jcs.AppendString(nil, printable.Text(reason))) // which the agent shows its user
 	if s == Gemini {
 		return []byte(`{"decision":"deny","reason":` + quoted + `}`)
 	}

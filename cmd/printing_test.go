@@ -1,0 +1,44 @@
+package cmd
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Commands print by package printable alone, which escapes what terminals would carry out.
+func TestCommandsPrintEscaped(t *testing.T) {
+	t.Parallel()
+	forbidden := map[string][]string{
+		"fmt": {"Print", "Printf", "Println", "Fprint", "Fprintf", "Fprintln"}, "json": {"NewEncoder"}, "cmd": {"Print", "Printf", "Println", "PrintErr", "PrintErrf", "PrintErrln"}, "log": {"Print", "Printf", "Println"},
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 30 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if of, ok := s.X.(*ast.Ident); ok {
+					for _, member := range forbidden[of.Name] {
+						if s.Sel.Name == member {
+							t.Errorf("%s: %s.%s", set.Position(s.Pos()), of.Name, member)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+}

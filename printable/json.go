@@ -1,0 +1,20 @@
+package printable
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+)
+
+// JSON writes a value as one line of JSON, with < and > as they are. What must not be printed can
+// stand in strings alone, where its escape is the same value to whoever reads the JSON.
+func JSON(w io.Writer, value any) error {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, Text(string(bytes.TrimSuffix(line.Bytes(), []byte("\n"))))+"\n")
+	return err
+}

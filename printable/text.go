@@ -1,0 +1,100 @@
+// Package printable makes text that others wrote fit to be printed: for people, on whose
+// terminals it must not move, colour, reverse or add lines, and for a shell.
+//
+// The rule for people, which check.py and check.mjs share (cases.json has its cases): these
+// characters are written as \u and four hex digits in lower case, and everything else stays.
+//
+//	U+0000–U+001F, U+007F–U+009F   C0, DEL and C1: ends of lines, tabs, terminal sequences
+//	U+061C, U+200E, U+200F, U+202A–U+202E, U+2066–U+2069   bidirectional controls
+//	U+2028, U+2029   line and paragraph separators
+//
+// What is no character, a byte that is not UTF-8 or half a surrogate pair, becomes U+FFFD. A
+// backslash stays, so that to escape twice is to escape once.
+package printable
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text escapes what must not be printed.
+func Text(s string) string {
+	at := strings.IndexFunc(s, hidden)
+	if at < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if hidden(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r) // U+FFFD for a byte that is not UTF-8
+		}
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	return r < 0x20 || 0x7f <= r && r <= 0x9f || r == 0x061c || r == 0x200e || r == 0x200f || 0x2028 <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
+}
+
+// Fprintf is fmt.Fprintf with everything escaped that the arguments say: the format ends lines, and
+// errors.Join does.
+func Fprintf(w io.Writer, format string, args ...any) {
+	// A closed pipe shows in the exit status of whoever closed it.
+	_, _ = fmt.Fprintf(w, format, texts(args)...)
+}
+
+// Sprintf is fmt.Sprintf with everything escaped that the arguments say.
+func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, texts(args)...) }
+
+func texts(args []any) []any {
+	escaped := make([]any, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case error:
+			escaped[i] = Error(arg)
+		case fmt.Stringer:
+			escaped[i] = Text(arg.String())
+		default:
+			if kind := reflect.ValueOf(arg).Kind(); reflect.Bool <= kind && kind <= reflect.Float64 {
+				escaped[i] = arg // a number keeps its verb
+			} else {
+				escaped[i] = Text(fmt.Sprint(arg))
+			}
+		}
+	}
+	return escaped
+}
+
+// Error is the text of an error. Lines end only where errors.Join has put errors together.
+func Error(err error) string {
+	text := err.Error()
+	var causes []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			causes = []error{cause}
+		}
+	case interface{ Unwrap() []error }:
+		causes = e.Unwrap()
+	}
+	var b strings.Builder
+	for i, cause := range causes {
+		before, after, found := strings.Cut(text, cause.Error())
+		if !found {
+			break // it says something of its own
+		}
+		if before == "\n" && i > 0 {
+			b.WriteByte('\n')
+		} else {
+			b.WriteString(Text(before))
+		}
+		b.WriteString(Error(cause))
+		text = after
+	}
+	return b.String() + Text(text)
+}
