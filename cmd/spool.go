@@ -18,11 +18,15 @@ func placeFor(cmd *cobra.Command, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	state, err := stateFolder()
+	config, err := connection(cmd)
 	if err != nil {
 		return "", err
 	}
-	config, err := connection(cmd)
+	return placeOf(config)
+}
+
+func placeOf(config client.Config) (string, error) {
+	state, err := stateFolder()
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package setup
 import (
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"attestd/printable"
@@ -44,4 +45,32 @@ func checkKey(key string) error {
 		return errors.New("the server's answer holds no API key (those have letters, digits, _ and - alone); nothing was written")
 	}
 	return nil
+}
+
+// usedBy begins a line of such a file that names settings whose hooks need it.
+const usedBy = "# used by "
+
+// userLine names settings on one line, whatever stands in their path.
+func userLine(settings string) string { return usedBy + strconv.Quote(settings) + "\n" }
+
+// AddUser notes in the text of an environment file that the hooks of these settings need it.
+func AddUser(text, settings string) string {
+	if HasUser(text, settings) {
+		return text
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + userLine(settings)
+}
+
+// HasUser says whether the hooks of these settings are noted.
+func HasUser(text, settings string) bool {
+	return strings.Contains("\n"+text, "\n"+userLine(settings))
+}
+
+// RemoveUser takes the note away. left says whether hooks of other settings need the file.
+func RemoveUser(text, settings string) (rest string, left bool) {
+	rest = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+userLine(settings), "\n", 1), "\n")
+	return rest, strings.Contains("\n"+rest, "\n"+usedBy)
 }

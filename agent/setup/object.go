@@ -3,6 +3,7 @@ package setup
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"attestd/crypto/strictjson"
 )
@@ -43,6 +44,10 @@ func (o *object) set(name string, value []byte) {
 		}
 	}
 	o.members = append(o.members, member{name, value})
+}
+
+func (o *object) remove(name string) {
+	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.name == name })
 }
 
 func (o *object) bytes() []byte {

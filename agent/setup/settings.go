@@ -8,30 +8,30 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
+	"attestd/agent/hookevent"
 	"attestd/crypto/strictjson"
 	"attestd/printable"
 )
 
-// Hooks are the hooks of Claude Code that report its tool calls to attestd.
+// Hooks are the hooks of a coding agent that report its tool calls to attestd.
 type Hooks struct {
+	Source   hookevent.Source
 	URL      string // of attestd
 	Agent    string // in whose name the calls are recorded
 	Redact   string // input, output or both; see toolcall.ParseRedaction
 	Passport bool   // a tool needs a passport
 	Closed   bool   // a call that cannot be recorded is refused
 
-	// Command is the program whose hook command is run for each event; "": Claude Code asks the server itself.
+	// Command is the program whose hook command is run for each event; "": the agent asks the server itself, by HTTP.
 	Command string
 }
 
-// events are those that are reported. The first alone can refuse a call.
-var events = []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "SessionEnd"}
-
 const (
 	hookPath = "/v1/hooks/claude-code"
-	timeout  = 5 // seconds that Claude Code waits for an answer
+	timeout  = 5 // seconds that an agent waits for an answer
 )
 
 // hook is an entry of the settings.
@@ -45,19 +45,20 @@ type hook struct {
 	AllowedEnvVars []string          `json:"allowedEnvVars,omitempty"`
 }
 
-// group is what the settings have of ours under an event. They hold no secret: Claude Code puts the variable in.
+// group is what the settings have of ours under an event. They hold no secret: the agent puts the variable in.
 func (h Hooks) group(event string) []byte {
-	of := hook{Type: "http", URL: h.address(), Timeout: timeout, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
-	if (h.Closed || h.Passport) && event == "PreToolUse" {
+	kind := kindOf(h.Source)
+	of := hook{Type: "http", URL: h.address(), Timeout: timeout * kind.unit, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
+	if (h.Closed || h.Passport) && event == kind.Events[0] {
 		of.OnFailure = "block"
 	}
 	if h.Command != "" {
-		of = hook{Type: "command", Command: h.command(), Timeout: timeout}
+		of = hook{Type: "command", Command: h.command(), Timeout: timeout * kind.unit}
 	}
 	return marshal(struct {
 		Matcher string `json:"matcher"`
 		Hooks   []hook `json:"hooks"`
-	}{"*", []hook{of}})
+	}{kind.matcher, []hook{of}})
 }
 
 func (h Hooks) address() string {
@@ -72,7 +73,11 @@ func (h Hooks) address() string {
 }
 
 func (h Hooks) command() string {
-	command := printable.ShellWord(h.Command) + " hook --agent " + printable.ShellWord(h.Agent) + " --url " + printable.ShellWord(h.URL)
+	command := printable.ShellWord(h.Command) + " hook"
+	if source := kindOf(h.Source).Source; source != hookevent.ClaudeCode { // which is the command's default
+		command += " --from " + string(source)
+	}
+	command += " --agent " + printable.ShellWord(h.Agent) + " --url " + printable.ShellWord(h.URL)
 	if h.Passport {
 		command += " --require passport"
 	}
@@ -119,7 +124,7 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hooks: %w", err)
 	}
-	for _, event := range events {
+	for _, event := range kindOf(h.Source).Events {
 		groups, err := without(hooks.get(event, "[]"))
 		if err != nil {
 			return nil, fmt.Errorf("hooks: %s: %w", event, err)
@@ -127,11 +132,63 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 		hooks.set(event, array(append(groups, h.group(event))))
 	}
 	all.set("hooks", hooks.bytes())
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, all.bytes(), "", "  "); err != nil {
+	return indented(all)
+}
+
+// Remove takes hooks of ours out of settings, and the lists and members in which there is nothing else then. found says whether there were any;
+// settings without are returned as they are.
+func Remove(settings []byte) (rest []byte, found bool, err error) {
+	all, err := parse(settings)
+	if err != nil {
+		return nil, false, err
+	}
+	hooks, err := parse(all.get("hooks", "{}"))
+	if err != nil {
+		return nil, false, fmt.Errorf("hooks: %w", err)
+	}
+	for _, m := range slices.Clone(hooks.members) {
+		if len(m.value) == 0 || m.value[0] != '[' {
+			continue // none of ours is in there
+		}
+		groups, err := without(m.value)
+		if err != nil {
+			return nil, false, fmt.Errorf("hooks: %s: %w", m.name, err)
+		}
+		switch has, err := parseGroups(m.value); {
+		case err != nil:
+			return nil, false, err
+		case bytes.Equal(array(has), array(groups)):
+			continue
+		case len(groups) == 0:
+			hooks.remove(m.name)
+		default:
+			hooks.set(m.name, array(groups))
+		}
+		found = true
+	}
+	if !found {
+		return settings, false, nil
+	}
+	if len(hooks.members) == 0 {
+		all.remove("hooks")
+	} else {
+		all.set("hooks", hooks.bytes())
+	}
+	rest, err = indented(all)
+	return rest, true, err
+}
+
+func parseGroups(text []byte) (groups [][]byte, err error) {
+	err = strictjson.EachElement(text, maxDepth, func(group []byte) { groups = append(groups, group) })
+	return groups, err
+}
+
+func indented(o object) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.Indent(&b, o.bytes(), "", "  "); err != nil {
 		return nil, err
 	}
-	return append(indented.Bytes(), '\n'), nil
+	return append(b.Bytes(), '\n'), nil
 }
 
 // without returns the groups of an event without hooks of ours, and without groups in which there was nothing else.
@@ -167,14 +224,19 @@ func without(groups []byte) (rest [][]byte, err error) {
 	return rest, errors.Join(each, err)
 }
 
-var ourCommand = regexp.MustCompile(`attestd(\.exe)?['"]? hook( |$)`)
+// ourCommand is a command of ours, whatever the program is called.
+var ourCommand = regexp.MustCompile(`attestd(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
 
 // isOurs recognizes a hook that this package has written.
 func isOurs(text []byte) bool {
-	var h hook
+	_, is := asOurs(text)
+	return is
+}
+
+func asOurs(text []byte) (h hook, is bool) {
 	if json.Unmarshal(text, &h) != nil {
-		return false
+		return h, false
 	}
 	address, err := url.Parse(h.URL)
-	return err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand.MatchString(h.Command)
+	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand.MatchString(h.Command)
 }

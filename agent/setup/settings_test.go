@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/agent/hookevent"
 	"attestd/agent/setup"
 )
 
@@ -17,7 +18,7 @@ func FuzzMerge(f *testing.F) {
 	f.Add(`{"hooks":{"PostToolUse":[{"hooks":[]},{"hooks":[{"type":"http","url":"http://x/v1/hooks/claude-code"}]}]}}`)
 	f.Add(`{"hooks":{"PreToolUse":7}}`)
 	f.Fuzz(func(t *testing.T, settings string) {
-		ours := setup.Hooks{URL: "http://127.0.0.1:8080", Agent: "claude-code"}
+		ours := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "claude-code"}
 		merged, err := ours.Merge([]byte(settings))
 		if err != nil {
 			return
@@ -82,7 +83,7 @@ func TestSettings(t *testing.T) {
 		}
 		return found
 	}
-	http := setup.Hooks{URL: "http://127.0.0.1:8080", Agent: "bot", Closed: true}
+	http := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "bot", Closed: true}
 	for event, e := range of(http) {
 		want := entry{"http", "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot", "", "", map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}}
 		if event == "PreToolUse" {
