@@ -30,8 +30,8 @@ func hookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook",
 		Short: "Attest an event of a coding agent, as its command hook",
-		Long: `Attest an event of a coding agent. It is for the settings of the agent, which gives the event as JSON on standard input; "attestd init claude-code --command"
-writes those of Claude Code, and docs/agents.md has those of Gemini CLI and Codex. Nothing of the environment is recorded.
+		Long: `Attest an event of a coding agent. It is for the settings of the agent, which gives the event as JSON on standard input; "attestd init"
+writes those of Claude Code (with --command), Gemini CLI and Codex. Nothing of the environment is recorded.
 
 What the server cannot be given now is kept on disk and sent with a later event. A call goes on without the server (--fail open), or is refused (--fail closed).
 With --require passport it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *; the refusal is recorded.

@@ -37,6 +37,7 @@ var binary = sync.OnceValues(func() (string, error) {
 type desk struct {
 	t             *testing.T
 	home, project string
+	bin           string // a folder of the PATH
 	db            string
 	admin         string // key
 	server        *exec.Cmd
@@ -45,19 +46,46 @@ type desk struct {
 // newDesk starts a server and sets Claude Code up as its user would, with flags of `attestd init claude-code` and settings that are there already.
 func newDesk(t *testing.T, settings string, flags ...string) *desk {
 	t.Helper()
-	need(t)
-	dir := t.TempDir()
-	d := &desk{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), db: filepath.Join(dir, "attestd.db")}
-	must(t, os.MkdirAll(filepath.Join(d.project, ".claude"), 0o755))
-	must(t, os.Mkdir(d.home, 0o700))
+	d := bareDesk(t)
+	must(t, os.Symlink(program(), filepath.Join(d.bin, "claude"))) // which init asks for its version
+	must(t, os.Mkdir(filepath.Dir(d.settings()), 0o755))
 	must(t, os.WriteFile(d.settings(), []byte(settings), 0o600))
 	trusted, err := json.Marshal(map[string]any{"projects": map[string]any{d.project: map[string]bool{"hasTrustDialogAccepted": true}}})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600)) // or the user's rules would not count
-	d.serve()
-	said := d.attestd("", append([]string{"init", "claude-code", "--write"}, flags...)...)
-	d.admin = regexp.MustCompile(`admin key +(svc_\S+)`).FindStringSubmatch(said)[1]
+	d.admin = adminKey(t, d.attestd("", append([]string{"init", "claude-code", "--write"}, flags...)...))
 	return d
+}
+
+// bareDesk starts a server. No agent is set up.
+func bareDesk(t *testing.T) *desk {
+	t.Helper()
+	need(t)
+	dir := t.TempDir()
+	d := &desk{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), bin: filepath.Join(dir, "bin"), db: filepath.Join(dir, "attestd.db")}
+	for _, folder := range []string{d.home, d.project, d.bin} {
+		must(t, os.Mkdir(folder, 0o700))
+	}
+	d.serve()
+	return d
+}
+
+// adminKey is the one that init has shown.
+func adminKey(t *testing.T, said string) string {
+	t.Helper()
+	shown := regexp.MustCompile(`admin key +(svc_\S+)`).FindStringSubmatch(said)
+	if shown == nil {
+		t.Fatalf("no admin key in %s", said)
+	}
+	return shown[1]
+}
+
+// ran demands that a call has left this file, and takes it away.
+func (d *desk) ran(mark string) {
+	d.t.Helper()
+	if err := os.Remove(mark); err != nil {
+		d.t.Error("the call was not made: ", err)
+	}
 }
 
 func (d *desk) settings() string { return filepath.Join(d.project, ".claude", "settings.json") }
@@ -96,7 +124,7 @@ func end(server *exec.Cmd) {
 
 // environment is that of a shell of this user's, in which there is a secret that is none of the agent's business.
 func (d *desk) environment(more ...string) []string {
-	return append([]string{"HOME=" + d.home, "PATH=" + os.Getenv("PATH"), "DEPLOY_SECRET=" + secret}, more...)
+	return append([]string{"HOME=" + d.home, "PATH=" + d.bin + ":" + os.Getenv("PATH"), "DEPLOY_SECRET=" + secret}, more...)
 }
 
 const secret = "correct-horse-battery-staple"
@@ -188,6 +216,9 @@ func (d *desk) records() (names []string, whole map[string]string) {
 	for _, r := range chain.Records {
 		var call struct{ CallID string }
 		must(d.t, json.Unmarshal(r.Payload.Payload, &call))
+		if strings.HasPrefix(call.CallID, "attestd-check-") { // and what is random
+			call.CallID = "attestd-check"
+		}
 		name := strings.TrimSpace(r.Payload.ActionType + " " + call.CallID)
 		names = append(names, name)
 		whole[name] = string(r.Payload.Payload)

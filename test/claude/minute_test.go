@@ -23,14 +23,12 @@ func TestOneMinute(t *testing.T) {
 		t.Skip("this copy of the project has no git history")
 	}
 	home := t.TempDir()
-	d := &desk{t: t, home: home, project: filepath.Join(home, "attestd")}
+	d := &desk{t: t, home: home, project: filepath.Join(home, "attestd"), bin: filepath.Join(home, "bin")}
 	m := newModel(t, []call{bash("echo a")})
 	environment := append(d.environment(quiet(m)...), goEnvironment(t)...)
-	shim := filepath.Join(home, "bin")
-	must(t, os.Mkdir(shim, 0o755))
+	must(t, os.Mkdir(d.bin, 0o755))
 	// A person would type a prompt.
-	must(t, os.WriteFile(filepath.Join(shim, "claude"), []byte("#!/bin/sh\nexec '"+program()+"' -p go --output-format json\n"), 0o755))
-	environment = append(environment, "PATH="+shim+":"+os.Getenv("PATH"))
+	must(t, os.WriteFile(filepath.Join(d.bin, "claude"), []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec '"+program()+"' --version\nexec '"+program()+"' -p go --output-format json\n"), 0o755))
 	typed := func(line string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = d.project, environment, patience
