@@ -38,7 +38,7 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 	if err != nil {
 		return err
 	}
-	check := setup.Check{Kind: f.kind, Session: "attestd-check-" + client.NewIdempotencyKey(), Env: file}
+	check := setup.Check{Kind: f.kind, URL: c.URL(), Session: "attestd-check-" + client.NewIdempotencyKey(), Env: file}
 	answers, err := check.Run(ctx, settings)
 	want := 1
 	for _, a := range answers {

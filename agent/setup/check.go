@@ -25,6 +25,7 @@ const checkTool = "attestd_check"
 // Check drives the hooks that stand in settings as the agent does: with the event before a call of a tool and, unless that is refused, the one after.
 type Check struct {
 	Kind    Kind
+	URL     string            // of the server that the hooks must report to
 	Session string            // by which the records of the check are found
 	Env     map[string]string // what the agent has beside the environment of this process
 }
@@ -53,6 +54,9 @@ func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err 
 		}
 		if len(found) != 1 {
 			return nil, fmt.Errorf("%d hooks of attestd for %s, want 1: attestd init %s --write puts them there", len(found), event, c.Kind.Source)
+		}
+		if err := c.trusted(found[0]); err != nil {
+			return nil, fmt.Errorf("the hook of %s: %w", event, err)
 		}
 		installed[event] = found[0]
 	}
