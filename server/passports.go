@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -115,19 +116,33 @@ func invalidPassport(code, message string) error {
 	}{false, message, code}}
 }
 
-// inForce refuses a passport that is revoked, or that this company has no record of having issued: it may have been
-// issued after the backup that was restored, and revoked too.
+// inForce refuses a passport that is revoked, that this company has no record of having issued (it may have been issued after the backup
+// that was restored, and revoked too), or that says something else than the one that was issued: whoever has the signing key can sign
+// any claims under an ID that was issued.
 func (s *Server) inForce(ctx context.Context, by store.Caller, p cred.PassportClaims) error {
-	revoked, err := s.Store.PassportRevoked(ctx, by, p.ID)
+	if !couldIssue(p) {
+		return notAsIssued()
+	}
+	err := s.Store.CheckPassport(ctx, by, recorded(p))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &cred.Error{Code: cred.CodeVerificationError, Message: "Passport is not known to have been issued"}
-	case err != nil:
-		return err
-	case revoked:
+	case errors.Is(err, store.ErrNotAsIssued):
+		return notAsIssued()
+	case errors.Is(err, store.ErrRevoked):
 		return &cred.Error{Code: cred.CodePassportRevoked, Message: "Passport has been revoked"}
 	}
-	return nil
+	return err
+}
+
+// couldIssue checks the claims that are not recorded of a passport, for they are the same for all: it is valid from when it was issued,
+// and its agent acts for the company alone.
+func couldIssue(p cred.PassportClaims) bool {
+	return p.NotBefore == p.IssuedAt && slices.Equal(p.DelegationChain, []string{p.OrgSPIFFEID, p.Subject})
+}
+
+func notAsIssued() *cred.Error {
+	return &cred.Error{Code: cred.CodeVerificationError, Message: "Passport is not the one that was issued under its ID"}
 }
 
 // receipt is the AttestationReceipt of the specification.

@@ -38,8 +38,14 @@ func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePa
 	if err != nil {
 		return passportBody{}, refusedToken("passport", err)
 	}
-	err = s.Store.RotatePassport(ctx, by, old.ID, recorded(next))
+	err = store.ErrNotAsIssued
+	if couldIssue(old) {
+		err = s.Store.RotatePassport(ctx, by, recorded(old), recorded(next))
+	}
 	switch {
+	case errors.Is(err, store.ErrNotAsIssued):
+		refused := notAsIssued()
+		return passportBody{}, &apiError{Status: http.StatusUnauthorized, Message: refused.Message, Code: refused.Code}
 	case errors.Is(err, store.ErrRevoked):
 		return passportBody{}, &apiError{Status: http.StatusConflict, Message: "Passport has already been revoked", Code: cred.CodePassportRevoked}
 	case errors.Is(err, store.ErrNotFound):

@@ -80,11 +80,11 @@ func TestChangesOfPassportsAreRecorded(t *testing.T) {
 		t.Error("one jti was issued twice")
 	}
 	k.writes("a jti that there is")
-	must(t, s.RotatePassport(ctx, who, "a", passport("b", 1)))
+	must(t, s.RotatePassport(ctx, who, passport("a", 1), passport("b", 1)))
 	k.writes("a passport rotated", revoked("a", nil, "b"), issued("b", "a"))
-	k.refuses("rotating it again", s.RotatePassport(ctx, who, "a", passport("c", 1)), store.ErrRevoked)
-	k.refuses("rotating what is not there", s.RotatePassport(ctx, who, "x", passport("c", 1)), store.ErrNotFound)
-	if err := s.RotatePassport(ctx, who, "b", passport("a", 1)); err == nil { // the old is revoked, and then the new cannot be
+	k.refuses("rotating it again", s.RotatePassport(ctx, who, passport("a", 1), passport("c", 1)), store.ErrRevoked)
+	k.refuses("rotating what is not there", s.RotatePassport(ctx, who, passport("x", 1), passport("c", 1)), store.ErrNotFound)
+	if err := s.RotatePassport(ctx, who, passport("b", 1), passport("a", 1)); err == nil { // the old is revoked, and then the new cannot be
 		t.Error("one jti was issued twice, by rotation")
 	}
 	k.writes("a rotation that fails halfway")

@@ -205,7 +205,7 @@ func TestOneOfManyChangesIsRecorded(t *testing.T) {
 		change func(i int) error
 	}{
 		{[]store.ControlAction{store.PassportRevoked, store.PassportIssued}, func(i int) error {
-			return s.RotatePassport(ctx, who, "old", passport(string(rune('a'+i)), 2))
+			return s.RotatePassport(ctx, who, passport("old", 1), passport(string(rune('a'+i)), 2))
 		}},
 		{[]store.ControlAction{store.PassportRevoked}, func(int) error { _, err := s.RevokePassport(ctx, who, "lost", nil); return err }},
 		{[]store.ControlAction{store.AgentRegistered}, func(int) error {

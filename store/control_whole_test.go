@@ -73,7 +73,7 @@ func (p prepared) kinds() map[string]func(*store.Store) error {
 		"agent enabled":     func(s *store.Store) error { _, err := s.EnableAgent(ctx, who, "stopped"); return err },
 		"passport issued":   func(s *store.Store) error { return s.RecordPassport(ctx, who, passport("c", 1)) },
 		"passport revoked":  func(s *store.Store) error { _, err := s.RevokePassport(ctx, who, "a", ptr("lost")); return err },
-		"passport rotated":  func(s *store.Store) error { return s.RotatePassport(ctx, who, "a", passport("c", 1)) },
+		"passport rotated":  func(s *store.Store) error { return s.RotatePassport(ctx, who, passport("a", 1), passport("c", 1)) },
 		"key rotated":       func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, false); return err },
 		"key declared lost": func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, true); return err },
 		"webhook made": func(s *store.Store) error {

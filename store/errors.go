@@ -15,6 +15,7 @@ var (
 	ErrExists      = errors.New("exists already")
 	ErrLastKey     = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
 	ErrRevoked     = errors.New("revoked already")
+	ErrNotAsIssued = errors.New("the passport is not the one that was issued under this ID")
 	ErrDisabled    = errors.New("the agent is disabled")
 	ErrTooMany     = errors.New("the company has as many as it may")
 	ErrBadClient   = errors.New("unknown client or wrong secret")

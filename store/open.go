@@ -60,7 +60,7 @@ type Store struct {
 	companies   cache[string, dated[*Company]] // by companyId
 	chains      cache[int64, dated[*Company]]  // by number
 	credentials cache[[sha256.Size]byte, dated[credential]]
-	passports   cache[owned, dated[bool]] // whether it is revoked
+	passports   cache[owned, dated[passportState]]
 	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
 	looked      atomic.Pointer[time.Time] // when the writer of a file saw last that nobody else had written, or had forgotten all for it

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
@@ -105,13 +106,50 @@ func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport
 	return p, nil
 }
 
-// PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never issued it. Answers are cached; a
-// revocation takes effect before RevokePassport, RotatePassport or DisableAgent returns.
-func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
-	return lookup(s, &s.passports, owned{by.Company.Chain, jti}, by.At, func() (bool, error) {
+// passportState is what is remembered of a passport: whether it is revoked, and a digest of what was issued.
+type passportState struct {
+	revoked bool
+	issued  chain.Hash
+}
+
+// passportState reads the state of a passport; ErrNotFound when the caller's company never issued it. Answers are cached; a revocation
+// takes effect before RevokePassport, RotatePassport or DisableAgent returns.
+func (s *Store) passportState(ctx context.Context, by Caller, jti string) (passportState, error) {
+	return lookup(s, &s.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
 		p, err := s.Passport(ctx, by, jti)
-		return p.RevokedAt != "", err
+		return passportState{p.RevokedAt != "", p.digest()}, err
 	})
+}
+
+// PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never issued it.
+func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
+	state, err := s.passportState(ctx, by, jti)
+	return state.revoked, err
+}
+
+// CheckPassport says whether a passport that was presented is in force. ErrNotFound: the caller's company never issued one of its ID.
+// ErrNotAsIssued: it did, for another agent, with other scopes or for another time. ErrRevoked.
+func (s *Store) CheckPassport(ctx context.Context, by Caller, presented Passport) error {
+	state, err := s.passportState(ctx, by, presented.JTI)
+	switch {
+	case err != nil:
+		return err
+	case state.issued != presented.digest():
+		err = ErrNotAsIssued
+	case state.revoked:
+		err = ErrRevoked
+	default:
+		return nil
+	}
+	return fmt.Errorf("passport %q: %w", presented.JTI, err)
+}
+
+// digest is the SHA-256 of what a passport was issued for: its ID, agent, scopes and times.
+func (p Passport) digest() (sum chain.Hash) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %d %d", p.JTI, p.AgentID, p.Scopes, p.IssuedAt, p.ExpiresAt)
+	h.Sum(sum[:0])
+	return sum
 }
 
 // RevokePassport: ErrNotFound, ErrRevoked. It returns the passport as revoked.
@@ -128,21 +166,28 @@ func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reaso
 	return p, nil
 }
 
-// RotatePassport revokes old and records next in one transaction: of many at once, one wins and the others get ErrRevoked. ErrNotFound,
-// ErrDisabled.
-func (s *Store) RotatePassport(ctx context.Context, by Caller, old string, next Passport) error {
-	defer s.passports.forget(owned{by.Company.Chain, old})
+// RotatePassport revokes the passport that was presented and records next in one transaction: of many at once, one wins and the others
+// get ErrRevoked. ErrNotFound, ErrNotAsIssued, ErrDisabled.
+func (s *Store) RotatePassport(ctx context.Context, by Caller, presented, next Passport) error {
+	defer s.passports.forget(owned{by.Company.Chain, presented.JTI})
 	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		_, revoked, err := revoke(w, by, old, nil)
+		issued, err := findPassport(w, by.Company.Chain, presented.JTI)
+		if err != nil {
+			return nil, err
+		}
+		if issued.digest() != presented.digest() {
+			return nil, ErrNotAsIssued
+		}
+		_, revoked, err := revoke(w, by, presented.JTI, nil)
 		if err != nil {
 			return nil, err
 		}
 		revoked.details["replacedBy"] = next.JTI
-		issued, err := insertPassport(w, by.Company.Chain, next, old)
-		return []controlEvent{revoked, issued}, err
+		event, err := insertPassport(w, by.Company.Chain, next, presented.JTI)
+		return []controlEvent{revoked, event}, err
 	})
 	if err != nil {
-		return fmt.Errorf("rotate passport %q: %w", old, err)
+		return fmt.Errorf("rotate passport %q: %w", presented.JTI, err)
 	}
 	return nil
 }

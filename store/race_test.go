@@ -64,7 +64,9 @@ func TestOfTwentyRotationsOneWins(t *testing.T) {
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
 	must(t, s.RecordPassport(ctx, by(c, now), passport("old", 1)))
-	errs := atOnce(20, func(i int) error { return s.RotatePassport(ctx, by(c, now), "old", passport(fmt.Sprint(i), 2)) })
+	errs := atOnce(20, func(i int) error {
+		return s.RotatePassport(ctx, by(c, now), passport("old", 1), passport(fmt.Sprint(i), 2))
+	})
 	if won, lost := count(t, errs, store.ErrRevoked); won != 1 || lost != 19 {
 		t.Errorf("%d won, %d lost", won, lost)
 	}

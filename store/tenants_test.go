@@ -257,7 +257,7 @@ func TestPassports(t *testing.T) {
 			return err
 		},
 		"rotate": func(c *store.Company, jti string) error {
-			return s.RotatePassport(ctx, by(c, now), jti, passport("x", 1))
+			return s.RotatePassport(ctx, by(c, now), passport(jti, 100), passport("x", 1))
 		},
 	} {
 		if err := try(zoo, "one"); !errors.Is(err, store.ErrNotFound) {
@@ -267,12 +267,12 @@ func TestPassports(t *testing.T) {
 			t.Errorf("%s an unknown one: %v", name, err)
 		}
 	}
-	must(t, s.RotatePassport(ctx, by(acme, now), "one", passport("two", 200)))
+	must(t, s.RotatePassport(ctx, by(acme, now), passport("one", 100), passport("two", 200)))
 	p.RevokedAt = chain.FormatTime(now)
 	if found := got(s.Passport(ctx, by(acme, now), "one"))(t); !same(found, p) {
 		t.Errorf("rotated: %+v, want %+v", found, p)
 	}
-	if err := s.RotatePassport(ctx, by(acme, now), "one", passport("three", 300)); !errors.Is(err, store.ErrRevoked) {
+	if err := s.RotatePassport(ctx, by(acme, now), passport("one", 100), passport("three", 300)); !errors.Is(err, store.ErrRevoked) {
 		t.Errorf("rotated twice: %v", err)
 	}
 	if _, err := s.Passport(ctx, by(acme, now), "three"); !errors.Is(err, store.ErrNotFound) {

@@ -144,8 +144,9 @@ func (s *Service) verify(token string, now time.Time) (cred.PassportClaims, erro
 	return claims, err
 }
 
-// Revoked implements Authority. It fetches the keys too, for one that was declared compromised signs no valid passport any more.
-func (s *Service) Revoked(ctx context.Context, jti string) (bool, error) {
+// Revoked implements Authority. It fetches the keys too, for one that was declared compromised signs no valid passport any more. The signed
+// status is of an ID alone: whether this passport is the one that was issued under it, the service says without a signature.
+func (s *Service) Revoked(ctx context.Context, token, jti string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fetch(ctx); err != nil {
@@ -158,5 +159,9 @@ func (s *Service) Revoked(ctx context.Context, jti string) (bool, error) {
 	if err := status.Verify(s.issuer.Key); err != nil {
 		return false, err
 	}
-	return status.JTI != jti || status.CompanyID != s.issuer.CompanyID || status.Status != "valid", nil
+	if status.JTI != jti || status.CompanyID != s.issuer.CompanyID || status.Status != "valid" {
+		return true, nil
+	}
+	verdict, err := s.client.VerifyPassport(ctx, token, "")
+	return !verdict.Valid, err
 }

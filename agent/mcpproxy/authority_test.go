@@ -33,6 +33,7 @@ type directory struct {
 	former  []keys.JWK
 	status  string       // of every passport
 	signer  *cred.Issuer // of the status
+	altered bool         // no passport is as it was issued
 	asked   int
 }
 
@@ -41,6 +42,7 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	var answer any
+	code := http.StatusOK
 	switch path := r.URL.Path; {
 	case path == "/v1/company":
 		answer = map[string]string{"companyId": d.company.Company}
@@ -55,9 +57,13 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = json.Unmarshal([]byte(plain), &status)
 		status["caPublicKey"], status["signature"] = "", d.signer.Sign(sha256.Sum256([]byte(plain)))
 		answer = status
+	case path == "/v1/passport/verify" && d.altered:
+		code, answer = http.StatusBadRequest, map[string]any{"valid": false, "error": "x", "code": cred.CodeVerificationError}
+	case path == "/v1/passport/verify":
+		answer = map[string]any{"valid": true}
 	}
 	text, err := json.Marshal(answer)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
 }
 
 func (d *directory) client(t *testing.T) *client.Client {
@@ -128,12 +134,16 @@ func TestAuthorityStatus(t *testing.T) {
 	}
 	for status, want := range map[string]bool{"valid": false, "revoked": true, "unknown": true} {
 		d.status = status
-		if revoked, err := s.Revoked(t.Context(), "1"); revoked != want || err != nil {
+		if revoked, err := s.Revoked(t.Context(), "token", "1"); revoked != want || err != nil {
 			t.Error(status, revoked, err)
 		}
 	}
+	d.status, d.altered = "valid", true
+	if revoked, err := s.Revoked(t.Context(), "token", "1"); !revoked || err != nil {
+		t.Error("a passport that is not as it was issued was taken", revoked, err)
+	}
 	d.status, d.signer = "valid", forged
-	if _, err := s.Revoked(t.Context(), "1"); err == nil {
+	if _, err := s.Revoked(t.Context(), "token", "1"); err == nil {
 		t.Error("a forged status was taken")
 	}
 }

@@ -17,8 +17,8 @@ import (
 type Authority interface {
 	// CheckPassport makes every check of a passport but that of revocation, without the service.
 	CheckPassport(token string, now time.Time) (cred.PassportClaims, error)
-	// Revoked asks the service whether a passport is revoked, or was never issued. An error says that no answer is to be had.
-	Revoked(ctx context.Context, jti string) (bool, error)
+	// Revoked asks the service whether a passport is revoked, or was not issued as it stands. An error says that no answer is to be had.
+	Revoked(ctx context.Context, token, jti string) (bool, error)
 }
 
 // Passport is a Gate that lets those tools be called which the passport in a file covers. It is read at each call: a new one may stand there.
@@ -31,7 +31,7 @@ type Passport struct {
 	failClosed bool // nothing passes while the service does not answer
 
 	mu      sync.Mutex
-	jti     string    // of the passport that was asked about
+	token   string    // the passport that was asked about
 	asked   time.Time // when; zero where nothing is known
 	revoked bool      // is never taken back
 }
@@ -44,7 +44,7 @@ const (
 // NewPassport reads the passport in a file and checks it. agent "" takes that of the passport, else they must be the same.
 func NewPassport(path, agent string, a Authority, failClosed bool) (*Passport, error) {
 	p := &Passport{path: path, agent: agent, authority: a, failClosed: failClosed}
-	claims, err := p.read(time.Now())
+	_, claims, err := p.read(time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -57,47 +57,48 @@ func (p *Passport) Agent() string { return p.agent }
 
 // Check implements Gate.
 func (p *Passport) Check(ctx context.Context, tool string) error {
-	claims, err := p.read(time.Now())
+	token, claims, err := p.read(time.Now())
 	if err != nil {
 		return err
 	}
 	if _, err := claims.Grant(&tool); err != nil {
 		return err
 	}
-	return p.status(ctx, claims.ID)
+	return p.status(ctx, token, claims.ID)
 }
 
 // read reads the passport and makes every check but those of scope and revocation.
-func (p *Passport) read(now time.Time) (c cred.PassportClaims, err error) {
+func (p *Passport) read(now time.Time) (token string, c cred.PassportClaims, err error) {
 	f, err := os.Open(p.path)
 	if err != nil {
-		return c, errors.New("the file of the passport cannot be read")
+		return "", c, errors.New("the file of the passport cannot be read")
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, cred.MaxTokenSize+2)) // the line may have an end
 	if err != nil {
-		return c, errors.New("the file of the passport cannot be read")
+		return "", c, errors.New("the file of the passport cannot be read")
 	}
-	if c, err = p.authority.CheckPassport(strings.TrimSpace(string(text)), now); err != nil {
-		return c, fmt.Errorf("the passport is not valid: %w", err)
+	token = strings.TrimSpace(string(text))
+	if c, err = p.authority.CheckPassport(token, now); err != nil {
+		return "", c, fmt.Errorf("the passport is not valid: %w", err)
 	}
 	if p.agent != "" && c.AgentID != p.agent {
-		return c, errors.New("the passport is of another agent")
+		return "", c, errors.New("the passport is of another agent")
 	}
-	return c, nil
+	return token, c, nil
 }
 
-// status refuses a passport that is revoked, as far as is known. One call asks for all that come meanwhile.
-func (p *Passport) status(ctx context.Context, jti string) error {
+// status refuses a passport that is revoked, or not as it was issued, as far as is known. One call asks for all that come meanwhile.
+func (p *Passport) status(ctx context.Context, token, jti string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if jti != p.jti {
-		p.jti, p.asked, p.revoked = jti, time.Time{}, false
+	if token != p.token {
+		p.token, p.asked, p.revoked = token, time.Time{}, false
 	}
 	if !p.revoked && time.Since(p.asked) >= statusLife {
 		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
-		revoked, err := p.authority.Revoked(ctx, jti)
+		revoked, err := p.authority.Revoked(ctx, token, jti)
 		switch {
 		case err == nil:
 			p.asked, p.revoked = time.Now(), revoked

@@ -28,7 +28,7 @@ func (a *authority) CheckPassport(token string, now time.Time) (cred.PassportCla
 	return c, nil
 }
 
-func (a *authority) Revoked(context.Context, string) (bool, error) {
+func (a *authority) Revoked(context.Context, string, string) (bool, error) {
 	if a.asked++; a.away {
 		return false, errors.New("connection refused")
 	}

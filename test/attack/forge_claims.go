@@ -112,6 +112,16 @@ func (t thief) values(k kind) (list []changed) {
 		sum := sha256.Sum256([]byte(k.good))
 		set("a jti that was never issued", "jti", fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36])
 		list = append(list, t.passportValues(k)...)
+		// Under an ID that was issued, what was not issued.
+		exp, iat := k.claims["exp"].(float64), k.claims["iat"].(float64)
+		set("a longer life", "exp", int64(exp)+3600)
+		set("a shorter life", "exp", int64(exp)-60)
+		set("issued earlier", "iat", int64(iat)-60)
+		set("valid earlier", "nbf", int64(iat)-60)
+		other := k.claims["sub"].(string)[:len(company+"acme/agent/")] + "spare-bot"
+		inner := maps.Clone(k.claims[t.namespace].(object))
+		inner["agentId"], inner["delegationChain"] = "spare-bot", []any{company + "acme", other}
+		set("another agent's", "sub", other, t.namespace, inner)
 	} else {
 		for name, act := range acts(company + "acme/agent/deploy-bot") {
 			set(name, "act", act)
@@ -138,11 +148,11 @@ func (t thief) passportValues(k kind) (list []changed) {
 		set("org", org)
 		set("orgSpiffeId", "spiffe://attestd.local/company/"+org.(string))
 	}
-	for _, scopes := range []any{[]any{"tool"}, []any{"tool:"}, []any{":*"}, []any{"*:*"}, []any{"tool:*", ""}, []any{"tool:*", nil}, []any{"tool:*:*"}, []any{"to ol:x"}, slices.Repeat([]any{"tool:*"}, 101)} {
+	for _, scopes := range []any{[]any{"tool"}, []any{"tool:"}, []any{":*"}, []any{"*:*"}, []any{"tool:*", ""}, []any{"tool:*", nil}, []any{"tool:*:*"}, []any{"to ol:x"}, []any{"*"}, slices.Repeat([]any{"tool:*"}, 101)} {
 		set("scopes", scopes)
 	}
 	own := k.claims["sub"]
-	for _, chain := range []any{[]any{own, "spiffe://attestd.local/company/acme"}, []any{"spiffe://attestd.local/company/acme"}, []any{own, own.(string) + "x"}, []any{own, ""}} {
+	for _, chain := range []any{[]any{own, "spiffe://attestd.local/company/acme"}, []any{"spiffe://attestd.local/company/acme"}, []any{own, own.(string) + "x"}, []any{"spiffe://attestd.local/company/acme", own.(string) + "x", own}, []any{own, ""}} {
 		set("delegationChain", chain)
 	}
 	return list
