@@ -77,8 +77,19 @@ func recordPayload(agent, company, action string, payload []byte) (stored, canon
 	return stored, append(canonical, '}'), err
 }
 
-// delegation checks a delegation token and returns its canonical DelegationInfo, or nil when there is none. Whoever holds the token acts:
-// the last of its chain must not be disabled either.
+// mayDelegate refuses a chain of principals in which any agent of ours is disabled: what it has passed on ends with it.
+func (s *Server) mayDelegate(ctx context.Context, by store.Caller, principals []string) error {
+	for _, id := range principals {
+		if agent, ok := by.Company.Issuer.OwnAgent(id); ok {
+			if err := s.mayAct(ctx, by, agent); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// delegation checks a delegation token and returns its canonical DelegationInfo, or nil when there is none.
 func (s *Server) delegation(ctx context.Context, by store.Caller, token string) ([]byte, error) {
 	if token == "" {
 		return nil, nil
@@ -91,10 +102,8 @@ func (s *Server) delegation(ctx context.Context, by store.Caller, token string) 
 	if err != nil {
 		return nil, err
 	}
-	if actor, ok := by.Company.Issuer.OwnAgent(d.Chain[len(d.Chain)-1]); ok {
-		if err := s.mayAct(ctx, by, actor); err != nil {
-			return nil, err
-		}
+	if err := s.mayDelegate(ctx, by, d.Chain); err != nil {
+		return nil, err
 	}
 	return d.Canonical(), nil
 }

@@ -69,10 +69,8 @@ func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchange
 	if len(actor.Chain) > 1 {
 		return exchanged{}, fail(http.StatusBadRequest, "Invalid actor_token: it must be a plain SVID, without act")
 	}
-	if agent, ok := issuer.OwnAgent(actor.Subject); ok {
-		if err := s.mayAct(ctx, by, agent); err != nil {
-			return exchanged{}, err
-		}
+	if err := s.mayDelegate(ctx, by, append(subject.Chain, actor.Subject)); err != nil {
+		return exchanged{}, err
 	}
 	token, d, err := issuer.Delegate(subject, actor.Subject, subject.Scope, by.At)
 	if err != nil {
