@@ -130,6 +130,9 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 	if err != nil {
 		return err
 	}
-	h.Spool, err = spool.Open(filepath.Join(place, "spool"), h.Client)
+	if h.Spool, err = spool.Open(filepath.Join(place, "spool"), h.Client); err != nil {
+		return err
+	}
+	h.Policy.Secret, err = hook.Secret(filepath.Join(place, "hook-secret"))
 	return err
 }

@@ -93,6 +93,15 @@ func keyName(key string) (name chain.Hash) {
 	return name
 }
 
+// derivedKey is the key of an append that the server itself derives from what a credential has sent. No Idempotency-Key can be one, for it begins
+// with a control character, nor can another credential have it derived: whoever foretells what will be sent cannot take its key beforehand.
+func derivedKey(by store.Caller, key string) string {
+	if key == "" {
+		return ""
+	}
+	return "\x00" + by.Credential + "\x00" + key
+}
+
 // requestOf is what a key is bound to: all that POST /v1/attest is asked for. An item of a batch is bound to the same, so that what was
 // tried alone can be sent again with others.
 func requestOf(d *chain.Draft, delegation string) (request chain.Hash) {

@@ -96,7 +96,7 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	for _, e := range report.Events {
 		record := r.policy.Record(r.Agent, e)
 		if report.Late {
-			if known, err := c.s.known(c.Context(), c.caller, record.Key); known || err != nil {
+			if known, err := c.s.known(c.Context(), c.caller, derivedKey(c.caller, record.Key)); known || err != nil {
 				if err != nil {
 					return nil, err
 				}
@@ -147,9 +147,19 @@ func (s *Server) known(ctx context.Context, by store.Caller, key string) (bool, 
 // attestCalls appends the records of tool calls, all or none. Where a key stands for something else already, late ones are left out; others become
 // records of their own: a call ID that comes twice must hide nothing.
 func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
-	items := make([]attestation, len(records))
-	for i, r := range records {
-		items[i] = attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
+	items := make([]attestation, 0, len(records))
+	others := make([]string, 0, len(records)) // the keys of those whose own is taken
+	for _, r := range records {
+		item := attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
+		there, err := s.isRecordedInClear(ctx, by, &item)
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		item.Key = derivedKey(by, r.Key)
+		items, others = append(items, item), append(others, derivedKey(by, r.OtherKey()))
 	}
 	for len(items) > 0 {
 		_, err := s.append(ctx, by, items...)
@@ -157,15 +167,32 @@ func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string,
 		if !errors.As(err, &refused) {
 			return err
 		}
-		at, other := refused.item, records[refused.item].OtherKey()
+		at, other := refused.item, others[refused.item]
 		switch {
 		case !errors.Is(err, chain.ErrKeyReused), items[at].Key == other:
 			return refused.err
 		case late:
-			items, records = slices.Delete(items, at, at+1), slices.Delete(records, at, at+1)
+			items, others = slices.Delete(items, at, at+1), slices.Delete(others, at, at+1)
 		default:
 			items[at].Key = other
 		}
 	}
 	return nil
+}
+
+// isRecordedInClear says whether the very same record stands under its key as earlier versions kept it, which any writer of the company can
+// name: a retry over an upgrade makes no second record, and what else is there counts for nothing.
+func (s *Server) isRecordedInClear(ctx context.Context, by store.Caller, item *attestation) (bool, error) {
+	if item.Key == "" {
+		return false, nil
+	}
+	draft, _ := s.draft(ctx, by, item) // what it refuses, the append refuses too
+	if draft.Key == nil {
+		return false, nil
+	}
+	_, err := s.Store.Recorded(ctx, by, draft.Key)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, chain.ErrKeyReused) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -82,6 +82,7 @@ const ackTimeout = 10 * time.Second
 type Proxy struct {
 	Config
 	session string
+	keys    string // what all its idempotency keys begin with; it stands in no record, so that nobody can take a key beforehand
 	calls   *calls
 
 	queued   *semaphore.Weighted // bytes
@@ -100,7 +101,7 @@ func New(c Config) *Proxy {
 		c.Warn = func(string) {}
 	}
 	return &Proxy{
-		Config: c, session: uuid.Must(uuid.NewV7()).String(), calls: newCalls(),
+		Config: c, session: uuid.Must(uuid.NewV7()).String(), keys: client.NewIdempotencyKey(), calls: newCalls(),
 		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), ended: make(chan ended, maxOutcomes),
 	}
 }
@@ -163,11 +164,10 @@ func (p *Proxy) sweep(ctx context.Context) {
 func (p *Proxy) attestation(c *call, e toolcall.Event) client.Attestation {
 	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.Trace = source, p.Server, c.tool, c.name, p.session, c.trace
 	r := p.Policy.Record(p.Agent, e)
-	// A client's names of calls may come twice, so the key has the number. A call has one outcome. The session begins with the time, so the service
-	// keeps what comes together in one place.
-	key := fmt.Sprintf("%s:%s:%d:tool.outcome", source, p.session, c.number)
+	// A client's names of calls may come twice, so the key has the number. A call has one outcome.
+	key := fmt.Sprintf("%s:%d:tool.outcome", p.keys, c.number)
 	if e.Kind == toolcall.Requested {
-		key = fmt.Sprintf("%s:%s:%d:%s", source, p.session, c.number, e.Kind)
+		key = fmt.Sprintf("%s:%d:%s", p.keys, c.number, e.Kind)
 	}
 	return client.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: key}
 }

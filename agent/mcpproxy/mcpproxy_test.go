@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -203,4 +204,24 @@ func TestClientEnds(t *testing.T) {
 	}
 	s.end()
 	equal(t, s.record.lines(t, false), []string{"requested x 1", "completed x 1"})
+}
+
+// Whoever reads the records of a session cannot foretell the idempotency keys of its next ones.
+func TestKeysCannotBeForetold(t *testing.T) {
+	s := start(t, Config{})
+	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
+	s.reply(`{"id":1,"result":{}}`)
+	if err := s.end(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.record.records) != 2 {
+		t.Fatalf("%d records", len(s.record.records))
+	}
+	for _, a := range s.record.records {
+		secret, _, _ := strings.Cut(a.IdempotencyKey, ":")
+		payload := string(a.Payload.(json.RawMessage))
+		if len(secret) < 39 || strings.Contains(payload, secret) || strings.Contains(a.IdempotencyKey, s.record.all(t)[0].SessionID) {
+			t.Errorf("the key %q of %s", a.IdempotencyKey, payload)
+		}
+	}
 }

@@ -49,7 +49,7 @@ type Config struct {
 
 // Run runs the command to its end and returns its exit status. An error says that it did not begin, or that something of what it did is not attested.
 func Run(ctx context.Context, c Config) (status int, err error) {
-	r := running{Config: c, id: rand.Text()}
+	r := running{Config: c, id: rand.Text(), keys: client.NewIdempotencyKey()}
 	var repository *repository
 	if c.Git != "" {
 		if repository, err = openRepository(ctx, c.Git); err != nil {
@@ -83,11 +83,12 @@ const source = "run"
 // running is a run under way.
 type running struct {
 	Config
-	id string
+	id   string
+	keys string // what its idempotency keys begin with; it stands in no record, so that nobody can take a key beforehand
 }
 
 func (r *running) keep(ctx context.Context, action, event string, payload any) error {
-	return r.Keep(ctx, client.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: "run:" + r.id + ":" + event})
+	return r.Keep(ctx, client.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event})
 }
 
 // ended is how a command came to its end.

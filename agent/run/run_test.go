@@ -72,6 +72,11 @@ func TestSignalsAreHandedOn(t *testing.T) {
 	if len(k.records) != 2 || len(k.keys) != 2 || !strings.HasPrefix(k.records[0], "bot run.started ") || !strings.Contains(k.records[1], `"exitStatus":7`) {
 		t.Errorf("%q", k.records)
 	}
+	for key := range k.keys { // a reader of the records could take the next one else
+		if secret, _, _ := strings.Cut(key, ":"); len(secret) < 39 || strings.Contains(strings.Join(k.records, ""), secret) {
+			t.Errorf("the key %q of %q", key, k.records)
+		}
+	}
 }
 
 // A command whose start cannot be attested is not started; one whose end cannot be has its exit status, and the error says so.

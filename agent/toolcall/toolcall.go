@@ -19,10 +19,12 @@
 package toolcall
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -65,6 +67,10 @@ type Policy struct {
 	HashInput  bool // only the hash of the input
 	HashOutput bool // only the hashes of the output and of the error
 	Limit      int  // the most bytes of the input, the output, the error and the reason, each; 0 is DefaultLimit
+
+	// Secret makes keys that nobody foretells who does not know it: keys that go out as Idempotency-Key need it, or whoever may write to the same
+	// log could take them beforehand. Without it a key follows from the event alone.
+	Secret []byte
 }
 
 // ParseRedaction reads which parts of a call are reduced to hashes: input, output, or both with a comma between; "" is none.
@@ -124,7 +130,7 @@ func (p Policy) Record(agent string, e Event) Record {
 	if e.DurationMS > 0 && e.DurationMS < 1<<53 {
 		member("durationMs", strconv.AppendInt(nil, e.DurationMS, 10))
 	}
-	return Record{string(e.Kind), append(payload, '}'), e.key(agent)}
+	return Record{string(e.Kind), append(payload, '}'), e.key(agent, p.Secret)}
 }
 
 // maxName is the most bytes of a name or ID in a payload. Longer ones are cut, which the key does not see.
@@ -156,8 +162,9 @@ func appendText(dst []byte, s string) []byte { return jcs.AppendString(dst, s) }
 // maxKey is the most bytes of an idempotency key.
 const maxKey = 255
 
-// key names the event. Its parts are joined where they can be told apart in the result, else their digest stands for them.
-func (e Event) key(agent string) string {
+// key names the event. Under a secret that is a MAC of its parts. Else its parts are joined where they can be told apart in the result, and their
+// digest stands for them where they cannot.
+func (e Event) key(agent string, secret []byte) string {
 	last := string(e.Kind)
 	switch {
 	case e.Kind == SessionEnded && e.SessionID == "", e.Kind != SessionEnded && e.CallID == "":
@@ -166,6 +173,11 @@ func (e Event) key(agent string) string {
 		last = "tool.outcome"
 	}
 	parts := []string{e.Source, agent, e.SessionID, e.CallID + e.TurnID, last} // an event has at most one of the two
+	if len(secret) > 0 {
+		mac := hmac.New(sha256.New, secret)
+		writeParts(mac, parts)
+		return hex.EncodeToString(mac.Sum(nil))
+	}
 	if joined := strings.Join(parts, ":"); len(joined) <= maxKey && !strings.ContainsFunc(strings.Join(parts, ""), isOdd) {
 		return joined
 	}
@@ -180,8 +192,13 @@ func isOdd(r rune) bool {
 // digest is the SHA-256 of the parts, each behind its length, in hex.
 func digest(parts ...string) string {
 	h := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
+	writeParts(h, parts)
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// writeParts writes the parts so that each can be told from the others.
+func writeParts(w io.Writer, parts []string) {
+	for _, part := range parts {
+		fmt.Fprintf(w, "%d:%s", len(part), part)
+	}
 }

@@ -127,3 +127,30 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// Under a secret a key tells nothing of its event, and who knows the event and not the secret cannot make it.
+func TestKeysUnderASecret(t *testing.T) {
+	t.Parallel()
+	e := toolcall.Event{Kind: toolcall.Requested, Source: "claude-code", SessionID: "s-1", CallID: "t1"}
+	outcome := e
+	outcome.Kind = toolcall.Failed
+	seen := map[string]bool{}
+	for _, r := range []toolcall.Record{
+		toolcall.Policy{}.Record("bot", e), toolcall.Policy{Secret: []byte("a")}.Record("bot", e), toolcall.Policy{Secret: []byte("b")}.Record("bot", e),
+		toolcall.Policy{Secret: []byte("a")}.Record("bot", outcome), toolcall.Policy{Secret: []byte("a")}.Record("other", e),
+	} {
+		for _, key := range []string{r.Key, r.OtherKey()} {
+			if seen[key] || len(key) > 255 {
+				t.Errorf("%q", key)
+			}
+			seen[key] = true
+		}
+	}
+	again := toolcall.Policy{Secret: []byte("a")}.Record("bot", e)
+	if !seen[again.Key] || strings.Contains(again.Key, "t1") {
+		t.Errorf("%q", again.Key)
+	}
+	if denied := (toolcall.Policy{Secret: []byte("a")}).Record("bot", toolcall.Event{Kind: toolcall.Denied}); denied.Key != "" {
+		t.Errorf("a call without an ID has the key %q", denied.Key)
+	}
+}

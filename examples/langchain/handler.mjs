@@ -8,6 +8,8 @@ export class AttestdHandler extends BaseCallbackHandler {
 
   #tools = new Map(); // of the calls under way, by run
 
+  #secret = crypto.randomUUID(); // records show the rest of a key: nobody shall take one before it is used
+
   /** spool is a Spool of attestd/spool, agentId the name under which the agent is registered. */
   constructor(spool, agentId) {
     super();
@@ -43,7 +45,7 @@ export class AttestdHandler extends BaseCallbackHandler {
       agentId: this.agentId,
       actionType,
       payload: { source: "langchain", callId: runId, ...payload },
-      idempotencyKey: `langchain:${this.agentId}:${runId}:${kind}`,
+      idempotencyKey: `langchain:${this.#secret}:${runId}:${kind}`,
     });
   }
 }

@@ -2,6 +2,8 @@
 export class AttestdProcessor {
   #sent = Promise.resolve(); // attestations go one after the other, so that an outcome never stands before its request
 
+  #secret = crypto.randomUUID(); // records show the rest of a key: nobody shall take one before it is used
+
   /** spool is a Spool of attestd/spool, agentId the name under which the agent is registered; failed learns of what could neither be attested nor put on disk. */
   constructor(spool, agentId, failed = (error) => console.error(String(error))) {
     this.spool = spool;
@@ -43,7 +45,7 @@ export class AttestdProcessor {
       agentId: this.agentId,
       actionType,
       payload: { source: "openai-agents", tool: span.spanData.name, callId: span.spanId, sessionId: span.traceId, ...payload },
-      idempotencyKey: `openai-agents:${this.agentId}:${span.traceId}:${span.spanId}:${kind}`,
+      idempotencyKey: `openai-agents:${this.#secret}:${span.traceId}:${span.spanId}:${kind}`,
     };
     this.#sent = this.#sent.then(() => this.spool.attest(attestation)).catch(this.failed);
   }

@@ -223,9 +223,10 @@ export interface paths {
         put?: never;
         /**
          * Disable an agent
-         * @description **Addition.** From this answer on the agent gets no SVID, passport, delegation or token exchange as actor, and
-         *     nothing is recorded in its name: all of these are 403 with the code `AGENT_DISABLED`. Its passports are revoked in
-         *     the same transaction. SVIDs and delegation tokens that it holds still verify offline until they expire, within
+         * @description **Addition.** From this answer on the agent gets no SVID, passport, delegation or token exchange, and nothing is
+         *     recorded in its name: all of these are 403 with the code `AGENT_DISABLED`. So is each exchange and each record under
+         *     a token that names the agent anywhere in its delegation chain, in whose hands it may be. Its passports are revoked in
+         *     the same transaction. SVIDs and delegation tokens that name it still verify offline until they expire, within
          *     3600 seconds. An agent that is disabled already stays as it is. It takes no body.
          */
         post: operations["disableAgent"];
@@ -535,7 +536,8 @@ export interface paths {
          *
          *     The payload of a record is `{"source":"claude-code","tool","server","callId","sessionId","agentType","input","output","error","reason",
          *     "durationMs"}`, without what is absent. Input and output are at most 16 KiB each; what is longer becomes `{"sha256","bytes","head"}`. Secrets of
-         *     known forms are masked. An event that is sent again is recorded once, for 30 days, by session, call and event.
+         *     known forms are masked. An event that is sent again is recorded once, for 30 days, by session, call and event, as
+         *     long as it comes with the same credential: no `Idempotency-Key`, and no other credential, can take the place of an event.
          *
          *     The answer `{}` leaves the decision to the agent and its user's rules. It never allows a call that these do not.
          *
@@ -3794,7 +3796,7 @@ export interface operations {
             /**
              * @description The credential is missing or wrong (`Unauthorized`, with `WWW-Authenticate`), or the current passport is
              *     invalid or expired (with the `code` of the check that failed, see *Passports*; `VERIFICATION_ERROR` if it
-             *     was never issued).
+             *     was never issued, or not as it stands).
              */
             401: {
                 headers: {
