@@ -60,7 +60,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 
 // write runs the one goroutine that writes the database. It is stopped after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown, Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Log: s.Log})
+	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown, Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
 }
 
 // endStreams ends what goes out of itself, the clients of the stream and what is sent to webhooks, both at once.

@@ -42,12 +42,11 @@ func (k *clock) advance(now time.Time) { k.newest = max(k.newest, chain.FormatTi
 // check refuses a time too long after the newest one: ErrClock.
 func (k *clock) check(c *conn, now time.Time) error {
 	if !k.known {
-		var newest string
-		if err := c.one([]any{&newest}, `SELECT coalesce(max(at), '')
-			FROM (SELECT timestamp AS at FROM head UNION ALL SELECT registered_at FROM company) AS times`); err != nil {
+		found, err := newest(c)
+		if err != nil {
 			return err
 		}
-		k.newest, k.known = max(k.newest, newest), true
+		k.newest, k.known = max(k.newest, found), true
 	}
 	if k.newest != "" && chain.FormatTime(now.AddDate(-maxGap, 0, 0)) >= k.newest {
 		return fmt.Errorf("%w: it says %s, and the newest time in the file is %s", ErrClock, chain.FormatTime(now), k.newest)

@@ -75,6 +75,9 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		w.looked(now, external)
 		err = w.clock.check(c, now)
 	}
+	if err == nil {
+		tx.keyTime, tx.leapt, err = w.keyClock.now(c, now)
+	}
 	if err != nil {
 		tx.Rollback()
 		return nil, external, err

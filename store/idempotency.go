@@ -11,7 +11,7 @@ import (
 	"attestd/chain"
 )
 
-// KeyLifetime is how long an idempotency key counts.
+// KeyLifetime is how long an idempotency key counts, at least: see keyClock.
 const KeyLifetime = 30 * 24 * time.Hour
 
 // keysAtOnce is how many keys one statement reads or writes: a statement for each was measured at a tenth of an append.
@@ -44,7 +44,7 @@ func inPieces(n int, fn func(from, to int) error) error {
 // Kept implements chain.Transaction.
 func (tx *transaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (number int64, err error) {
 	for number := range names {
-		err := tx.kept(number, names[number], tx.now, func(name chain.Hash, k chain.Kept) { yield(number, name, k) })
+		err := tx.kept(number, names[number], tx.keyTime, func(name chain.Hash, k chain.Kept) { yield(number, name, k) })
 		if errors.Is(err, ErrCorrupt) {
 			tx.fatal = nil // damage that a read has met is no reason to refuse others
 		}
@@ -68,8 +68,12 @@ func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
 // key was another request's.
 func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *chain.Record, err error) {
 	err = s.read(ctx, func(c *conn) error {
+		now, err := s.keyTime(c, by.At)
+		if err != nil {
+			return err
+		}
 		var found *chain.Kept
-		err := c.kept(by.Company.Chain, []chain.Hash{key.Name}, by.At, func(_ chain.Hash, k chain.Kept) { found = &k })
+		err = c.kept(by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.Kept) { found = &k })
 		switch {
 		case err != nil:
 			return err
@@ -142,8 +146,8 @@ func (tx *transaction) keep(e *chain.Extension) error {
 		_, err := tx.exec(insertKept[to-from], args...)
 		return err
 	})
-	if err == nil {
-		err = tx.w.keys.after(tx.conn, len(records), tx.now)
+	if err == nil && !tx.leapt {
+		err = tx.w.keys.after(tx.conn, len(records), tx.keyTime)
 	}
 	if err != nil {
 		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)

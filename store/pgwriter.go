@@ -36,7 +36,12 @@ func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 		w.conn.fatal = nil
 		return nil, false, err
 	}
-	return &pgTransaction{conn: w.conn, w: w, now: now}, false, nil
+	keyTime, leapt, err := w.keyClock.now(w.conn, now)
+	if err != nil {
+		w.conn.fatal = nil
+		return nil, false, err
+	}
+	return &pgTransaction{conn: w.conn, w: w, now: now, keyTime: keyTime, leapt: leapt}, false, nil
 }
 
 // connect makes sure of a connection, which may be a new one.
@@ -109,6 +114,8 @@ type pgTransaction struct {
 	*conn
 	w          *pgWriter
 	now        time.Time
+	keyTime    time.Time // by which idempotency keys expire
+	leapt      bool      // now is doubted
 	extensions []chain.Extension
 	summaries  []search.Ready // that they complete
 	keys       int            // of their records
@@ -151,7 +158,7 @@ func (tx *pgTransaction) Rekeyed() []int64 { return tx.w.rekeyed }
 
 // Kept implements chain.Transaction.
 func (tx *pgTransaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (int64, error) {
-	if err := tx.w.to.Kept(names, tx.now, yield); err != nil {
+	if err := tx.w.to.Kept(names, tx.keyTime, yield); err != nil {
 		tx.fatal = namedPG(err)
 		return 0, tx.fatal
 	}
@@ -210,8 +217,8 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 	if tx.fatal == nil && !tx.w.to.Open() {
 		tx.w.noteUses()
 	}
-	if tx.fatal == nil && tx.keys > 0 {
-		_ = tx.w.keys.after(tx.conn, tx.keys, tx.now)
+	if tx.fatal == nil && tx.keys > 0 && !tx.leapt {
+		_ = tx.w.keys.after(tx.conn, tx.keys, tx.keyTime)
 	}
 	if tx.fatal != nil {
 		defer tx.Rollback()

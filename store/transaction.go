@@ -15,6 +15,9 @@ type transaction struct {
 	*conn
 	w   *fileWriter
 	now time.Time
+
+	keyTime time.Time // by which idempotency keys expire
+	leapt   bool      // now is doubted
 }
 
 // Bases implements chain.Transaction.

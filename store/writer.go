@@ -20,6 +20,7 @@ type RunOptions struct {
 	Changed     func(company int64)                          // called when other servers have changed something of a company, by its number; nil when nobody asks
 	WentBack    func(number int64)                           // called for each chain of actions that has fewer records than it had, for a standby was promoted that had not all of them; nil when nobody listens
 	Now         func() time.Time                             // the clock of the records; nil is time.Now
+	Steady      func() time.Duration                         // a clock that nobody sets, by which a leap of Now is found; nil is that of the process
 	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
 	Log         *slog.Logger                                 // hears of a changed file, and of a head file that cannot be written, once; nil when nobody does
 }
@@ -51,9 +52,15 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Log != nil {
 		s.writer.logger = o.Log
 	}
-	if o.AcceptClock {
-		s.writer.clock.advance(o.Now())
+	if o.Steady == nil {
+		o.Steady = processClock()
 	}
+	var vouched time.Time
+	if o.AcceptClock {
+		vouched = o.Now()
+		s.writer.clock.advance(vouched)
+	}
+	s.writer.keyClock.start(o.Steady, vouched)
 	if s.heads != nil {
 		s.heads.start(s.writer.logger)
 	}
@@ -133,10 +140,11 @@ type writer struct {
 	secrets secrets
 	logger  *slog.Logger
 
-	conn    *conn // nil after it was hung up
-	keys    keySweep
-	rekeyed []int64 // chains to which the transaction that is open has given another key
-	clock   clock
+	conn     *conn // nil after it was hung up
+	keys     keySweep
+	rekeyed  []int64 // chains to which the transaction that is open has given another key
+	clock    clock
+	keyClock keyClock
 
 	summaries *search.Builder // of the chains that are extended
 	gaps      *gaps           // what it has left out
@@ -145,7 +153,7 @@ type writer struct {
 }
 
 func newWriter(x secrets, u *uses) *writer {
-	return &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps()}
+	return &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
 }
 
 // summarize returns the summaries that an extension completes.

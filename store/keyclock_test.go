@@ -1,0 +1,165 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// clocks are a wall clock and one that nobody sets.
+type clocks struct {
+	mu     sync.Mutex
+	wall   time.Time
+	steady time.Duration
+}
+
+func (c *clocks) pass(wall, steady time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall, c.steady = c.wall.Add(wall), c.steady+steady
+}
+
+func (c *clocks) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wall
+}
+
+func (c *clocks) options() store.RunOptions {
+	return store.RunOptions{Now: c.now, Steady: func() time.Duration {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.steady
+	}}
+}
+
+// retrier has thirty keys of each of two companies.
+type retrier struct {
+	*store.Store
+	at        *clocks
+	companies [2]*store.Company
+	swept     int
+}
+
+func newRetrier(t *testing.T, path string) *retrier {
+	at := &clocks{wall: now}
+	r := &retrier{Store: openWith(t, path, at.options()), at: at}
+	for i, id := range []string{"acme", "zoo"} {
+		r.companies[i], _ = company(t, r.Store, id)
+	}
+	r.retry(t, "first", false)
+	return r
+}
+
+// retry asks for all of them again.
+func (r *retrier) retry(t *testing.T, what string, want bool) {
+	t.Helper()
+	for i := range 30 {
+		for _, c := range r.companies {
+			key := fmt.Sprint("k", i)
+			if _, err := r.Recorded(ctx, by(c, r.at.now()), keyOf(key, "a")); want != (err == nil) || err != nil && !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: key %d is read: %v", what, i, err)
+			}
+			if a := got(once(t, r.Store, keyed(c, key, "a")))(t); a.Replayed != want {
+				t.Errorf("%s: the retry under key %d is replayed: %v", what, i, a.Replayed)
+			}
+		}
+	}
+}
+
+// sweep brings so many keys that the sweep goes round the table.
+func (r *retrier) sweep(t *testing.T) {
+	t.Helper()
+	var drafts []chain.Draft
+	for range 400 {
+		r.swept++
+		drafts = append(drafts, keyed(r.companies[1], fmt.Sprint("other ", r.swept), ""))
+	}
+	got(r.AppendAll(ctx, drafts))(t)
+	got(r.AppendAll(ctx, drafts[:1]))(t)
+}
+
+// A wall clock that leaps ahead takes no idempotency key with it: every retry is found, and none is swept. Once it is right again, or has stayed
+// for a day, keys expire by it as ever.
+func TestKeysSurviveALeapOfTheClock(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	r := newRetrier(t, storetest.New(t))
+	r.at.pass(time.Hour, time.Hour)
+	r.retry(t, "an hour later", true)
+
+	r.at.pass(400*day, time.Second)
+	r.retry(t, "after the leap", true)
+	r.sweep(t)
+	r.at.pass(23*time.Hour, 23*time.Hour)
+	r.sweep(t)
+	r.retry(t, "a day after the leap", true)
+	r.at.pass(-400*day, time.Second)
+	r.sweep(t)
+	r.retry(t, "with the clock right again", true)
+
+	r.at.pass(400*day, time.Second)
+	r.retry(t, "after another leap", true)
+	r.at.pass(25*time.Hour, 25*time.Hour)
+	r.retry(t, "more than a day after it", false)
+	r.retry(t, "again", true)
+	must(t, r.VerifyAll(ctx, "", 1, nil, nil))
+}
+
+// A clock that is wrong when a server starts is found by what stands in the database.
+func TestKeysSurviveAStartWithAWrongClock(t *testing.T) {
+	t.Parallel()
+	path := storetest.New(t)
+	r := newRetrier(t, path)
+	must(t, r.Close())
+	r.at.pass(90*24*time.Hour, 0)
+	r.Store = openWith(t, path, r.at.options())
+	r.retry(t, "after the start", true)
+	r.at.pass(23*time.Hour, 23*time.Hour)
+	r.retry(t, "almost a day later", true)
+	r.at.pass(2*time.Hour, 2*time.Hour)
+	r.retry(t, "more than a day later", false)
+	must(t, r.Close())
+
+	r.at.pass(90*24*time.Hour, 0)
+	o := r.at.options()
+	o.AcceptClock = true
+	r.Store = openWith(t, path, o)
+	must(t, r.Ready(ctx)) // it runs
+	r.retry(t, "where somebody vouches for the clock", false)
+}
+
+// A key counts for thirty days and is a new one after that, however often the server is restarted meanwhile.
+func TestKeysExpireOverRestarts(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	path := storetest.New(t)
+	at := &clocks{wall: now}
+	s := openWith(t, path, at.options())
+	acme, _ := company(t, s, "acme")
+	got(once(t, s, keyed(acme, "k", "a")))(t)
+	for range 29 {
+		must(t, s.Close())
+		at.pass(day, 0)
+		s = openWith(t, path, at.options())
+		got(once(t, s, draft(acme)))(t)
+	}
+	if a := got(once(t, s, keyed(acme, "k", "a")))(t); !a.Replayed {
+		t.Error("a key was forgotten in time")
+	}
+	must(t, s.Close())
+	at.pass(2*day, 0)
+	s = openWith(t, path, at.options())
+	got(once(t, s, draft(acme)))(t)
+	must(t, s.Close())
+	s = openWith(t, path, at.options())
+	if a := got(once(t, s, keyed(acme, "k", "a")))(t); a.Replayed {
+		t.Error("a key counts after its time")
+	}
+}
