@@ -1,4 +1,4 @@
--- The database of attestd, schema 10; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 11; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -281,7 +281,7 @@ CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON pass
 END;
 CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
-CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
+CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
 
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to cheat can drop a trigger;
 -- against them stand the hashes, the signatures and `attestd verify`.

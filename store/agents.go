@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"attestd/chain"
 )
@@ -122,7 +123,10 @@ func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
 // disabledReason is the reason of the revocations that come with an agent's disabling.
 const disabledReason = "the agent was disabled"
 
-// DisableAgent disables an agent and revokes its passports, in one transaction; revoked is their number. An agent that is disabled stays so
+// clockSkew is how far behind ours the clock of another server, or of whoever checks a passport, may be.
+const clockSkew = time.Hour
+
+// DisableAgent disables an agent and revokes its passports that have not expired, in one transaction; revoked is their number. An agent that is disabled stays so
 // since when it was. ErrNotFound.
 func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
@@ -137,8 +141,14 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company, id); err != nil {
 			return nil, err
 		}
-		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ? AND revoked_at IS NULL`,
-			a.DisabledAt, disabledReason, company, id)
+		// By the clock that is behind, where there are two: what has expired by a clock that leapt ahead will be valid again.
+		live, err := s.keyTime(w, by.At)
+		if err != nil {
+			return nil, err
+		}
+		live = live.Add(-clockSkew)
+		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND expires_at > ?`,
+			a.DisabledAt, disabledReason, company, id, live.Unix())
 		details := map[string]any{"agentId": id, "disabledAt": a.DisabledAt, "passportsRevoked": revoked}
 		return []controlEvent{{AgentDisabled, subjectAgent(id), details}}, err
 	})

@@ -30,7 +30,7 @@ func TestChangesOfAgentsAreRecorded(t *testing.T) {
 	k.refuses("one that must be new", register("bot", "", store.AgentBounds{New: true, Most: 10}), store.ErrExists)
 	k.refuses("one too many", register("other", "", store.AgentBounds{Most: 1}), store.ErrTooMany)
 	for _, jti := range []string{"a", "b"} {
-		must(t, s.RecordPassport(ctx, who, passport(jti, 1)))
+		must(t, s.RecordPassport(ctx, who, passport(jti, now.Unix())))
 	}
 	k.read += 2
 

@@ -296,6 +296,8 @@ CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT 1 FROM passport WHERE id = NEW.id OR jti = NEW.jti)
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+DROP INDEX passport_unrevoked;
+CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
 PRAGMA user_version = 11;`},
 }
 

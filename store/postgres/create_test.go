@@ -55,7 +55,17 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	db, address := created(t)
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; DROP TRIGGER passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
-		DROP TRIGGER passport_no_truncate ON passport; UPDATE setting SET value = '9' WHERE name = 'schema'`); err != nil {
+		DROP TRIGGER passport_no_truncate ON passport; DROP INDEX passport_live; CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
+		DROP TRIGGER company_usage_passport_revoked ON passport;
+		CREATE OR REPLACE FUNCTION company_usage_passport_revoked() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+		  INSERT INTO company_usage AS u (company, agents, revocations) VALUES (NEW.company, 0, 1)
+		    ON CONFLICT (company) DO UPDATE SET revocations = u.revocations + 1;
+		  RETURN NULL;
+		END $$;
+		CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport FOR EACH ROW
+		  WHEN (OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL) EXECUTE FUNCTION company_usage_passport_revoked();
+		UPDATE setting SET value = '9' WHERE name = 'schema'`); err != nil {
 		t.Fatal(err)
 	}
 	return db, address

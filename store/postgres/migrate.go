@@ -28,14 +28,27 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON summary TO %s', server);
   END LOOP;
 END $$`, 9},
-		// Servers of schema 9 and 10 revoke, and do no more to passports.
+		// Servers of schemas 9 and 10 revoke, and do no more to passports. What they ask of the index before, this one answers too.
 		{`CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
     (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
       IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL)
   EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
-CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');`, 9},
+CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+DROP INDEX passport_unrevoked;
+CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
+DROP TRIGGER company_usage_passport_revoked ON passport;
+CREATE OR REPLACE FUNCTION company_usage_passport_revoked() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO company_usage AS u (company, agents, revocations)
+    SELECT company, 0, count(*) FROM passports_after a JOIN passports_before b USING (id, company)
+    WHERE b.revoked_at IS NULL AND a.revoked_at IS NOT NULL GROUP BY company
+    ON CONFLICT (company) DO UPDATE SET revocations = u.revocations + excluded.revocations;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE ON passport REFERENCING OLD TABLE AS passports_before NEW TABLE AS passports_after
+  FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_revoked()`, 9},
 	}
 }
 

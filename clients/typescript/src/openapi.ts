@@ -225,8 +225,8 @@ export interface paths {
          * Disable an agent
          * @description **Addition.** From this answer on the agent gets no SVID, passport, delegation or token exchange, and nothing is
          *     recorded in its name: all of these are 403 with the code `AGENT_DISABLED`. So is each exchange and each record under
-         *     a token that names the agent anywhere in its delegation chain, in whose hands it may be. Its passports are revoked in
-         *     the same transaction. SVIDs and delegation tokens that name it still verify offline until they expire, within
+         *     a token that names the agent anywhere in its delegation chain, in whose hands it may be. Its passports that have
+         *     not expired are revoked in the same transaction. SVIDs and delegation tokens that name it still verify offline until they expire, within
          *     3600 seconds. An agent that is disabled already stays as it is. It takes no body.
          */
         post: operations["disableAgent"];

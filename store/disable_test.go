@@ -1,0 +1,56 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// Disabling an agent revokes what could still be used, and leaves alone what has expired: of that there may be any number. By a clock that has leapt
+// ahead nothing has expired that has not by the right one.
+func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
+	t.Parallel()
+	path := storetest.New(t)
+	at := &clocks{wall: now}
+	s := openWith(t, path, at.options())
+	c, _ := company(t, s, "acme")
+	for _, agent := range []string{"bot", "other"} {
+		got(s.RegisterAgent(ctx, by(c, now), agent, nil, many))(t)
+	}
+	issue := func(jti, agent string, expires time.Time) {
+		t.Helper()
+		must(t, s.RecordPassport(ctx, by(c, at.now()), store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: expires.Unix()}))
+	}
+	issue("others", "other", now.Add(time.Hour))
+	disable := func(want int64) {
+		t.Helper()
+		_, revoked, err := s.DisableAgent(ctx, by(c, at.now()), "bot")
+		must(t, err)
+		if revoked != want {
+			t.Errorf("%d passports were revoked, want %d", revoked, want)
+		}
+		got(s.EnableAgent(ctx, by(c, at.now()), "bot"))(t)
+	}
+	for i := range 5 {
+		issue(fmt.Sprint("expired ", i), "bot", now.Add(-2*time.Hour))
+	}
+	issue("live", "bot", now.Add(time.Second))
+	disable(1)
+	issue("next", "bot", now.Add(time.Hour))
+	at.pass(400*24*time.Hour, time.Second) // a leap
+	disable(1)
+	at.pass(-400*24*time.Hour, 0)
+	for _, jti := range []string{"live", "next"} {
+		if p := got(s.Passport(ctx, by(c, at.now()), jti))(t); p.Status(at.now()) != store.PassportIsRevoked {
+			t.Errorf("%s: %+v", jti, p)
+		}
+	}
+	for _, jti := range []string{"expired 0", "others"} {
+		if p := got(s.Passport(ctx, by(c, at.now()), jti))(t); p.RevokedAt != "" {
+			t.Errorf("%s: %+v", jti, p)
+		}
+	}
+}
