@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	maxDeliveries = 256         // attempts under way at a time, of all webhooks
 	progressEvery = time.Second // how often it is kept how far webhooks have come: what a crash may have sent a second time
 	lookEvery     = time.Minute // how often it is looked for webhooks that should be running and are not
 	lookOften     = time.Second // the same where other servers enable webhooks too
@@ -32,7 +31,7 @@ type deliverer struct {
 	keeper *feed.Keeper[string, store.Progress] // by webhook
 	seats  *limit.Pool                          // of webhooks that run
 	most   int64                                // of them, 0 for no bound
-	places chan struct{}                        // as many as there are attempts under way
+	places *places                              // of attempts under way
 	pace   pace
 	log    *slog.Logger
 
@@ -65,7 +64,7 @@ func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		keeper:  feed.NewKeeper(progressEvery, s.SaveProgress, log),
 		seats:   limit.NewPool(most),
 		most:    most.Most,
-		places:  make(chan struct{}, maxDeliveries),
+		places:  newPlaces(),
 		log:     log,
 		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan bool), stopping: make(chan struct{}), ended: make(chan struct{}),
 		running: make(map[string]*delivery),
@@ -263,15 +262,14 @@ func (d *deliverer) stop(id string) {
 // errChanged is why nothing more is sent as a webhook was.
 var errChanged = errors.New("the webhook was changed")
 
-// attempt makes one attempt at a message when there is a place for it; it is not ok when ctx is done. One that is under way then has a moment left, for
+// attempt makes one attempt at a message when there is a place for it, and says how long that took; it is not ok when ctx is done. One that is under way then has a moment left, for
 // what is broken off is sent again; but not when the webhook was changed, for changes are made one after the other, those of all companies.
-func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys) (o webhook.Outcome, ok bool) {
-	select {
-	case d.places <- struct{}{}:
-	case <-ctx.Done():
-		return o, false
+func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool) (o webhook.Outcome, took time.Duration, ok bool) {
+	give, ok := d.places.take(ctx, to.Company.Chain, isFast)
+	if !ok {
+		return o, 0, false
 	}
-	defer func() { <-d.places }()
+	defer give()
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
@@ -281,8 +279,9 @@ func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Me
 		}
 		time.AfterFunc(attemptGrace, cancel)
 	})()
+	began := time.Now()
 	o = d.client.Send(sending, to.URL, m, by...)
-	return o, ctx.Err() == nil || o.Delivered()
+	return o, time.Since(began), ctx.Err() == nil || o.Delivered()
 }
 
 // keysOf are the keys that sign for a webhook: its own, and the ones before them until their time is over.

@@ -25,6 +25,7 @@ type delivery struct {
 	keys    []webhook.Keys // while the former ones sign too, those behind
 	at      store.Progress
 	failing bool // and the log says so
+	fast    bool // the last attempt was taken at once
 	log     *slog.Logger
 
 	cancel context.CancelCauseFunc
@@ -125,10 +126,11 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		if len(d.keys) > 1 && !time.Now().Before(d.to.Until) {
 			d.keys = d.keys[:1]
 		}
-		o, ok := d.attempt(ctx, d.to, m, d.keys)
+		o, took, ok := d.attempt(ctx, d.to, m, d.keys, d.fast)
 		if !ok {
 			return false
 		}
+		d.fast = o.Delivered() && took <= fastAnswer
 		d.noteOutcome(o)
 		if o.Delivered() {
 			d.note(store.Progress{Next: n.index + 1})
