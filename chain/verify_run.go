@@ -140,7 +140,7 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 			v.progress(v.tree.length, v.total)
 		}
 		if effort.givesWay {
-			pace.rest()
+			pace.rest(ctx)
 		}
 		free <- g
 	}

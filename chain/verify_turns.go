@@ -18,6 +18,9 @@ const (
 
 	// restShare is how many times as long as it worked a run rests while there are appends: it keeps a fifth of a core.
 	restShare = 4
+
+	// maxRest bounds a rest, for it is taken in the only turn: a range that took longer than a fraction of this has waited for the disk, not worked.
+	maxRest = 40 * time.Millisecond
 )
 
 // effort says how much of the machine a run takes.
@@ -77,13 +80,18 @@ type pacer struct {
 	resumed time.Time // when work began again
 }
 
-// rest is called after each range of rows.
-func (p *pacer) rest() {
+// rest is called after each range of rows. It ends early when ctx is done.
+func (p *pacer) rest(ctx context.Context) {
 	stopped := time.Now()
 	appends := p.turns.appendsSince(p.looked)
 	runtime.Gosched()
 	if appends || time.Since(stopped) > 20*time.Microsecond {
-		time.Sleep(restShare * stopped.Sub(p.resumed))
+		timer := time.NewTimer(min(restShare*stopped.Sub(p.resumed), maxRest))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
 	}
 	p.looked, p.resumed = stopped, time.Now()
 }

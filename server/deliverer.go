@@ -242,8 +242,18 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 }
 
 // checkRoom refuses what would be one webhook too many for the server.
-func (d *deliverer) checkRoom() error {
-	if held, _ := d.seats.Use(); d.most > 0 && held >= d.most {
+func (d *deliverer) checkRoom(ctx context.Context) error {
+	if d.most == 0 {
+		return nil
+	}
+	enabled := int64(0) // in the database: this server may have no webhook running, for another has the duty
+	for _, err := range d.store.EnabledWebhooks(ctx) {
+		if err != nil {
+			return err
+		}
+		enabled++
+	}
+	if enabled >= d.most {
 		return unavailable("NOT_DONE", "as many webhooks are enabled as this server allows", nil).with("Retry-After", "600")
 	}
 	return nil

@@ -62,7 +62,7 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 	if err := s.webhooks.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
-	if err := s.deliverer.checkRoom(); err != nil {
+	if err := s.deliverer.checkRoom(ctx); err != nil {
 		return webhookWithSecret{}, err
 	}
 	keys := webhook.NewKeys()
@@ -111,7 +111,7 @@ func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRe
 }
 
 func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
-	if err := s.deliverer.checkRoom(); err != nil {
+	if err := s.deliverer.checkRoom(ctx); err != nil {
 		return webhookBody{}, err
 	}
 	h, err := s.Store.EnableWebhook(ctx, by, r.WebhookID)

@@ -1,0 +1,25 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"attestd/server/limit"
+	"attestd/webhook"
+)
+
+// A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the bound either.
+func TestWebhooksAreBoundedWithoutTheDuty(t *testing.T) {
+	deliver(t, func(t *testing.T, d *delivering) {
+		idle := newDeliverer(d.store, d.feed, d.attempts, limit.Size{Most: 2}, slog.New(slog.DiscardHandler))
+		d.answer(webhook.Outcome{Status: 204})
+		for range 2 {
+			check(t, idle.checkRoom(context.Background()))
+			d.webhook("https://example.com/")
+		}
+		if err := idle.checkRoom(context.Background()); err == nil {
+			t.Error("one webhook too many was taken")
+		}
+	})
+}
