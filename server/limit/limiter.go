@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -118,6 +119,28 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	}
 	q.reset = now.Add(until - at)
 	return q
+}
+
+// Room is how many items a call with a credential may have now; others that come at the same time may
+// take of it. It counts nothing.
+func (l *Limiter) Room(call Call, now time.Time) int {
+	room := math.MaxInt
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for of, most := range map[account]int{
+		{tier: call.Tier, credential: call.Credential}: l.limits[call.Tier],
+		{tier: call.Tier, company: call.Company}:       l.company[call.Tier],
+	} {
+		if most == 0 {
+			continue
+		}
+		if c := l.counters[of]; c != nil {
+			c.expire(now.Sub(l.epoch) - window)
+			most -= c.used
+		}
+		room = min(room, most)
+	}
+	return room
 }
 
 // Most is how many items a call of a tier can have; 0 is no bound. One with more is refused whenever it comes.

@@ -50,6 +50,17 @@ func NewPool(size Size) *Pool { return &Pool{size: size, shares: make(map[share]
 
 // Take gives n to h, or returns ErrFull or ErrShare and gives nothing. It never waits.
 func (p *Pool) Take(n int64, h Holder) error {
+	err := p.take(n, h)
+	if err != nil {
+		p.mu.Lock()
+		p.refused++
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// take is Take, and does not count as refused what it refuses.
+func (p *Pool) take(n int64, h Holder) error {
 	var space [2]share
 	shares := h.shares(space[:0])
 	p.mu.Lock()
@@ -60,12 +71,10 @@ func (p *Pool) Take(n int64, h Holder) error {
 			most -= p.size.Kept
 		}
 		if p.held+n > most {
-			p.refused++
 			return ErrFull
 		}
 		for _, s := range shares {
 			if p.shares[s]+n > p.size.Share {
-				p.refused++
 				return ErrShare
 			}
 		}
