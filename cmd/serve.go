@@ -91,6 +91,13 @@ func serveCommand(version, schema string) *cobra.Command {
 // gcPercent lets the heap grow to four times what lives in it, which is little: a tenth of a request's cost is saved.
 const gcPercent = 300
 
+// leastMemory is below any memory limit that a server has.
+const leastMemory = 256 << 20
+
+// memoryLimit is from where on memory is collected before the heap has grown by gcPercent: below twice
+// what request bodies may take, decoding included, for the database has memory of its own.
+func memoryLimit(bodies int64) int64 { return max(leastMemory, bodies/4*7) }
+
 func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Writer) (err error) {
 	cfg, err := f.config()
 	if err != nil {
@@ -111,6 +118,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit(cfg.Budgets.Bodies.Most))
 	}
 	master, err := f.master.read(ctx)
 	if err != nil {

@@ -11,13 +11,7 @@ import (
 // spend counts a call against a limit, as the items that it stands for, and refuses what is over it. It counts for its credential and its
 // company, and on a route that needs none, for its address too, so that no credential, made up or fresh, moves a call away from where it comes from.
 func (c *call) spend(tier limit.Tier, items int) error {
-	of := limit.Call{Tier: tier, Items: items}
-	if c.caller.Company != nil {
-		of.Credential, of.Company = c.hash, c.caller.Company.Chain
-	}
-	if c.caller.Company == nil || c.needs == public {
-		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
-	}
+	of := c.account(tier, items)
 	spent := c.spendShared(of)
 	var q limit.Quota
 	if spent.Counted && !spent.OK {
@@ -30,6 +24,18 @@ func (c *call) spend(tier limit.Tier, items int) error {
 		return fail(http.StatusTooManyRequests, "Too Many Requests")
 	}
 	return nil
+}
+
+// account is on whose account a call counts.
+func (c *call) account(tier limit.Tier, items int) limit.Call {
+	of := limit.Call{Tier: tier, Items: items}
+	if c.caller.Company != nil {
+		of.Credential, of.Company = c.hash, c.caller.Company.Chain
+	}
+	if c.caller.Company == nil || c.needs == public {
+		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
+	}
+	return of
 }
 
 // mostShared is the largest limit that servers count together: above it each counts for itself.

@@ -72,7 +72,11 @@ func (r *batchRequest) spend(c *call) error {
 
 func (r *batchRequest) read() error {
 	var raw [][]byte
-	err := strictjson.EachElement(r.Records, 2*maxDepth, func(value []byte) { raw = append(raw, value) })
+	err := strictjson.EachElement(r.Records, 2*maxDepth, func(value []byte) {
+		if len(raw) <= maxItems {
+			raw = append(raw, value)
+		}
+	})
 	if errors.Is(err, strictjson.ErrKind) || err == nil && (len(raw) == 0 || len(raw) > maxItems) {
 		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects", maxItems))
 	}
@@ -96,13 +100,12 @@ func (r *batchRequest) read() error {
 }
 
 func readItem(text []byte, item *attestation) error {
-	members := make(object, 5)
-	err := strictjson.EachMember(text, 2*maxDepth, func(name, value []byte) { members[string(name)] = value })
+	members, err := itemForm.parseObject(text, 2*maxDepth, strict)
 	switch {
 	case errors.Is(err, strictjson.ErrKind):
 		return itemForm.isMissing(nil)
 	case err != nil:
-		return malformed(err)
+		return err
 	}
 	return itemForm.fill(nil, members, reflect.ValueOf(item).Elem())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,6 +27,10 @@ type call struct {
 	authErr error        // that it could not be found out whose credential it is
 	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so on a route that needs a role
 	body    *limit.Body  // nil before it is read
+	decoded func()       // gives back what the decoding of the body was charged with; nil where that is nothing
+	query   url.Values   // its declared members
+
+	undeclared undeclared // of the route
 }
 
 // handler does the work of a route.
@@ -56,6 +61,10 @@ func (c *call) identify(credential string) {
 // a minute, in which a key is deleted and a token expires. The first look keeps a stranger's body from being read; this one decides.
 func (c *call) settle() error {
 	now := time.Now()
+	if c.needs == public && c.decoded != nil { // nothing large is made of the body of a public route
+		c.decoded()
+		c.decoded = nil
+	}
 	if c.caller.Company == nil {
 		c.caller.At = now
 		return nil

@@ -10,6 +10,11 @@ import (
 	"attestd/store"
 )
 
+// followRequest is what a request for the stream says of itself, beside what makes it a WebSocket.
+type followRequest struct {
+	From string `query:"from"`
+}
+
 // follow hands a connection to the hub: a presented credential must be valid and narrows the stream to its company.
 func follow(c *call) error {
 	s := c.s

@@ -14,11 +14,16 @@ import (
 // handle takes a request through what all have in common: its ID, its caller, the limits, the error and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs}
+		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, undeclared: rt.undeclared}
 		h := w.Header()
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store") // what may be kept, by whom and how long, is said by the answer itself
+		if len(r.TransferEncoding) > 0 {
+			// Content-Length may have come with it, which net/http drops: then the next request may
+			// begin elsewhere for a proxy in front (RFC 9112 §6.1).
+			h.Set("Connection", "close")
+		}
 		defer c.release()
 		var err error
 		defer func() {
@@ -32,15 +37,26 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 }
 
 func (s *Server) serve(rt route, c *call) error {
-	c.authenticate()
+	ambiguous := c.checkHeaders()
+	if ambiguous == nil {
+		c.authenticate()
+	}
 	if err := c.spend(rt.tier, 1); err != nil {
 		return err
+	}
+	if ambiguous != nil {
+		return ambiguous
 	}
 	if err := s.checkOrigin(c.Request); err != nil {
 		return err
 	}
 	if err := c.permit(); err != nil {
 		return err
+	}
+	if form := rt.handler.form; form != nil {
+		if err := c.readQuery(form, rt.undeclared); err != nil {
+			return err
+		}
 	}
 	return rt.handler.serve(c)
 }

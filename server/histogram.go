@@ -10,7 +10,6 @@ import (
 )
 
 type histogramRequest struct {
-	_           struct{}      `query:"strict"`
 	Agent       string        `query:"agent"`
 	Action      string        `query:"action"`
 	DelegatedBy string        `query:"delegatedBy"`

@@ -92,24 +92,22 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 			report.Events, answer = append(report.Events, hookevent.Denied(asked, reason)), hookevent.ClaudeCode.Deny(reason)
 		}
 	}
-	records := make([]toolcall.Record, 0, len(report.Events))
-	for _, e := range report.Events {
-		record := r.policy.Record(r.Agent, e)
-		if report.Late {
-			if known, err := c.s.known(c.Context(), c.caller, derivedKey(c.caller, record.Key)); known || err != nil {
-				if err != nil {
-					return nil, err
-				}
-				continue
-			}
+	events := report.Events
+	if report.Late {
+		var err error
+		if events, err = c.unrecorded(r.Agent, events); err != nil {
+			return nil, err
 		}
-		records = append(records, record)
 	}
-	if len(records) == 0 {
+	if len(events) == 0 {
 		return answer, nil
 	}
-	if err := c.spend(limit.Attest, len(records)); err != nil {
+	if err := c.spend(limit.Attest, len(events)); err != nil {
 		return nil, err
+	}
+	records := make([]toolcall.Record, len(events))
+	for i, e := range events {
+		records[i] = r.policy.Record(r.Agent, e)
 	}
 	for part := range slices.Chunk(records, maxItems) {
 		if err := c.s.attestCalls(c.Context(), c.caller, r.Agent, part, report.Late); err != nil {
@@ -130,6 +128,31 @@ func (s *Server) covered(ctx context.Context, by store.Caller, agent, tool strin
 		}
 	}
 	return false, nil
+}
+
+// unrecorded returns those of late events of which nothing is recorded, each once. It stops at one more than the caller may
+// record now, so that what the limit will refuse reads no more keys than that.
+func (c *call) unrecorded(agent string, events []toolcall.Event) (missing []toolcall.Event, err error) {
+	room := c.s.limiter.Room(c.account(limit.Attest, 0), c.came)
+	seen := make(map[string]bool, len(events))
+	for _, e := range events {
+		key := derivedKey(c.caller, e.Key(agent, nil))
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		known, err := c.s.known(c.Context(), c.caller, key)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			continue
+		}
+		if missing = append(missing, e); len(missing) > room {
+			break
+		}
+	}
+	return missing, nil
 }
 
 // known says whether anything stands under an idempotency key, be it another request.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -89,6 +90,17 @@ func oauthToken(c *call) error {
 	}{token, "bearer", int(ends.Sub(c.caller.At).Seconds())})
 }
 
+// tokenRequest are the parameters of RFC 6749 §4.4.2 and §2.3.1; those that it does not know are ignored (§3.2), but
+// for those by which a narrower token is asked for than a client is given: it has the role of the client.
+type tokenRequest struct {
+	_            struct{}        `form:"yes" refuses:"role expiresAt scopes ttl"`
+	GrantType    json.RawMessage `json:"grant_type" must:"checked"`
+	ClientID     json.RawMessage `json:"client_id"`
+	ClientSecret json.RawMessage `json:"client_secret"`
+}
+
+var tokenForm = formOf[tokenRequest]()
+
 type tokenParams struct{ grant, clientID, clientSecret string }
 
 func invalidRequest(why string) *apiError {
@@ -104,9 +116,9 @@ func (c *call) tokenParams() (p tokenParams, err error) {
 	var o object
 	switch mediaType(c.Header) {
 	case formEncoded:
-		o, err = parseForm(raw)
+		o, err = tokenForm.parseForm(raw, c.undeclared)
 	case "application/json":
-		o, err = parseBody(raw, maxDepth)
+		o, err = tokenForm.parseBody(raw, c.undeclared)
 	default:
 		return p, invalidRequest("Content-Type must be " + formEncoded + " or application/json")
 	}

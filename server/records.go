@@ -14,7 +14,6 @@ import (
 )
 
 type recordsRequest struct {
-	_           struct{}      `query:"strict"`
 	Agent       string        `query:"agent"`
 	Action      string        `query:"action"`
 	DelegatedBy string        `query:"delegatedBy"`

@@ -1,13 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,16 +27,17 @@ import (
 //
 // A field of the type *http.Request is the request itself, for the few that look at how it came. On a blank field, missing:"…" is
 // the error text for any member that is required and absent, form:"yes" takes a form-encoded body for its parameters, too, and list:"yes"
-// lets the body nest deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth itself. query:"strict" refuses
-// a query in which anything is unknown, given twice or malformed, where to ignore it would be to answer another question.
+// lets the body nest deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth itself. refuses:"…" names
+// members that are refused though a format of others, which must be ignored, may have them. What becomes of any other member that no
+// field declares is said by the route: see undeclared.
 type requestForm struct {
 	fields  []field
 	whole   int  // the field of type *http.Request, -1 for none
 	hasBody bool // whether any field is a member of the body
 	form    bool
-	strict  bool // about the query
-	depth   int  // how deep the body may nest
+	depth   int // how deep the body may nest
 	missing string
+	refuses []string
 }
 
 // field is one field of a request.
@@ -58,7 +58,8 @@ func formOf[Request any]() *requestForm {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" {
-			form.missing, form.form, form.strict = sf.Tag.Get("missing"), sf.Tag.Get("form") != "", sf.Tag.Get("query") == "strict"
+			form.missing, form.form = sf.Tag.Get("missing"), sf.Tag.Get("form") != ""
+			form.refuses = strings.Fields(sf.Tag.Get("refuses"))
 			if sf.Tag.Get("list") != "" {
 				form.depth = 2 * maxDepth
 			}
@@ -91,14 +92,9 @@ func formOf[Request any]() *requestForm {
 // read fills the request, a pointer to the struct of the form, from a call.
 func (form *requestForm) read(c *call, request any) error {
 	var members object
-	if form.hasBody {
+	if form.hasBody || c.undeclared == strict && c.ContentLength != 0 && c.Method != http.MethodGet && c.Method != http.MethodHead {
 		var err error
 		if members, err = c.members(form); err != nil {
-			return err
-		}
-	}
-	if form.strict {
-		if err := form.checkQuery(c.URL.RawQuery); err != nil {
 			return err
 		}
 	}
@@ -111,7 +107,6 @@ func (form *requestForm) read(c *call, request any) error {
 
 // fill fills the fields of a request. c is nil where all of them are members of an object.
 func (form *requestForm) fill(c *call, members object, into reflect.Value) error {
-	var query url.Values
 	for i := range form.fields {
 		f := &form.fields[i]
 		v := value{field: f}
@@ -119,10 +114,7 @@ func (form *requestForm) fill(c *call, members object, into reflect.Value) error
 		case "json":
 			v.json = members[f.name]
 		case "query":
-			if query == nil {
-				query = c.URL.Query() // what is malformed counts as absent
-			}
-			v.text, v.given = query.Get(f.name), query.Has(f.name)
+			v.text, v.given = c.query.Get(f.name), c.query.Has(f.name)
 		case "path":
 			v.text, v.given = c.PathValue(f.name), true
 		case "header":
@@ -139,22 +131,14 @@ func (form *requestForm) fill(c *call, members object, into reflect.Value) error
 	return nil
 }
 
-// checkQuery refuses a query that is not of the parameters of the form, each at most once.
-func (form *requestForm) checkQuery(raw string) error {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return badQuery("the query is malformed")
-	}
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		known := slices.ContainsFunc(form.fields, func(f field) bool { return f.from == "query" && f.name == name })
-		switch {
-		case !known:
-			return badQuery(fmt.Sprintf("%.40q is not one that is taken here", name))
-		case len(query[name]) > 1:
-			return badQuery(name + " is given more than once")
+// declares says whether the form has a field of that name and origin.
+func (form *requestForm) declares(from, name string) bool {
+	for i := range form.fields {
+		if f := &form.fields[i]; f.name == name && f.from == from {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 func (form *requestForm) isMissing(f *field) error {
@@ -164,16 +148,17 @@ func (form *requestForm) isMissing(f *field) error {
 	return fail(http.StatusBadRequest, "Missing or invalid field: "+f.name+" is required")
 }
 
-// members reads the body, a JSON object or nothing, or a form where that may be one.
+// members reads the body, a JSON object or nothing, or a form where that may be one, and keeps of it
+// what the form declares.
 func (c *call) members(form *requestForm) (object, error) {
 	raw, err := c.read()
 	if err != nil {
 		return nil, err
 	}
 	if form.form && mediaType(c.Header) == formEncoded {
-		return parseForm(raw)
+		return form.parseForm(raw, c.undeclared)
 	}
-	return parseBody(raw, form.depth)
+	return form.parseBody(raw, c.undeclared)
 }
 
 const formEncoded = "application/x-www-form-urlencoded"
@@ -187,23 +172,35 @@ func mediaType(h http.Header) string {
 	return kind
 }
 
+// maxParameters is how many parameters a form may have.
+const maxParameters = 100
+
 // parseForm reads a form as if it were an object of strings. RFC 6749 §3.2 and RFC 8693 §2.1: a parameter without a value
 // counts as absent, and here none may be given twice.
-func parseForm(raw []byte) (object, error) {
-	form, err := url.ParseQuery(string(raw))
+func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error) {
+	if bytes.Count(raw, []byte("&")) >= maxParameters {
+		return nil, fail(http.StatusBadRequest, fmt.Sprintf("The form has more than %d parameters", maxParameters))
+	}
+	given, err := url.ParseQuery(string(raw))
 	if err != nil {
 		return nil, fail(http.StatusBadRequest, "The form is malformed")
 	}
-	members := make(object, len(form))
-	for name, values := range form {
+	members := make(object, len(form.fields))
+	for name, values := range given {
 		if len(values) > 1 {
-			return nil, fail(http.StatusBadRequest, "A parameter is given more than once: "+name)
+			return nil, fail(http.StatusBadRequest, "A parameter is given more than once: "+cut(name))
 		}
 		if values[0] == "" {
 			continue
 		}
-		if members[name], err = jsontext.AppendQuote(nil, values[0]); err != nil {
-			return nil, fail(http.StatusBadRequest, "A parameter is not UTF-8: "+name)
+		value, err := jsontext.AppendQuote(nil, values[0])
+		if err != nil {
+			return nil, fail(http.StatusBadRequest, "A parameter is not UTF-8: "+cut(name))
+		}
+		if form.declares("json", name) {
+			members[name] = value
+		} else if err := form.refuseMember(name, policy); err != nil {
+			return nil, err
 		}
 	}
 	return members, nil

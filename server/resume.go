@@ -15,14 +15,14 @@ const resumeBytes = 1 << 20
 // resume makes a subscriber get the records of its company from the index that it asks for, where it asks for one. What cannot be given is said
 // before the stream begins: then its client has missed records for good, or belongs to another chain.
 func (s *Server) resume(c *call, who *stream.Subscriber) error {
-	if !c.URL.Query().Has("from") {
+	if !c.query.Has("from") {
 		return nil
 	}
 	by := c.caller
 	if by.Company == nil {
 		return fail(http.StatusBadRequest, "Invalid query parameter: from needs a credential, for each company counts its own records")
 	}
-	from, ok := decimal(c.URL.Query().Get("from"))
+	from, ok := decimal(c.query.Get("from"))
 	if !ok {
 		return fail(http.StatusBadRequest, "Invalid query parameter: from must be a whole number, the index of a record")
 	}

@@ -23,6 +23,9 @@ func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePa
 	// Under the service's name, or under the product's own, which is always accepted.
 	header := issuer.Domain.Title() + "-Passport" // Service-Passport for a service named service
 	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
+	if given := len(r.Header.Values(header)); given > 1 || header != "Attestd-Passport" && given+len(r.Header.Values("Attestd-Passport")) > 1 {
+		return passportBody{}, twice(header)
+	}
 	if presented == "" {
 		return passportBody{}, fail(http.StatusBadRequest, "Missing "+header+" passport header")
 	}

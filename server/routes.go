@@ -10,11 +10,13 @@ import (
 	"attestd/web"
 )
 
-// route is one row of the API with its whole policy: the role that it needs, and which limit counts it.
+// route is one row of the API with its whole policy: the role that it needs, which limit counts it,
+// and what becomes of members of the query and the body that its handler's form does not declare.
 type route struct {
 	method, path string
 	needs        store.Role
 	tier         limit.Tier
+	undeclared   undeclared
 	handler      handler
 }
 
@@ -22,79 +24,79 @@ const public, reader, writer, admin store.Role = "", store.Reader, store.Writer,
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
-	{"POST", "/v1/companies", public, limit.Standard, behind(mayRegister, endpoint(201, (*Server).createCompany))},
-	{"POST", "/v1/setup", public, limit.Sensitive, behind(mayRegister, endpoint(201, (*Server).createCompany))},
-	{"GET", "/v1/company", reader, limit.Standard, endpoint(200, (*Server).getCompany)},
-	{"POST", "/v1/companies/svid", admin, limit.Standard, endpoint(200, (*Server).companySVID)},
-	{"POST", "/v1/companies/rotate-keys", admin, limit.Sensitive, endpoint(200, (*Server).rotateKeys)},
-	{"POST", "/v1/recover-key", public, limit.Standard, behind(localOnly, endpoint(200, (*Server).recoverKey))},
+	{"POST", "/v1/companies", public, limit.Standard, lenient, behind(mayRegister, endpoint(201, (*Server).createCompany))},
+	{"POST", "/v1/setup", public, limit.Sensitive, lenient, behind(mayRegister, endpoint(201, (*Server).createCompany))},
+	{"GET", "/v1/company", reader, limit.Standard, lenient, endpoint(200, (*Server).getCompany)},
+	{"POST", "/v1/companies/svid", admin, limit.Standard, lenient, endpoint(200, (*Server).companySVID)},
+	{"POST", "/v1/companies/rotate-keys", admin, limit.Sensitive, strict, endpoint(200, (*Server).rotateKeys)},
+	{"POST", "/v1/recover-key", public, limit.Standard, lenient, behind(localOnly, endpoint(200, (*Server).recoverKey))},
 
-	{"POST", "/v1/agents/register", admin, limit.Standard, endpoint(201, (*Server).registerAgent)},
-	{"GET", "/v1/agents", reader, limit.Standard, endpoint(200, (*Server).listAgents)},
-	{"GET", "/v1/agents/{agentId}", reader, limit.Standard, endpoint(200, (*Server).getAgent)},
-	{"POST", "/v1/agents/{agentId}/disable", admin, limit.Standard, endpoint(200, (*Server).disableAgent)},
-	{"POST", "/v1/agents/{agentId}/enable", admin, limit.Standard, endpoint(200, (*Server).enableAgent)},
-	{"GET", "/v1/agents/{agentId}/svid", admin, limit.Standard, endpoint(200, (*Server).agentSVID)},
+	{"POST", "/v1/agents/register", admin, limit.Standard, lenient, endpoint(201, (*Server).registerAgent)},
+	{"GET", "/v1/agents", reader, limit.Standard, strict, endpoint(200, (*Server).listAgents)},
+	{"GET", "/v1/agents/{agentId}", reader, limit.Standard, lenient, endpoint(200, (*Server).getAgent)},
+	{"POST", "/v1/agents/{agentId}/disable", admin, limit.Standard, strict, endpoint(200, (*Server).disableAgent)},
+	{"POST", "/v1/agents/{agentId}/enable", admin, limit.Standard, strict, endpoint(200, (*Server).enableAgent)},
+	{"GET", "/v1/agents/{agentId}/svid", admin, limit.Standard, lenient, endpoint(200, (*Server).agentSVID)},
 
-	{"POST", "/v1/keys", admin, limit.Standard, endpoint(201, (*Server).createKey)},
-	{"GET", "/v1/keys", admin, limit.Standard, endpoint(200, (*Server).listKeys)},
-	{"DELETE", "/v1/keys/{key}", admin, limit.Standard, endpoint(200, (*Server).deleteKey)},
-	{"POST", "/v1/oauth/clients", admin, limit.Standard, endpoint(201, (*Server).createOAuthClient)},
-	{"GET", "/v1/oauth/clients", admin, limit.Standard, endpoint(200, (*Server).listOAuthClients)},
-	{"DELETE", "/v1/oauth/clients/{clientId}", admin, limit.Standard, endpoint(200, (*Server).deleteOAuthClient)},
-	{"GET", "/v1/credentials", admin, limit.Standard, endpoint(200, (*Server).listCredentials)},
-	{"POST", "/v1/oauth/token", public, limit.Sensitive, handler{serve: oauthToken}},
+	{"POST", "/v1/keys", admin, limit.Standard, lenient, endpoint(201, (*Server).createKey)},
+	{"GET", "/v1/keys", admin, limit.Standard, lenient, endpoint(200, (*Server).listKeys)},
+	{"DELETE", "/v1/keys/{key}", admin, limit.Standard, lenient, endpoint(200, (*Server).deleteKey)},
+	{"POST", "/v1/oauth/clients", admin, limit.Standard, lenient, endpoint(201, (*Server).createOAuthClient)},
+	{"GET", "/v1/oauth/clients", admin, limit.Standard, lenient, endpoint(200, (*Server).listOAuthClients)},
+	{"DELETE", "/v1/oauth/clients/{clientId}", admin, limit.Standard, strict, endpoint(200, (*Server).deleteOAuthClient)},
+	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
+	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
 
-	{"POST", "/v1/attest", writer, limit.Attest, endpoint(201, (*Server).attest)},
-	{"POST", "/v1/attest/batch", writer, limit.Standard, endpoint(201, (*Server).attestBatch)}, // its items count as attest
-	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, claudeCodeHook()},                // so do its records
-	{"GET", "/v1/chain", reader, limit.Standard, endpoint(200, (*Server).readChain)},
-	{"GET", "/v1/records", reader, limit.Standard, endpoint(200, (*Server).searchRecords)},
-	{"GET", "/v1/records/histogram", reader, limit.Standard, endpoint(200, (*Server).countRecords)},
-	{"GET", "/v1/verify", reader, limit.Standard, endpoint(200, (*Server).verifyChain)},
-	{"GET", "/v1/proof/{index}", reader, limit.Standard, endpoint(200, (*Server).prove)},
-	{"GET", "/v1/authority/{index}", reader, limit.Standard, endpoint(200, (*Server).authority)},
-	{"GET", "/v1/evidence/{index}", reader, limit.Standard, endpoint(200, (*Server).evidence)},
-	{"GET", "/v1/report", reader, limit.Standard, endpoint(200, (*Server).report)},
-	{"GET", "/v1/consistency", reader, limit.Standard, endpoint(200, (*Server).proveConsistency)},
+	{"POST", "/v1/attest", writer, limit.Attest, lenient, endpoint(201, (*Server).attest)},
+	{"POST", "/v1/attest/batch", writer, limit.Standard, strict, endpoint(201, (*Server).attestBatch)}, // its items count as attest
+	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, strictQuery, claudeCodeHook()},           // so do its records
+	{"GET", "/v1/chain", reader, limit.Standard, lenient, endpoint(200, (*Server).readChain)},
+	{"GET", "/v1/records", reader, limit.Standard, strict, endpoint(200, (*Server).searchRecords)},
+	{"GET", "/v1/records/histogram", reader, limit.Standard, strict, endpoint(200, (*Server).countRecords)},
+	{"GET", "/v1/verify", reader, limit.Standard, lenient, endpoint(200, (*Server).verifyChain)},
+	{"GET", "/v1/proof/{index}", reader, limit.Standard, lenient, endpoint(200, (*Server).prove)},
+	{"GET", "/v1/authority/{index}", reader, limit.Standard, strict, endpoint(200, (*Server).authority)},
+	{"GET", "/v1/evidence/{index}", reader, limit.Standard, strict, endpoint(200, (*Server).evidence)},
+	{"GET", "/v1/report", reader, limit.Standard, strict, endpoint(200, (*Server).report)},
+	{"GET", "/v1/consistency", reader, limit.Standard, strict, endpoint(200, (*Server).proveConsistency)},
 
-	{"GET", "/v1/logs", reader, limit.Standard, endpoint(200, (*Server).listLogs)},
-	{"GET", "/v1/log/{logId}/checkpoint", reader, limit.Log, endpoint(200, (*Server).logCheckpoint)},
-	{"GET", "/v1/log/{logId}/tile/{path...}", reader, limit.Log, endpoint(200, (*Server).logTile)},
-	{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, endpoint(200, (*Server).logProof)},
-	{"GET", "/v1/log/{logId}/consistency", reader, limit.Log, endpoint(200, (*Server).logConsistency)},
+	{"GET", "/v1/logs", reader, limit.Standard, strict, endpoint(200, (*Server).listLogs)},
+	{"GET", "/v1/log/{logId}/checkpoint", reader, limit.Log, strict, endpoint(200, (*Server).logCheckpoint)},
+	{"GET", "/v1/log/{logId}/tile/{path...}", reader, limit.Log, strict, endpoint(200, (*Server).logTile)},
+	{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, strict, endpoint(200, (*Server).logProof)},
+	{"GET", "/v1/log/{logId}/consistency", reader, limit.Log, strict, endpoint(200, (*Server).logConsistency)},
 
-	{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, behind(isWitness, handler{serve: addCheckpoint})},
-	{"GET", "/v1/witness", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).getWitness))},
-	{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, behind(isWitness, endpoint(200, (*Server).cosignedCheckpoint))},
+	{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, strictQuery, behind(isWitness, handler{addCheckpoint, formOf[none]()})},
+	{"GET", "/v1/witness", public, limit.Standard, strict, behind(isWitness, endpoint(200, (*Server).getWitness))},
+	{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, strict, behind(isWitness, endpoint(200, (*Server).cosignedCheckpoint))},
 
-	{"POST", "/v1/webhooks", admin, limit.Standard, endpoint(201, (*Server).createWebhook)},
-	{"GET", "/v1/webhooks", admin, limit.Standard, endpoint(200, (*Server).listWebhooks)},
-	{"GET", "/v1/webhooks/{webhookId}", admin, limit.Standard, endpoint(200, (*Server).getWebhook)},
-	{"DELETE", "/v1/webhooks/{webhookId}", admin, limit.Standard, endpoint(200, (*Server).deleteWebhook)},
-	{"POST", "/v1/webhooks/{webhookId}/enable", admin, limit.Standard, endpoint(200, (*Server).enableWebhook)},
-	{"POST", "/v1/webhooks/{webhookId}/disable", admin, limit.Standard, endpoint(200, (*Server).disableWebhook)},
-	{"POST", "/v1/webhooks/{webhookId}/rotate-secret", admin, limit.Standard, endpoint(200, (*Server).rotateWebhookSecret)},
-	{"POST", "/v1/webhooks/{webhookId}/test", admin, limit.Sensitive, endpoint(200, (*Server).testWebhook)},
+	{"POST", "/v1/webhooks", admin, limit.Standard, strict, endpoint(201, (*Server).createWebhook)},
+	{"GET", "/v1/webhooks", admin, limit.Standard, strict, endpoint(200, (*Server).listWebhooks)},
+	{"GET", "/v1/webhooks/{webhookId}", admin, limit.Standard, strict, endpoint(200, (*Server).getWebhook)},
+	{"DELETE", "/v1/webhooks/{webhookId}", admin, limit.Standard, strict, endpoint(200, (*Server).deleteWebhook)},
+	{"POST", "/v1/webhooks/{webhookId}/enable", admin, limit.Standard, strict, endpoint(200, (*Server).enableWebhook)},
+	{"POST", "/v1/webhooks/{webhookId}/disable", admin, limit.Standard, strict, endpoint(200, (*Server).disableWebhook)},
+	{"POST", "/v1/webhooks/{webhookId}/rotate-secret", admin, limit.Standard, strict, endpoint(200, (*Server).rotateWebhookSecret)},
+	{"POST", "/v1/webhooks/{webhookId}/test", admin, limit.Sensitive, strict, endpoint(200, (*Server).testWebhook)},
 
-	{"POST", "/v1/token-exchange", admin, limit.Standard, endpoint(201, (*Server).delegate)},
-	{"POST", "/v1/token/exchange", admin, limit.Standard, endpoint(200, (*Server).exchangeTokens)},
+	{"POST", "/v1/token-exchange", admin, limit.Standard, lenient, endpoint(201, (*Server).delegate)},
+	{"POST", "/v1/token/exchange", admin, limit.Standard, lenient, endpoint(200, (*Server).exchangeTokens)},
 
-	{"POST", "/v1/agents/{agentId}/passport", admin, limit.Standard, endpoint(201, (*Server).issuePassport)},
-	{"POST", "/v1/agents/{agentId}/passport/rotate", admin, limit.Standard, endpoint(200, (*Server).rotatePassport)},
-	{"POST", "/v1/passport/verify", writer, limit.Standard, endpoint(200, (*Server).verifyPassport)},
-	{"GET", "/v1/passports", reader, limit.Standard, endpoint(200, (*Server).listPassports)},
-	{"POST", "/v1/passports/{jti}/revoke", admin, limit.Standard, endpoint(200, (*Server).revokePassport)},
-	{"GET", "/v1/passports/revoked", reader, limit.Standard, endpoint(200, (*Server).revokedPassports)},
-	{"GET", "/v1/ocsp/{jti}", reader, limit.Standard, endpoint(200, (*Server).ocsp)},
+	{"POST", "/v1/agents/{agentId}/passport", admin, limit.Standard, lenient, endpoint(201, (*Server).issuePassport)},
+	{"POST", "/v1/agents/{agentId}/passport/rotate", admin, limit.Standard, lenient, endpoint(200, (*Server).rotatePassport)},
+	{"POST", "/v1/passport/verify", writer, limit.Standard, lenient, endpoint(200, (*Server).verifyPassport)},
+	{"GET", "/v1/passports", reader, limit.Standard, strict, endpoint(200, (*Server).listPassports)},
+	{"POST", "/v1/passports/{jti}/revoke", admin, limit.Standard, lenient, endpoint(200, (*Server).revokePassport)},
+	{"GET", "/v1/passports/revoked", reader, limit.Standard, lenient, endpoint(200, (*Server).revokedPassports)},
+	{"GET", "/v1/ocsp/{jti}", reader, limit.Standard, lenient, endpoint(200, (*Server).ocsp)},
 
-	{"GET", "/v1/ca/public-key", public, limit.Standard, endpoint(200, (*Server).publicKey)},
-	{"GET", "/v1/ca/public-keys", public, limit.Standard, endpoint(200, (*Server).publicKeys)},
-	{"GET", "/v1/ca/well-known", public, limit.Standard, endpoint(200, (*Server).wellKnown)},
-	{"GET", "/v1/openapi.json", public, limit.Standard, endpoint(200, (*Server).openAPI)},
-	{"GET", "/v1/health", public, limit.Standard, endpoint(200, (*Server).health)},
-	{"GET", "/readyz", public, limit.Standard, endpoint(200, (*Server).ready)},
-	{"GET", "/v1/ws", public, limit.Standard, handler{serve: follow}},
+	{"GET", "/v1/ca/public-key", public, limit.Standard, lenient, endpoint(200, (*Server).publicKey)},
+	{"GET", "/v1/ca/public-keys", public, limit.Standard, strict, endpoint(200, (*Server).publicKeys)},
+	{"GET", "/v1/ca/well-known", public, limit.Standard, lenient, endpoint(200, (*Server).wellKnown)},
+	{"GET", "/v1/openapi.json", public, limit.Standard, strict, endpoint(200, (*Server).openAPI)},
+	{"GET", "/v1/health", public, limit.Standard, lenient, endpoint(200, (*Server).health)},
+	{"GET", "/readyz", public, limit.Standard, strict, endpoint(200, (*Server).ready)},
+	{"GET", "/v1/ws", public, limit.Standard, lenient, handler{follow, formOf[followRequest]()}},
 }
 
 // Handler is the whole service: the API below /v1/, the console elsewhere.
@@ -129,7 +131,7 @@ func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 // notFound answers for what no route takes: a wrong method with the right ones, anything else with 404.
 func notFound(mux *http.ServeMux, c *call) error {
 	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost { // ServeMux has no empty wildcard
-		c.needs = admin
+		c.needs, c.undeclared = admin, lenient
 		if err := c.permit(); err != nil {
 			return err
 		}

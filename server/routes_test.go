@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -72,10 +73,26 @@ func TestRequestsAreTheDocument(t *testing.T) {
 		if got, want := read(rt.handler.form), described(op); !slices.Equal(got, want) {
 			t.Errorf("%s %s reads %q, the document describes %q", rt.method, rt.path, got, want)
 		}
+		if rt.undeclared != lenient && op.Responses.Status(http.StatusBadRequest) == nil {
+			t.Errorf("%s %s refuses what it does not declare, and the document does not say that it answers 400", rt.method, rt.path)
+		}
+		if closed := op.RequestBody != nil && closedBody(op); closed != (op.RequestBody != nil && rt.undeclared == strict) {
+			t.Errorf("%s %s: its policy is %d, and the document says that its body takes no other members: %v", rt.method, rt.path, rt.undeclared, closed)
+		}
 		if op.RequestBody != nil && rt.handler.form.form != (op.RequestBody.Value.Content[formEncoded] != nil) {
 			t.Errorf("%s %s: the document and the endpoint do not agree on whether the body may be a form", rt.method, rt.path)
 		}
 	}
+}
+
+// closedBody says whether the document lets the body of an operation have no members but those that it names.
+func closedBody(op *openapi3.Operation) bool {
+	body := op.RequestBody.Value.Content["application/json"]
+	if body == nil {
+		return false
+	}
+	more := body.Schema.Value.AdditionalProperties
+	return more.Has != nil && !*more.Has
 }
 
 // read lists what a form reads.
@@ -96,11 +113,15 @@ func read(form *requestForm) (list []string) {
 // described lists what the document says of an operation's request.
 func described(op *openapi3.Operation) (list []string) {
 	for _, p := range op.Parameters {
+		switch p.Value.Name {
+		case "Origin", "Sec-WebSocket-Protocol": // read by what all requests have in common, and by the upgrade
+			continue
+		}
 		if !strings.HasSuffix(p.Value.Name, "-Passport") { // named by the service, so no form can name it
 			list = append(list, p.Value.In+" "+p.Value.Name)
 		}
 	}
-	if op.RequestBody != nil {
+	if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
 		schema := op.RequestBody.Value.Content["application/json"].Schema.Value
 		for name := range schema.Properties {
 			what := "json " + name

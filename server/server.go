@@ -55,6 +55,7 @@ type Server struct {
 	monitor     *chain.Monitor
 	limiter     *limit.Limiter
 	bodies      *limit.Pool // of bytes
+	decoding    *limit.Decoding
 	hub         *stream.Hub
 	checkpoints *checkpoints
 	askers      []*asker // one for each of Witnesses
@@ -75,6 +76,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
 	s := &Server{Config: cfg, limiter: limit.NewLimiter(cfg.Limits), bodies: limit.NewPool(cfg.Budgets.Bodies)}
+	s.decoding = limit.NewDecoding(s.bodies)
 	for _, page := range append(cfg.AllowedOrigins, cfg.BaseURL) {
 		if origin := originOf(page); origin != "" {
 			s.origins = append(s.origins, origin)

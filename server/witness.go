@@ -34,8 +34,7 @@ func (s *Server) getWitness(context.Context, store.Caller, none) (witnessBody, e
 // addCheckpoint cosigns a checkpoint of another's log (c2sp.org/tlog-witness). Its refusals are errors as everywhere, but for the size that was
 // cosigned last, which has a form of its own.
 func addCheckpoint(c *call) error {
-	c.Body = http.MaxBytesReader(c.w, c.Body, witness.MaxRequest)
-	raw, err := c.read()
+	raw, err := c.readAtMost(min(c.s.MaxBody, witness.MaxRequest)) // lines of text, which its format bounds
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -43,16 +44,23 @@ type Report struct {
 	Late bool
 }
 
-// Parse reads what a hook was sent, one JSON object. An error says that it is none.
+// Parse reads what a hook was sent, one JSON object. An error says that it is none, or that readers may
+// understand it in several ways: a member that is read here comes twice, or in another case.
 func (s Source) Parse(body []byte) (Report, error) {
-	o, err := parseObject(body)
+	o, err := parseObject(body, common...)
 	if err != nil {
 		return Report{}, err
 	}
 	if s == Gemini {
-		return o.gemini(), nil
+		return o.gemini()
 	}
-	return o.claudeCode(s), nil
+	return o.claudeCode(s)
+}
+
+// common are the members of an event that are read.
+var common = []string{
+	"hook_event_name", "tool_name", "tool_use_id", "session_id", "agent_type", "tool_input", "tool_response", "tool_calls",
+	"mcp_server", "mcp_context", "duration_ms", "prompt_id", "timestamp", "error", "reason",
 }
 
 // Deny is the answer that keeps the agent from calling the tool that it asks about; the model reads the reason.
@@ -79,33 +87,63 @@ func NoPassport(agent, tool string) string {
 		"Do not look for a way around it; ask the user, who can have a passport with that scope issued.", agent, tool)
 }
 
-// object is a JSON object as it was sent: each member's value, verbatim.
+// object is a JSON object as it was sent: the value of each member that is read, verbatim and as a part of what was sent.
 type object map[string][]byte
 
-// parseObject reads an object. It takes text that is not well-formed, which agents do send: see toolcall for what becomes of it.
-func parseObject(body []byte) (object, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	if dec.PeekKind() != '{' {
-		return nil, errors.New("no JSON object")
-	}
+// parseObject reads the named members of an object; others are left alone. It takes text that is not
+// well-formed, which agents do send: see toolcall for what becomes of it.
+func parseObject(body []byte, members ...string) (object, error) {
 	o := object{}
-	_, err := dec.ReadToken()
-	for err == nil && dec.PeekKind() != '}' {
-		var name, value jsontext.Value
-		if name, err = dec.ReadValue(); err == nil {
-			key := unquote(name)
-			value, err = dec.ReadValue()
-			o[key] = bytes.Clone(value)
+	err := eachValue(body, '{', func(dec *jsontext.Decoder) error {
+		quoted, err := dec.ReadValue()
+		if err != nil {
+			return err
 		}
+		name := unquote(quoted)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		for _, member := range members {
+			switch {
+			case !strings.EqualFold(name, member):
+				continue
+			case name != member:
+				return fmt.Errorf("the member %.40q differs from %s in its case alone", name, member)
+			case o[name] != nil:
+				return fmt.Errorf("the member %s comes twice", name)
+			}
+			o[name] = value[:len(value):len(value)] // a part of body, which the decoder reads in place
+		}
+		return nil
+	})
+	return o, err
+}
+
+// eachValue calls read for what stands in a container of the kind that begins with a bracket, until
+// it has read all of it.
+func eachValue(text []byte, bracket jsontext.Kind, read func(*jsontext.Decoder) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if dec.PeekKind() != bracket {
+		return map[jsontext.Kind]error{'{': errNoObject, '[': errNoArray}[bracket]
+	}
+	_, err := dec.ReadToken()
+	for err == nil && dec.PeekKind() != bracket+2 { // of { and [ in ASCII, the closing one
+		err = read(dec)
 	}
 	if err == nil {
 		_, err = dec.ReadToken()
 	}
-	if err == nil && len(bytes.TrimSpace(body[dec.InputOffset():])) > 0 {
+	if err == nil && len(bytes.TrimSpace(text[dec.InputOffset():])) > 0 {
 		err = errors.New("data after the JSON object")
 	}
-	return o, err
+	return err
 }
+
+var (
+	errNoObject = errors.New("no JSON object")
+	errNoArray  = errors.New("no JSON array")
+)
 
 func unquote(quoted []byte) string {
 	text, _ := jsontext.AppendUnquote(nil, quoted) // its error is text that is not well-formed, which it replaces
@@ -124,12 +162,13 @@ func (o object) text(name string) string {
 	}
 }
 
-func (o object) object(name string) object {
-	inner, err := parseObject(o[name])
-	if err != nil {
-		return nil
+// inner is the text of a member of an object that is a member itself; "" where there is none.
+func (o object) inner(name, member string) (string, error) {
+	inner, err := parseObject(o[name], member)
+	if errors.Is(err, errNoObject) {
+		return "", nil
 	}
-	return inner
+	return inner.text(member), err
 }
 
 func (o object) milliseconds(name string) int64 {
@@ -140,18 +179,31 @@ func (o object) milliseconds(name string) int64 {
 	return int64(n)
 }
 
-// objects are the elements of an array that are objects.
-func (o object) objects(name string) (list []object) {
-	var elements []json.RawMessage
-	if json.Unmarshal(o[name], &elements) != nil {
-		return nil
-	}
-	for _, e := range elements {
-		if inner, err := parseObject(e); err == nil {
-			list = append(list, inner)
+// MaxCalls is how many calls an event may tell of.
+const MaxCalls = 5000
+
+// calls are the elements of tool_calls that are objects.
+func (o object) calls() (list []object, err error) {
+	n := 0
+	err = eachValue(o["tool_calls"], '[', func(dec *jsontext.Decoder) error {
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
 		}
+		if n++; n > MaxCalls {
+			return fmt.Errorf("more than %d calls", MaxCalls)
+		}
+		call, err := parseObject(value, "tool_name", "tool_use_id", "tool_input", "tool_response")
+		if errors.Is(err, errNoObject) {
+			return nil
+		}
+		list = append(list, call)
+		return err
+	})
+	if errors.Is(err, errNoArray) {
+		return nil, nil
 	}
-	return list
+	return list, err
 }
 
 // call is what all events of a call have in common.

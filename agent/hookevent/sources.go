@@ -8,9 +8,11 @@ import (
 )
 
 // claudeCode reads the events of Claude Code (2.1.330) and of Codex.
-func (o object) claudeCode(source Source) (r Report) {
+func (o object) claudeCode(source Source) (r Report, err error) {
 	e := o.call(source)
-	e.Server = o.object("mcp_server").text("name")
+	if e.Server, err = o.inner("mcp_server", "name"); err != nil {
+		return Report{}, err
+	}
 	switch o.text("hook_event_name") {
 	case "PreToolUse":
 		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
@@ -24,17 +26,21 @@ func (o object) claudeCode(source Source) (r Report) {
 		// A session can be taken up again and end once more; its last prompt tells one end from another.
 		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("prompt_id"), Reason: o.text("reason")}
 	default:
-		return Report{}
+		return Report{}, nil
 	}
 	r.Events = []toolcall.Event{e}
-	return r
+	return r, nil
 }
 
 // batch reads the event that follows a model's turn with all its calls. It alone tells of calls that the agent itself has denied, by its user's
 // rules or by its user, and of those that never came so far because the model made a mistake.
-func (o object) batch(common toolcall.Event) Report {
+func (o object) batch(common toolcall.Event) (Report, error) {
 	r := Report{Late: true}
-	for _, c := range o.objects("tool_calls") {
+	calls, err := o.calls()
+	if err != nil {
+		return Report{}, err
+	}
+	for _, c := range calls {
 		asked := common
 		asked.Tool, asked.CallID = c.text("tool_name"), c.text("tool_use_id")
 		if asked.CallID == "" { // it could not be told from one that was recorded
@@ -52,7 +58,7 @@ func (o object) batch(common toolcall.Event) Report {
 		}
 		r.Events = append(r.Events, asked, outcome)
 	}
-	return r
+	return r, nil
 }
 
 // isDenial recognizes what Claude Code answers the model in place of a tool that it did not call. There are many such texts; each has one of these near its
@@ -66,22 +72,25 @@ func isDenial(answer string) bool {
 }
 
 // gemini reads the events of Gemini CLI. Its calls have no IDs.
-func (o object) gemini() (r Report) {
+func (o object) gemini() (r Report, err error) {
 	e := o.call(Gemini)
-	e.Server = o.object("mcp_context").text("server_name")
+	if e.Server, err = o.inner("mcp_context", "server_name"); err != nil {
+		return Report{}, err
+	}
 	switch o.text("hook_event_name") {
 	case "BeforeTool":
 		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
 	case "AfterTool":
 		e.Kind, e.Output = toolcall.Completed, o["tool_response"]
-		if failure := o.object("tool_response").text("error"); failure != "" {
+		// Of a tool's own output nothing is refused: where it names its error twice it is recorded whole.
+		if failure, err := o.inner("tool_response", "error"); err == nil && failure != "" {
 			e.Kind, e.Output, e.Error = toolcall.Failed, nil, failure
 		}
 	case "SessionEnd":
 		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("timestamp"), Reason: o.text("reason")}
 	default:
-		return Report{}
+		return Report{}, nil
 	}
 	r.Events = []toolcall.Event{e}
-	return r
+	return r, nil
 }

@@ -130,7 +130,7 @@ func (p Policy) Record(agent string, e Event) Record {
 	if e.DurationMS > 0 && e.DurationMS < 1<<53 {
 		member("durationMs", strconv.AppendInt(nil, e.DurationMS, 10))
 	}
-	return Record{string(e.Kind), append(payload, '}'), e.key(agent, p.Secret)}
+	return Record{string(e.Kind), append(payload, '}'), e.Key(agent, p.Secret)}
 }
 
 // maxName is the most bytes of a name or ID in a payload. Longer ones are cut, which the key does not see.
@@ -162,9 +162,9 @@ func appendText(dst []byte, s string) []byte { return jcs.AppendString(dst, s) }
 // maxKey is the most bytes of an idempotency key.
 const maxKey = 255
 
-// key names the event. Under a secret that is a MAC of its parts. Else its parts are joined where they can be told apart in the result, and their
+// Key is the idempotency key of the event's record. Under a secret that is a MAC of its parts. Else its parts are joined where they can be told apart in the result, and their
 // digest stands for them where they cannot.
-func (e Event) key(agent string, secret []byte) string {
+func (e Event) Key(agent string, secret []byte) string {
 	last := string(e.Kind)
 	switch {
 	case e.Kind == SessionEnded && e.SessionID == "", e.Kind != SessionEnded && e.CallID == "":

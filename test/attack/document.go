@@ -15,6 +15,7 @@ type operation struct {
 	method, path string
 	id           string
 	public       bool
+	addition     bool                       // to the specification
 	statuses     map[string]json.RawMessage // documented answers
 	query        []string                   // required parameters
 	header       []string                   // all parameters
@@ -72,6 +73,7 @@ func readOperation(method, path string, text json.RawMessage, shared []parameter
 	var described struct {
 		OperationID string
 		Security    *[]map[string]any
+		Addition    bool `json:"x-addition"`
 		Parameters  []parameter
 		RequestBody struct {
 			Content map[string]struct {
@@ -83,7 +85,7 @@ func readOperation(method, path string, text json.RawMessage, shared []parameter
 	if err := json.Unmarshal(text, &described); err != nil {
 		return op, fmt.Errorf("%s %s in the API document: %w", op.method, path, err)
 	}
-	op.id, op.statuses = described.OperationID, described.Responses
+	op.id, op.statuses, op.addition = described.OperationID, described.Responses, described.Addition
 	op.public = described.Security != nil && !slices.ContainsFunc(*described.Security, func(scheme map[string]any) bool {
 		return len(*described.Security) == 1 && scheme["bearer"] != nil
 	})

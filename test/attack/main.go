@@ -16,11 +16,13 @@ import (
 var cases = []harness.Case{
 	{Name: "credentials", About: "every route of the API document, with every state of credentials", Run: credentials},
 	{Name: "tokens", About: "forged SVIDs, delegation tokens and passports at every door that takes one", Run: tokens},
+	{Name: "misspelt", About: "members, queries and headers that are misspelt, come twice, or can be read in two ways", Run: misspelt},
 	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
 	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},
 	{Name: "late-bodies", About: "bodies that end when the credential or the passport has", Run: lateBodies},
 	{Name: "empty-bodies", About: "1,800 connections that promise a body and send none", Run: emptyBodies},
 	{Name: "long-bodies", About: "connections that send all of a large body but its last byte", Run: longBodies},
+	{Name: "many-members", About: "bodies that cost many times their bytes when they are decoded, many at once", Run: manyMembers},
 	{Name: "unread-answers", About: "300 connections with 40 pipelined requests whose answers nobody reads", Run: unreadAnswers},
 	{Name: "fresh-keys", About: "a fresh key for each call", Run: freshKeys},
 	{Name: "fresh-companies", About: "a fresh company for each call, from one address", Run: freshCompanies},

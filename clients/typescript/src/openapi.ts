@@ -2689,6 +2689,36 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description The query or the body has a member that the operation does not have, or the query names one twice or cannot be decoded. */
+        Undeclared: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The request has `Authorization`, `Idempotency-Key`, `Content-Type` or `Origin` twice. Not listed with the operations. */
+        HeaderTwice: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description The request was made by a web page of another origin. Not listed with the operations. */
         OriginNotAllowed: {
             headers: {
@@ -3535,6 +3565,7 @@ export interface operations {
                     "application/json": components["schemas"]["Disabling"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
@@ -3587,6 +3618,7 @@ export interface operations {
                     "application/json": components["schemas"]["Agent"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
@@ -4138,6 +4170,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyDeleted"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such client, or it belongs to another company. */
@@ -5217,6 +5250,7 @@ export interface operations {
                     "application/json": components["schemas"]["LogList"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -5253,6 +5287,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             /** @description The company has no such log. */
             404: {
@@ -5309,6 +5344,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             /** @description The company has no such log, or the log no such tile. */
             404: {
@@ -5621,6 +5657,7 @@ export interface operations {
                     "application/json": components["schemas"]["Witness"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             /** @description This server is no witness. */
             404: {
                 headers: {
@@ -5671,6 +5708,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["Undeclared"];
             /** @description No such log was cosigned here, or this server is no witness. */
             404: {
                 headers: {
@@ -5715,6 +5753,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookList"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
@@ -5804,6 +5843,7 @@ export interface operations {
                     "application/json": components["schemas"]["Webhook"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such webhook, or it belongs to another company. */
@@ -5856,6 +5896,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyDeleted"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such webhook, or it belongs to another company. */
@@ -5908,6 +5949,7 @@ export interface operations {
                     "application/json": components["schemas"]["Webhook"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such webhook, or it belongs to another company. */
@@ -5960,6 +6002,7 @@ export interface operations {
                     "application/json": components["schemas"]["Webhook"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such webhook, or it belongs to another company. */
@@ -6012,6 +6055,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookWithSecret"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such webhook, or it belongs to another company. */
@@ -6064,6 +6108,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookTested"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description There is no such webhook, or it belongs to another company. */
@@ -6906,6 +6951,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ready"];
                 };
             };
+            400: components["responses"]["Undeclared"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6936,6 +6982,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            400: components["responses"]["Undeclared"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
         };

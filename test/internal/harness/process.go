@@ -55,6 +55,9 @@ func WatchMemory(pid int) *Peak {
 	return p
 }
 
+// Now returns the most that was seen so far.
+func (p *Peak) Now() int64 { return p.bytes.Load() }
+
 // End returns the most that was seen.
 func (p *Peak) End() int64 {
 	close(p.stop)

@@ -1,0 +1,21 @@
+package server
+
+import "net/http"
+
+// singular are the headers of which a request has one at most, for two readers may take different
+// ones of two: what they decide is who asks, and for what.
+var singular = []string{"Authorization", "Idempotency-Key", "Content-Type", "Origin"}
+
+// checkHeaders refuses a request that has one of them twice.
+func (c *call) checkHeaders() error {
+	for _, name := range singular {
+		if len(c.Header[name]) > 1 {
+			return twice(name)
+		}
+	}
+	return nil
+}
+
+func twice(name string) error {
+	return fail(http.StatusBadRequest, "Invalid header: "+name+" is given more than once")
+}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// readQuery reads the declared members of the query and keeps no others. It refuses what the route's
+// policy refuses; else what cannot be decoded counts as absent, and of two the first counts.
+func (c *call) readQuery(form *requestForm, policy undeclared) error {
+	if c.URL.RawQuery == "" {
+		return nil
+	}
+	c.query = url.Values{}
+	for pair := range strings.SplitSeq(c.URL.RawQuery, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, err := decodePair(pair)
+		if err != nil {
+			if policy != lenient {
+				return badQuery("the query is malformed; " + err.Error())
+			}
+			continue
+		}
+		if !form.declares("query", name) {
+			if err := form.refuseQuery(name, policy); err != nil {
+				return err
+			}
+			continue
+		}
+		if c.query.Has(name) {
+			if policy != lenient {
+				return badQuery(name + " is given more than once")
+			}
+			continue
+		}
+		c.query.Set(name, value)
+	}
+	return nil
+}
+
+// refuseQuery returns the error for an undeclared member of the query, or nil.
+func (form *requestForm) refuseQuery(name string, policy undeclared) error {
+	if policy == lenient {
+		if meant := form.right(name); meant != "" {
+			return badQuery(didYouMean(name, meant) + "; it is a member of the body")
+		}
+		return nil
+	}
+	meant := ""
+	for i := range form.fields {
+		if f := &form.fields[i]; meant == "" && f.from == "query" && near(name, f.name) {
+			meant = f.name
+		}
+	}
+	return badQuery(didYouMean(name, meant))
+}
+
+// errSemicolon refuses what some readers take for an ampersand, and net/url for nothing at all.
+var errSemicolon = errors.New("a semicolon must be written as %3B")
+
+func decodePair(pair string) (name, value string, err error) {
+	if strings.Contains(pair, ";") {
+		return "", "", errSemicolon
+	}
+	name, value, _ = strings.Cut(pair, "=")
+	if name, err = url.QueryUnescape(name); err == nil {
+		value, err = url.QueryUnescape(value)
+	}
+	return name, value, err
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+// inflight is the --max-inflight of the server that is attacked, its default. A body may cost more
+// than its bytes while it is decoded: with many at once the memory stays below twice this.
+const inflight = 256 * mebibyte
+
+// manyMembers sends, many at a time, bodies that cost most when they are decoded: from strangers,
+// then with credentials of several companies. Each is answered, and the memory has a bound.
+func manyMembers(ctx context.Context, r *harness.Run) error {
+	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off", "--max-inflight", fmt.Sprint(inflight))
+	if err != nil {
+		return err
+	}
+	idle := harness.Resident(g.PID())
+	keys := []string{g.key}
+	c := &harness.Client{Addr: g.Addr}
+	defer c.Close()
+	for i := 1; i < 8 && err == nil; i++ {
+		var key string
+		key, err = c.Register(fmt.Sprintf("company-%d", i))
+		keys = append(keys, key)
+	}
+	times := 96
+	if r.Short {
+		times = 32
+	}
+	for _, kind := range costlyBodies() {
+		if err != nil {
+			break
+		}
+		before := g.peak.Now()
+		err = g.sendMany(ctx, kind, keys, max(2, times/kind.fewer))
+		if after := g.peak.Now(); after > before {
+			r.Count(int((after-idle)/mebibyte), "MiB above idle after "+kind.name)
+		}
+	}
+	return errors.Join(err, g.lift(idle+2*inflight))
+}
+
+// costly is a body that is sent many times at once.
+type costly struct {
+	name, path, media, body string
+	public                  bool
+	fewer                   int   // how many times fewer of it are sent: it takes long
+	allowed                 []int // statuses that it may be answered with
+}
+
+// costlyBodies are bodies of the largest size that decode to much more than their bytes.
+func costlyBodies() (list []costly) {
+	const size = 4*mebibyte - 1024
+	many := members(size)
+	for _, path := range []string{"/v1/companies", "/v1/oauth/token", "/v1/recover-key"} {
+		list = append(list,
+			costly{"members of strangers at " + path, path, "application/json", many, true, 1, []int{413, 403}},
+			costly{"64 KiB of members of strangers at " + path, path, "application/json", members(64 << 10), true, 1, []int{400, 403}})
+	}
+	attest := func(payload string) string { return `{"agentId":"a","actionType":"b","payload":` + payload + `}` }
+	record := `{"agentId":"a","actionType":"b","payload":` + members(4000) + `}`
+	call := 0
+	calls := repeated(size, func() string {
+		call++
+		return fmt.Sprintf(`{"tool_name":"B","tool_use_id":"%x","tool_input":{}}`, call)
+	})
+	nested := strings.Repeat(`{"a":`, 100) + members(size/2) + strings.Repeat(`}`, 100)
+	ordinary := []int{201, 503}
+	return append(list,
+		costly{"members beside a payload", "/v1/attest", "application/json", many, false, 1, []int{400}},
+		costly{"members of a payload", "/v1/attest", "application/json", attest(many), false, 1, []int{400}},
+		costly{"members deep in a payload", "/v1/attest", "application/json", attest(nested), false, 1, []int{400}},
+		costly{"20,000 members of a payload", "/v1/attest", "application/json", attest(members(20_000 * 11)), false, 1, ordinary},
+		costly{"numbers of a payload", "/v1/attest", "application/json", attest(numbers(499_000, "1")), false, 2, ordinary},
+		costly{"numbers that grow", "/v1/attest", "application/json", attest(numbers(499_000, "1e20")), false, 2, ordinary},
+		costly{"long texts", "/v1/attest", "application/json", attest(`"` + strings.Repeat("x", size-100) + `"`), false, 1, ordinary},
+		costly{"batches of 1,000 records", "/v1/attest/batch", "application/json", `{"records":[` + strings.TrimSuffix(strings.Repeat(record+",", 1000), ",") + `]}`, false, 8, ordinary},
+		costly{"parameters of a form", "/v1/token/exchange", "application/x-www-form-urlencoded", strings.Repeat("a&b&", size/4), false, 1, []int{400}},
+		costly{"calls of a hook's batch", "/v1/hooks/claude-code", "application/json", `{"hook_event_name":"PostToolBatch","session_id":"s","tool_calls":[` + calls + `]}`, false, 4, []int{400}})
+}
+
+// members is an object of short members, of about so many bytes.
+func members(size int) string {
+	n := 0
+	return "{" + repeated(size, func() string { n++; return fmt.Sprintf(`"%x":1`, n) }) + "}"
+}
+
+// numbers is an array of n numbers.
+func numbers(n int, number string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(number+",", n), ",") + "]"
+}
+
+// repeated joins parts with commas, up to a size.
+func repeated(size int, part func() string) string {
+	var b strings.Builder
+	b.Grow(size)
+	for {
+		next := part()
+		if b.Len()+len(next)+1 > size {
+			return b.String()
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(next)
+	}
+}
+
+// sendMany sends a body so many times, 32 at once, and demands one of the answers that it may have.
+func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times int) error {
+	var done atomic.Int64
+	err := many(ctx, g.Addr, times, func(c *harness.Client, i int) error {
+		c.Wait = time.Minute
+		request := harness.Request{Method: "POST", Path: kind.path, Body: kind.body, Header: []string{"Content-Type: " + kind.media}}
+		if kind.public {
+			request.Header = append(request.Header, badAddress)
+		} else {
+			request.Key = keys[i%len(keys)]
+			request.Header = append(request.Header, address(i))
+		}
+		a, err := c.Do(request)
+		g.Step(int(done.Add(1)), times, kind.name)
+		if kind.allowed[0] == http.StatusRequestEntityTooLarge && err != nil {
+			return nil // the server may hang up on a body that it does not read
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.name, err)
+		}
+		for _, status := range kind.allowed {
+			if a.Status == status {
+				return nil
+			}
+		}
+		g.Failf("%s: answered %d %.200s", kind.name, a.Status, a.Body)
+		return nil
+	})
+	g.Count(times, kind.name)
+	return err
+}
