@@ -51,6 +51,7 @@ func (c *call) read() ([]byte, error) {
 // readAtMost returns a body that may have so many bytes.
 func (c *call) readAtMost(most int64) ([]byte, error) {
 	if c.ContentLength > most {
+		c.w.Header().Set("Connection", "close") // or net/http would first read of it
 		return nil, &http.MaxBytesError{Limit: most}
 	}
 	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, c.Body, most), c.ContentLength)

@@ -24,12 +24,18 @@ func AsString(value []byte) (string, bool) {
 	return string(Unquote(value)), true
 }
 
-// AsStrings reads an array of strings.
+// maxStrings is how many strings a list of them may have, above all lists that anything here takes.
+const maxStrings = 10_000
+
+// AsStrings reads an array of at most 10,000 strings.
 func AsStrings(value []byte) ([]string, bool) {
 	list, ok := make([]string, 0, 4), true
 	err := EachElement(value, len(value), func(element []byte) {
-		s, isString := AsString(element)
-		list, ok = append(list, s), ok && isString
+		if ok = ok && len(list) < maxStrings; ok {
+			var s string
+			s, ok = AsString(element)
+			list = append(list, s)
+		}
 	})
 	return list, ok && err == nil
 }

@@ -139,6 +139,17 @@ func TestEachElement(t *testing.T) {
 	}
 }
 
+// A list of strings that is longer than any that is taken is none, and is not built.
+func TestStringsAreBounded(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]bool{10_000: true, 10_001: false, 500_000: false} {
+		list, ok := strictjson.AsStrings([]byte("[" + strings.TrimSuffix(strings.Repeat(`"",`, n), ",") + "]"))
+		if ok != want || len(list) > 10_000 {
+			t.Errorf("%d strings: %v, a list of %d", n, ok, len(list))
+		}
+	}
+}
+
 func TestScalars(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ in, text, list, integer string }{
