@@ -36,15 +36,15 @@ func TestLineTooLong(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	cs, now := newCalls(), time.Now()
 	for n := range maxCalls {
-		if _, full := cs.add(fmt.Append(nil, n), toolCall{name: "x"}, now); full {
+		if _, err := cs.add(fmt.Append(nil, n), toolCall{name: "x"}, now); err != nil {
 			t.Fatal(n)
 		}
 	}
-	if _, full := cs.add([]byte("-1"), toolCall{name: "x"}, now); !full {
+	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); !errors.Is(err, errFull) {
 		t.Fatal("there was room")
 	}
-	cs.forget([]byte("7"), cs.open["7"][0])
-	if _, full := cs.add([]byte("-1"), toolCall{name: "x"}, now); full {
+	cs.forget([]byte("7"), cs.open["7"])
+	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); err != nil {
 		t.Fatal("no room after one was forgotten")
 	}
 	if n := len(cs.overdue(now.Add(callLife))); n != maxCalls || cs.count != 0 || len(cs.open)+len(cs.parked) != 0 {

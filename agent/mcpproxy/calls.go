@@ -2,26 +2,44 @@ package mcpproxy
 
 import (
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// call is a tools/call whose outcome has not been seen yet.
+// kind is what a request of the client asks for, as far as it matters here.
+type kind int
+
+const (
+	otherRequest kind = iota // nothing of it is recorded
+	toolCalled
+	taskResult // the outcome of a call that has become a task
+	taskStatus // how such a call stands; some servers answer with its outcome
+)
+
+// call is a request of the client whose answer has not been seen yet, or a call that has an answer and no outcome.
 type call struct {
+	kind      kind
 	number    uint64 // of this session's calls, from 1 on
 	tool      string
 	name      string // callId in the records
 	trace     string
 	modern    bool
 	began     time.Time // when it went to the server; zero before
-	deadline  time.Time // when it is given up
+	deadline  time.Time // when it is given up; zero is never
 	cancelled string    // what to say of it when no answer comes; "" while it is not cancelled
 	parked    string    // what to say of it when it stays parked; "" while it is open
+	task      *call     // whose outcome or status it asks for, where that is a call
+	fetched   bool      // parked, and its outcome is recorded
 }
 
 const (
-	maxCalls       = 10_000           // open at once
+	maxCalls       = 10_000           // open at once, and as many other requests
 	callLife       = 24 * time.Hour   // how long an answer is waited for
 	cancelledLife  = 10 * time.Minute // the same once the client has cancelled: the answer may be under way
 	inputLife      = time.Hour        // how long the call is waited for that brings the input which a server has asked for
@@ -30,55 +48,93 @@ const (
 	maxTraceparent = 128
 )
 
-// calls are the open calls of a session. Those of the client alone: a server's requests have IDs of their own, which may be the same.
+// Why a request is refused that would leave it unclear what an answer belongs to.
+var (
+	errFull  = fmt.Errorf("%d calls are open", maxCalls)
+	errEnded = errors.New("the server has ended")
+	errTaken = errors.New("its ID is that of another open request")
+)
+
+// calls are the open requests of a session. Those of the client alone: a server's have IDs of their own, which may be the same.
 type calls struct {
 	mu     sync.Mutex
 	ended  bool           // no more are added
-	asking sync.WaitGroup // those that are neither sent nor forgotten
+	asking sync.WaitGroup // calls that are neither sent nor forgotten
 	last   uint64
-	count  int
-	open   map[string][]*call // by the request's ID; a client that uses one twice gets its answers in order
+	count  int                // of calls, open or parked
+	others int                // of open requests beside them
+	open   map[string]*call   // by the request's ID
 	parked map[string][]*call // whose answer was no outcome, by what the client goes on with: the tool and state, or the task
 }
 
 func newCalls() *calls {
-	return &calls{open: make(map[string][]*call), parked: make(map[string][]*call)}
+	return &calls{open: make(map[string]*call), parked: make(map[string][]*call)}
 }
 
 // add notes a call that is on its way to the server; whoever adds it calls asking.Done when it is decided. It returns nil when the server
-// has ended. When there are too many, the call is not open, and full is true. One that brings the input which the server has asked for takes the place,
-// and the name, of the one that it goes on from.
-func (cs *calls) add(id []byte, t toolCall, now time.Time) (c *call, full bool) {
+// has ended. With another error the call is not open, and must not go on. One that brings the input which the server has asked for takes
+// the place, and the name, of the one that it goes on from.
+func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.ended {
-		return nil, false
+		return nil, errEnded
 	}
 	cs.asking.Add(1)
 	cs.last++
-	c = &call{number: cs.last, tool: brief(t.name), name: t.toolUseID, trace: t.trace, modern: t.modern, deadline: now.Add(callLife)}
+	c := &call{
+		kind: toolCalled, number: cs.last, tool: brief(t.name), name: t.toolUseID, trace: t.trace, modern: t.modern, deadline: now.Add(callLife),
+	}
 	if c.name == "" {
 		if c.name = text(id); c.name == "" {
 			c.name = string(id)
 		}
-	}
-	if place := inputPlace(c.tool, t.state); t.again && len(cs.parked[place]) > 0 {
-		before := cs.parked[place][0]
-		cs.drop(cs.parked, place, before)
-		c.name = before.name
 	}
 	c.name = brief(c.name)
 	if len(c.trace) > maxTraceparent {
 		c.trace = ""
 	}
 	switch {
-	case cs.count >= maxCalls:
-		return c, true
-	case id != nil: // nobody answers a call without one
-		cs.open[idKey(id)] = append(cs.open[idKey(id)], c)
-		cs.count++
+	case id == nil: // nobody answers a call without one
+		return c, nil
+	case cs.open[idKey(id)] != nil:
+		return c, errTaken
 	}
-	return c, false
+	if place := inputPlace(c.tool, t.state); t.again && len(cs.parked[place]) > 0 {
+		before := cs.parked[place][0]
+		cs.unpark(place, before)
+		c.name = before.name
+	}
+	if cs.count >= maxCalls {
+		return c, errFull
+	}
+	cs.open[idKey(id)] = c
+	cs.count++
+	return c, nil
+}
+
+// track notes a request that is no call, so that its answer is not taken for that of one.
+func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, error) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case cs.ended:
+		return nil, errEnded
+	case cs.open[idKey(id)] != nil:
+		return nil, errTaken
+	case cs.others >= maxCalls:
+		return nil, errFull
+	}
+	c := &call{kind: otherRequest}
+	if list := cs.parked[taskPlace(task)]; task != "" && len(list) > 0 {
+		// Every answer is recorded on its own: a server may answer one request with something else than the next.
+		cs.last++
+		of := list[0]
+		c = &call{kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace, modern: of.modern, deadline: now.Add(callLife), task: of}
+	}
+	cs.open[idKey(id)] = c
+	cs.others++
+	return c, nil
 }
 
 // idKey bounds what is kept of an ID.
@@ -97,48 +153,34 @@ func brief(s string) string {
 	return s
 }
 
-// inputPlace and taskPlace are where calls are parked that a tool has answered with this state, or that have become this task.
-func inputPlace(tool string, state []byte) string {
-	sum := sha256.Sum256([]byte(tool + "\x00" + string(state)))
-	return "input " + string(sum[:])
-}
-
-func taskPlace(task string) string {
-	sum := sha256.Sum256([]byte(task))
-	return "task " + string(sum[:])
-}
-
-// park keeps a call that has an answer and no outcome. cs.mu is held.
-func (cs *calls) park(place string, c *call, deadline time.Time, otherwise string) {
-	c.parked, c.deadline = otherwise, deadline
-	cs.parked[place] = append(cs.parked[place], c)
-	cs.count++
-}
-
-// drop takes a call out of one of the two tables. cs.mu is held.
-func (cs *calls) drop(table map[string][]*call, key string, c *call) {
-	list := table[key]
-	for i := range list {
-		if list[i] != c {
-			continue
-		}
-		if cs.count--; len(list) == 1 {
-			delete(table, key)
-		} else {
-			table[key] = append(list[:i:i], list[i+1:]...)
-		}
+// drop takes an open request out. cs.mu is held.
+func (cs *calls) drop(key string, c *call) {
+	if cs.open[key] != c {
 		return
+	}
+	delete(cs.open, key)
+	if c.kind == toolCalled {
+		cs.count--
+	} else {
+		cs.others--
 	}
 }
 
-// forget drops a call that does not go to the server.
+// forget drops a request that does not go to the server.
 func (cs *calls) forget(id []byte, c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.drop(cs.open, idKey(id), c)
+	cs.drop(idKey(id), c)
 }
 
-// sent notes that calls have gone to the server now.
+// isOpen reports whether a request of that ID has no answer yet.
+func (cs *calls) isOpen(id []byte) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.open[idKey(id)] != nil
+}
+
+// sent notes that requests have gone to the server now.
 func (cs *calls) sent(list []*call, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -147,54 +189,53 @@ func (cs *calls) sent(list []*call, now time.Time) {
 	}
 }
 
-// cancel notes that the client has given a call up. It stays open, for its answer may still come.
+// cancel notes that the client has given a request up. It stays open, for its answer may still come.
 func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, c := range cs.open[idKey(id)] {
-		c.cancelled = brief("cancelled by the client: " + reason)
-		if reason == "" {
-			c.cancelled = "cancelled by the client"
-		}
-		c.deadline = now.Add(cancelledLife)
-	}
-}
-
-// answered takes out the call that an answer, which arrived then, is to, and says how long it took. It returns nil when there is none, for an answer
-// that a server has given before the call went to it, and for one that is no outcome: then the call is parked until the client goes on with it.
-func (cs *calls) answered(id []byte, r toolResult, arrived time.Time) (c *call, took time.Duration) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	list := cs.open[idKey(id)]
-	if len(list) == 0 || list[0].began.IsZero() || list[0].began.After(arrived) {
-		return nil, 0
-	}
-	c = list[0]
-	cs.drop(cs.open, idKey(id), c)
-	switch {
-	case r.needsInput:
-		cs.park(inputPlace(c.tool, r.state), c, arrived.Add(inputLife), "the server asked for input, and the call was not made again")
-		return nil, 0
-	case r.task != "":
-		cs.park(taskPlace(r.task), c, arrived.Add(callLife), "it became a task, whose result was not fetched")
-		return nil, 0
-	}
-	return c, arrived.Sub(c.began)
-}
-
-// fetch opens the call again that has become a task, under the ID of the request for its result.
-func (cs *calls) fetch(id []byte, task string, now time.Time) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	list := cs.parked[taskPlace(task)]
-	if id == nil || len(list) == 0 {
+	c := cs.open[idKey(id)]
+	if c == nil {
 		return
 	}
-	c := list[0]
-	cs.drop(cs.parked, taskPlace(task), c)
-	c.parked, c.deadline = "", now.Add(callLife)
-	cs.open[idKey(id)] = append(cs.open[idKey(id)], c)
-	cs.count++
+	c.cancelled = brief("cancelled by the client: " + reason)
+	if reason == "" {
+		c.cancelled = "cancelled by the client"
+	}
+	c.deadline = now.Add(cancelledLife)
+}
+
+// answered takes out the request that an answer, which arrived then, is to. It returns nil when there is none, and for an
+// answer that a server has given before the request went to it.
+func (cs *calls) answered(id []byte, arrived time.Time) *call {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, spelling := range [][]byte{id, otherKind(id)} {
+		if spelling == nil {
+			continue
+		}
+		key := idKey(spelling)
+		if c := cs.open[key]; c != nil && !c.began.IsZero() && !c.began.After(arrived) {
+			cs.drop(key, c)
+			return c
+		}
+	}
+	return nil
+}
+
+// otherKind is the number that an ID names as a string, or the string of a number: some servers answer so, and some
+// clients take it. It is nil where there is none.
+func otherKind(id []byte) []byte {
+	switch {
+	case id == nil:
+		return nil
+	case id[0] != '"':
+		return slices.Concat([]byte{'"'}, id, []byte{'"'})
+	}
+	digits := jsontext.Value(text(id))
+	if digits.Kind() != '0' || !digits.IsValid() {
+		return nil
+	}
+	return identifier(digits)
 }
 
 // end lets no call be added any more, and returns when all that were are decided.
@@ -205,15 +246,24 @@ func (cs *calls) end() {
 	cs.asking.Wait()
 }
 
-// overdue takes out the calls whose time is over; with the zero time, all.
+// overdue takes out the requests whose time is over; with the zero time, all. It returns those that have no outcome.
 func (cs *calls) overdue(now time.Time) (list []*call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, table := range []map[string][]*call{cs.open, cs.parked} {
-		for key, waiting := range table {
-			for _, c := range append([]*call(nil), waiting...) {
-				if now.IsZero() || !now.Before(c.deadline) {
-					cs.drop(table, key, c)
+	over := func(c *call) bool { return now.IsZero() || !c.deadline.IsZero() && !now.Before(c.deadline) }
+	for key, c := range cs.open {
+		if over(c) {
+			cs.drop(key, c)
+			list = append(list, c)
+			if c.kind == taskResult { // that it has no answer is the outcome
+				c.task.fetched = true
+			}
+		}
+	}
+	for place, waiting := range cs.parked {
+		for _, c := range slices.Clone(waiting) {
+			if over(c) {
+				if cs.unpark(place, c); !c.fetched {
 					list = append(list, c)
 				}
 			}

@@ -1,7 +1,6 @@
 package mcpproxy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -25,19 +24,14 @@ func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func
 		if err != nil {
 			return fmt.Errorf("read from the server: %w", err)
 		}
-		arrived := time.Now()
-		// The client may go on with these at once, and what it sends must find the call that it goes on from.
-		first := bytes.Contains(line, []byte(inputRequired)) || bytes.Contains(line, []byte(`"task"`))
-		if first {
-			p.watch(line, arrived)
-		}
+		line, outcomes := p.judge(line, time.Now())
 		if broken == nil {
 			if broken = p.write(toClient, line); broken != nil {
 				hangUp()
 			}
 		}
-		if !first {
-			p.watch(line, arrived)
+		for _, o := range outcomes {
+			p.outcome(o)
 		}
 	}
 }
@@ -50,43 +44,93 @@ func (p *Proxy) write(toClient io.Writer, line []byte) error {
 	return err
 }
 
-// watch finds answers to calls in a line that arrived then. What cannot be read answers none.
-func (p *Proxy) watch(line []byte, arrived time.Time) {
-	messages, _, err := readLine(line)
+// judge returns what goes on to the client of a line that arrived then, and what is to be recorded of it. An answer that
+// two readers could understand in two ways is recorded whole, and an error goes on in its place; so it does in place of an
+// answer to no request, and of what is no message.
+func (p *Proxy) judge(line []byte, arrived time.Time) (on []byte, outcomes []ended) {
+	if isBlank(line) {
+		return line, nil
+	}
+	messages, batch, err := readLine(line)
 	if err != nil {
-		return
+		p.warn("a line of the server is withheld: %v", err)
+		return withheldLine(), nil
 	}
-	for _, m := range messages {
-		if !m.answers() {
+	parts, withholds := make([][]byte, len(messages)), false
+	for i, m := range messages {
+		parts[i] = m.raw
+		var c *call
+		if m.outcome {
+			c = p.calls.answered(m.id, arrived)
+		}
+		why := m.flaw
+		if why == "" && m.outcome && c == nil {
+			why = "it is the answer to no open request"
+		}
+		if why == "" && c != nil {
+			outcomes = p.answered(outcomes, c, m, arrived)
+		}
+		if why == "" {
 			continue
 		}
-		result := readToolResult(m.result)
-		c, took := p.calls.answered(m.id, result, arrived)
+		withholds = true
+		p.warn("a message of the server is withheld: %s", why)
 		if c == nil {
-			continue
+			m.id = nil
+		} else if c.kind != otherRequest {
+			e := toolcall.Event{Kind: toolcall.Failed, Error: "attestd withheld what the server answered: " + why, Output: m.raw}
+			outcomes = append(outcomes, p.ended(c, e, m, arrived))
 		}
-		e := toolcall.Event{Kind: toolcall.Completed, Output: m.result}
-		switch {
-		case m.fault != nil:
-			code, text, data := readFault(m.fault)
-			e = toolcall.Event{Kind: toolcall.Failed, Output: data, Error: fmt.Sprintf("%s (code %s)", text, code)}
-		case result.failed:
-			e.Kind = toolcall.Failed
-		}
-		e.DurationMS = took.Milliseconds()
-		p.outcome(c, e, int64(len(m.raw)))
+		parts[i] = withheld(c, m.id, why)
 	}
+	switch {
+	case !withholds:
+		return line, outcomes
+	case batch:
+		return array(parts), outcomes
+	}
+	return withEnd(parts[0]), outcomes
+}
+
+// answered appends what is to be recorded of an answer.
+func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time) []ended {
+	e := toolcall.Event{Kind: toolcall.Completed, Output: m.result}
+	result := readToolResult(m.result)
+	switch {
+	case c.kind == otherRequest, c.kind == taskStatus && isStatus(m.result):
+		return outcomes
+	case c.kind == toolCalled && (result.needsInput || result.task != ""):
+		e.Kind = toolcall.Pending
+		p.calls.park(c, result, arrived)
+	case m.fault != nil:
+		code, text, output := readFault(m.fault)
+		e = toolcall.Event{Kind: toolcall.Failed, Output: output, Error: fmt.Sprintf("%s (code %s)", text, code)}
+	case result.failed:
+		e.Kind = toolcall.Failed
+	}
+	return append(outcomes, p.ended(c, e, m, arrived))
+}
+
+// ended is what an answer makes of a call.
+func (p *Proxy) ended(c *call, e toolcall.Event, m message, arrived time.Time) ended {
+	if c.task != nil {
+		p.calls.fetch(c.task, arrived)
+	}
+	e.DurationMS = arrived.Sub(c.began).Milliseconds()
+	return ended{c, e, int64(len(m.raw))}
 }
 
 // giveUp records that a call has no answer.
 func (p *Proxy) giveUp(c *call, why string) {
 	switch {
+	case c.kind == otherRequest, c.kind == taskStatus:
+		return
 	case c.cancelled != "":
 		why = c.cancelled
 	case c.parked != "":
 		why = c.parked
 	}
-	p.outcome(c, toolcall.Event{Kind: toolcall.Failed, Error: why}, 0)
+	p.outcome(ended{call: c, event: toolcall.Event{Kind: toolcall.Failed, Error: why}})
 }
 
 // ended is a call that has come to an end, and how.
@@ -97,10 +141,10 @@ type ended struct {
 }
 
 // outcome hands an outcome over to be recorded while the session goes on. It waits when too much waits already.
-func (p *Proxy) outcome(c *call, e toolcall.Event, size int64) {
-	size = min(size, maxQueuedBytes)
-	_ = p.outcomes.Acquire(context.Background(), size) // what has happened is recorded, however the session ends
-	p.ended <- ended{c, e, size}
+func (p *Proxy) outcome(e ended) {
+	e.size = min(e.size, maxQueuedBytes)
+	_ = p.outcomes.Acquire(context.Background(), e.size) // what has happened is recorded, however the session ends
+	p.queue <- e
 }
 
 // keepOutcomes records outcomes until no more come. Their records are made one after the other, for that takes a stack which many would have, and kept at
@@ -108,7 +152,7 @@ func (p *Proxy) outcome(c *call, e toolcall.Event, size int64) {
 func (p *Proxy) keepOutcomes(ctx context.Context) {
 	var keepers errgroup.Group
 	keepers.SetLimit(maxOutcomes)
-	for e := range p.ended {
+	for e := range p.queue {
 		a := p.attestation(e.call, e.event)
 		p.outcomes.Release(e.size)
 		keepers.Go(func() error {

@@ -1,5 +1,6 @@
 // Package mcpproxy stands between an MCP client and a server that speaks over standard input and output, and records each tools/call and its
-// outcome. It changes nothing that passes: lines go on byte for byte, in their order, whatever revision of the protocol they are of.
+// outcome. What goes on is what was judged: lines go on byte for byte, in their order, whatever revision of the protocol
+// they are of. Only U+0085, U+2028 and U+2029, which some readers take for the end of a line, go on as escapes.
 //
 // # What is recorded
 //
@@ -8,16 +9,22 @@
 // to the client at once, and its record is kept after; so a proxy that is killed may leave a call without an outcome, but none
 // unrecorded.
 //
-// An answer with input_required is no outcome. The call that brings the input goes on from it under the same callId, with a tool.requested
-// of its own. Nor is a task (revision 2025-11-25): its outcome is the answer to tasks/result. A call that is cancelled stays open, for its answer
+// An answer with input_required is no outcome, and recorded whole as tool.pending. The call that brings the input goes on from
+// it under the same callId, with a tool.requested of its own. Nor is a task: its outcome is each answer to tasks/result, and
+// to other requests about the task where that says more than how it stands. An answer that holds anything beside is recorded
+// as the outcome. A call that is cancelled stays open, for its answer
 // may still come. A call fails in the records when the server ends before it answers, and when no answer comes within a day; ten minutes after it was cancelled; an hour after input was asked for.
 //
 // # What is refused
 //
 // A call that must not go on is answered here: with a result that is an error, so that the agent reads why. Refused are calls that cannot be
-// recorded, that the passport does not cover, that are open beside 10,000 others, and that two readers could understand in two ways. A line
-// of the client that is no JSON, or holds more than 1,000 messages, is answered with the error that a server would give. A line that is longer
-// than the bound ends the session.
+// recorded, that the passport does not cover, that are open beside 10,000 others, that have the ID of an open request, and
+// that two readers could understand in two ways, as with a carriage return that does not end the line. A line of the client
+// that is no JSON, or holds more than 1,000 messages, is answered with the error that a server would give. A line that is
+// longer than the bound ends the session.
+//
+// Of the server, what two readers could understand in two ways, what answers no open request and what is no JSON does not go
+// on. An error stands in its place; where it is to a call, it is recorded whole, as tool.failed.
 //
 // # Memory
 //
@@ -87,7 +94,7 @@ type Proxy struct {
 
 	queued   *semaphore.Weighted // bytes
 	outcomes *semaphore.Weighted // bytes
-	ended    chan ended
+	queue    chan ended
 
 	out sync.Mutex // of the client's input: a line is written whole
 }
@@ -102,7 +109,7 @@ func New(c Config) *Proxy {
 	}
 	return &Proxy{
 		Config: c, session: uuid.Must(uuid.NewV7()).String(), keys: client.NewIdempotencyKey(), calls: newCalls(),
-		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), ended: make(chan ended, maxOutcomes),
+		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), queue: make(chan ended, maxOutcomes),
 	}
 }
 
@@ -139,7 +146,7 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 		p.giveUp(c, "the server ended before it answered")
 	}
 	background.Wait()
-	close(p.ended)
+	close(p.queue)
 	<-kept
 	return err
 }
@@ -166,7 +173,7 @@ func (p *Proxy) attestation(c *call, e toolcall.Event) client.Attestation {
 	r := p.Policy.Record(p.Agent, e)
 	// A client's names of calls may come twice, so the key has the number. A call has one outcome.
 	key := fmt.Sprintf("%s:%d:tool.outcome", p.keys, c.number)
-	if e.Kind == toolcall.Requested {
+	if e.Kind == toolcall.Requested || e.Kind == toolcall.Pending {
 		key = fmt.Sprintf("%s:%d:%s", p.keys, c.number, e.Kind)
 	}
 	return client.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: key}

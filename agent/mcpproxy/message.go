@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -17,20 +18,58 @@ type message struct {
 	params []byte
 	result []byte // of an answer, that or fault
 	fault  []byte
+	hasID  bool // of whatever kind
 
-	// ambiguous says that two readers could see two messages in it: a member that matters stands there twice, or also with other capitals,
-	// which some servers take for the same.
-	ambiguous bool
+	// flaw says why two readers could see two messages in it; "" is the flaw of none.
+	flaw string
+
+	// outcome says that some reader finds a result or an error in it.
+	outcome bool
 }
+
+// Flaws of messages, as the subject of their sentence is the message.
+const (
+	flawTwice    = "a member stands in it twice" // or also with other capitals, which some readers take for the same
+	flawReturn   = "a carriage return stands inside its line"
+	flawID       = "its ID is neither a string nor a number"
+	flawMethod   = "its method is no string"
+	flawBoth     = "it is a request and an answer at once"
+	flawOutcomes = "it has a result and an error"
+	flawNeither  = "it is neither a request nor an answer"
+)
 
 // maxBatch bounds the messages in one line.
 const maxBatch = 1000
 
 var errBatch = errors.New("more than 1000 messages in a line")
 
-// readLine reads a line: one message, or an array of them, which revisions before 2025-06-18 allow. It takes text that is not well-formed,
-// for such calls are carried out too.
+// readLine reads a line: one message, or an array of them, which revisions before 2025-06-18 allow. It takes escapes
+// of lone surrogates, for such calls are carried out too. A line that is no UTF-8 is no JSON (RFC 8259 section 8.1).
 func readLine(line []byte) (messages []message, batch bool, err error) {
+	if !utf8.Valid(line) {
+		return nil, false, errors.New("the line is no UTF-8")
+	}
+	if messages, batch, err = readMessages(line); err != nil || !returnInside(line) {
+		return messages, batch, err
+	}
+	for i := range messages {
+		messages[i].flaw = flawReturn
+	}
+	return messages, batch, nil
+}
+
+// returnInside reports whether a carriage return stands in a line elsewhere than before the line feed at its end. Readers
+// with universal newlines, such as those of Python, take it for the end of a line.
+func returnInside(line []byte) bool {
+	return bytes.IndexByte(bytes.TrimSuffix(line, []byte("\r\n")), '\r') >= 0
+}
+
+// isBlank reports whether a line holds nothing that any reader takes for a message.
+func isBlank(line []byte) bool {
+	return len(bytes.Trim(line, " \t\n")) == 0 || string(bytes.TrimLeft(line, " \t")) == "\r\n"
+}
+
+func readMessages(line []byte) (messages []message, batch bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(line), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if batch = d.PeekKind() == '['; !batch {
 		var m message
@@ -68,47 +107,64 @@ func atEnd(d *jsontext.Decoder) error {
 }
 
 // read reads the members of m.raw. One that is no object has none.
-func (m *message) read() (err error) {
-	m.ambiguous, err = members(m.raw, map[string]func([]byte){
-		"method": func(v []byte) { m.method = text(v) },
+func (m *message) read() error {
+	methodIsText := true
+	seen, twice, err := members(m.raw, map[string]func([]byte){
+		"method": func(v []byte) { m.method, methodIsText = text(v), v[0] == '"' },
 		"id":     func(v []byte) { m.id = identifier(v) },
 		"params": func(v []byte) { m.params = v },
 		"result": func(v []byte) { m.result = v },
 		"error":  func(v []byte) { m.fault = v },
 	})
+	if m.result != nil && string(m.fault) == "null" { // some servers write both, and one of them empty
+		m.fault = nil
+	} else if m.fault != nil && string(m.result) == "null" {
+		m.result = nil
+	}
+	m.hasID, m.outcome = seen["id"], seen["result"] || seen["error"]
+	switch {
+	case twice:
+		m.flaw = flawTwice
+	case !methodIsText:
+		m.flaw = flawMethod
+	case seen["method"] && m.outcome:
+		m.flaw = flawBoth
+	case m.result != nil && m.fault != nil:
+		m.flaw = flawOutcomes
+	case seen["method"] && m.hasID && m.id == nil:
+		m.flaw = flawID
+	case m.hasID && !seen["method"] && !m.outcome:
+		m.flaw = flawNeither
+	}
 	return err
 }
 
-// answers reports whether m is the answer to a request.
-func (m *message) answers() bool {
-	return m.method == "" && m.id != nil && (m.result != nil || m.fault != nil)
-}
-
-// members calls the function of each member of an object that has one, and of nothing else none. Of one that stands there twice the last
-// counts; ambiguous says that there is such a one.
-func members(object []byte, wanted map[string]func(value []byte)) (ambiguous bool, err error) {
+// members calls the function of each member of an object that has one, and of nothing else none. Seen are those of wanted
+// that stand there, be it with other capitals. Of one that stands there twice the last counts; twice says that there is
+// such a one.
+func members(object []byte, wanted map[string]func(value []byte)) (seen map[string]bool, twice bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' {
-		return false, nil
+		return nil, false, nil
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return false, err
+		return nil, false, err
 	}
-	seen := make(map[string]bool, len(wanted))
+	seen = make(map[string]bool, len(wanted))
 	for d.PeekKind() != '}' {
 		quoted, err := d.ReadValue()
 		if err != nil {
-			return ambiguous, err
+			return seen, twice, err
 		}
 		name := text(quoted)
 		value, err := d.ReadValue()
 		if err != nil {
-			return ambiguous, err
+			return seen, twice, err
 		}
 		take := wanted[name]
 		for known := range wanted {
 			if strings.EqualFold(known, name) {
-				ambiguous = ambiguous || seen[known] || take == nil
+				twice = twice || seen[known] || take == nil
 				seen[known] = true
 			}
 		}
@@ -116,7 +172,7 @@ func members(object []byte, wanted map[string]func(value []byte)) (ambiguous boo
 			take(value[:len(value):len(value)])
 		}
 	}
-	return ambiguous, nil
+	return seen, twice, nil
 }
 
 // text is the text of a JSON string, "" of another value. What is not well-formed in it becomes U+FFFD.
@@ -145,88 +201,4 @@ func identifier(value []byte) []byte {
 		return nil
 	}
 	return id
-}
-
-// toolCall is what the proxy reads of the params of a tools/call.
-type toolCall struct {
-	name      string
-	arguments []byte
-	toolUseID string // of the model's call that it serves, where the client says so
-	trace     string // W3C traceparent
-	modern    bool   // of a revision from 2026-07-28 on, which has no initialize
-	state     []byte // requestState: nil where it is no answer to input_required
-	again     bool   // brings what the server has asked for
-	ambiguous bool
-}
-
-// protocolVersion is the member of _meta in which requests of the revisions from 2026-07-28 on name their revision.
-const protocolVersion = "io.modelcontextprotocol/protocolVersion"
-
-func readToolCall(params []byte) (c toolCall) {
-	var meta []byte
-	// The line was read whole before, so what is in it is JSON.
-	c.ambiguous, _ = members(params, map[string]func([]byte){
-		"name":           func(v []byte) { c.name = text(v) },
-		"arguments":      func(v []byte) { c.arguments = v },
-		"_meta":          func(v []byte) { meta = v },
-		"requestState":   func(v []byte) { c.state, c.again = v, true },
-		"inputResponses": func([]byte) { c.again = true },
-	})
-	_, _ = members(meta, map[string]func([]byte){
-		"claudecode/toolUseId": func(v []byte) { c.toolUseID = text(v) },
-		"traceparent":          func(v []byte) { c.trace = text(v) },
-		protocolVersion:        func([]byte) { c.modern = true },
-	})
-	return c
-}
-
-// readCancelled reads which request a notifications/cancelled is about, and why it is given up.
-func readCancelled(params []byte) (id []byte, reason string) {
-	_, _ = members(params, map[string]func([]byte){
-		"requestId": func(v []byte) { id = identifier(v) },
-		"reason":    func(v []byte) { reason = text(v) },
-	})
-	return id, reason
-}
-
-// toolResult is what the proxy reads of the result of a tools/call.
-type toolResult struct {
-	failed     bool // isError: the tool has failed, and the agent reads how
-	needsInput bool // input_required: not an outcome yet
-	state      []byte
-	task       string // that the call has become (revision 2025-11-25): not an outcome either
-}
-
-// inputRequired is the resultType of a result that is not an outcome yet.
-const inputRequired = "input_required"
-
-func readToolResult(result []byte) (r toolResult) {
-	content := false
-	_, _ = members(result, map[string]func([]byte){
-		"isError":      func(v []byte) { r.failed = string(v) == "true" },
-		"resultType":   func(v []byte) { r.needsInput = text(v) == inputRequired },
-		"requestState": func(v []byte) { r.state = v },
-		"task":         func(v []byte) { r.task = readTaskID(v) },
-		"content":      func([]byte) { content = true },
-	})
-	if content {
-		r.task = "" // a tool may call a member of its result so
-	}
-	return r
-}
-
-// readTaskID reads the ID of a task, or of the task that the params of a request are about.
-func readTaskID(object []byte) (id string) {
-	_, _ = members(object, map[string]func([]byte){"taskId": func(v []byte) { id = text(v) }})
-	return id
-}
-
-// readFault reads an error object of JSON-RPC.
-func readFault(fault []byte) (code, message string, data []byte) {
-	_, _ = members(fault, map[string]func([]byte){
-		"code":    func(v []byte) { code = string(v) },
-		"message": func(v []byte) { message = text(v) },
-		"data":    func(v []byte) { data = v },
-	})
-	return code, message, data
 }

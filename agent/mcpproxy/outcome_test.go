@@ -11,6 +11,9 @@ import (
 	"attestd/client"
 )
 
+// unasked stands in place of an answer that belongs to no open request.
+const unasked = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"attestd withheld what the server answered: it is the answer to no open request"}}`
+
 // A call makes two records: what was asked, and what came of it. A result, a tool's error, an error of the protocol and input_required are
 // told apart, and the ID of an answer is taken for what it means, not for how it is spelt.
 func TestOutcomes(t *testing.T) {
@@ -32,12 +35,13 @@ func TestOutcomes(t *testing.T) {
 	call(`5`, "asks", `,"requestState":"s1","inputResponses":{}`)
 	s.reply(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}`)
 	s.reply(`{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[]}}`)
-	s.reply(`{"jsonrpc":"2.0","id":5,"result":{"content":[]}}`) // nobody has asked
+	send(t, s.server, `{"jsonrpc":"2.0","id":5,"result":{"content":[]}}`) // nobody has asked
+	gets(t, s.toClient, unasked)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, s.record.lines(t, true), []string{
-		"completed asks a/b", "completed good 1", "failed bad 1", "failed broken 2 no such tool (code -32602)",
+		"completed asks a/b", "completed good 1", "failed bad 1", "failed broken 2 no such tool (code -32602)", "pending asks a/b",
 		"requested asks a/b", "requested asks a/b", "requested bad 1", "requested broken 2", "requested good 1",
 	})
 	for _, r := range s.record.all(t) {
@@ -88,7 +92,8 @@ func TestCancelled(t *testing.T) {
 		if got := s.record.lines(t, true)[2]; got != "failed x 2 no answer came within 24h0m0s" {
 			t.Error(got)
 		}
-		s.reply(`{"id":2,"result":{}}`) // goes on all the same
+		send(t, s.server, `{"id":2,"result":{}}`) // its record says by now that none came
+		gets(t, s.toClient, unasked)
 		s.end()
 		if n := len(s.record.lines(t, true)); n != 6 {
 			t.Errorf("%d records", n)
@@ -106,7 +111,7 @@ func TestInputNeverCame(t *testing.T) {
 		time.Sleep(inputLife + sweepInterval)
 		synctest.Wait()
 		equal(t, s.record.lines(t, true), []string{
-			"failed x 1 the server asked for input, and the call was not made again", "requested x 1", "requested x 2",
+			"failed x 1 the server asked for input, and the call was not made again", "pending x 1", "requested x 1", "requested x 2",
 		})
 		s.end()
 	})
@@ -153,7 +158,8 @@ func TestEarlyAnswer(t *testing.T) {
 		s := start(t, Config{Recorder: r})
 		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 		synctest.Wait()
-		s.reply(`{"id":1,"result":{"early":true}}`)
+		send(t, s.server, `{"id":1,"result":{"early":true}}`) // the client would take it for the outcome
+		gets(t, s.toClient, unasked)
 		synctest.Wait()
 		close(hold)
 		gets(t, s.toServer, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
@@ -185,7 +191,7 @@ func TestInputComesAtOnce(t *testing.T) {
 	}
 }
 
-// A call that became a task has its outcome when the client fetches that, and has failed when nobody does.
+// A call that became a task has its outcome when the client fetches that, each time, and has failed when nobody does.
 func TestTasks(t *testing.T) {
 	s := start(t, Config{})
 	for id := range 3 {
@@ -202,6 +208,7 @@ func TestTasks(t *testing.T) {
 	s.reply(`{"id":10,"result":{"content":[]}}`)
 	s.end()
 	equal(t, s.record.lines(t, true), []string{
-		"completed x 0", "failed x 1", "failed x 2 it became a task, whose result was not fetched", "requested x 0", "requested x 1", "requested x 2",
+		"completed x 0", "completed x 0", "failed x 1", "failed x 2 it became a task, whose result was not fetched",
+		"pending x 0", "pending x 1", "pending x 2", "requested x 0", "requested x 1", "requested x 2",
 	})
 }

@@ -1,11 +1,12 @@
 package mcpproxy
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ type departure struct {
 	size    int64
 	line    []byte  // what goes to the server: the line, in a batch what is left of it, or nil
 	answer  []byte  // what goes back to the client, or nil
-	calls   []*call // that are in line
+	calls   []*call // requests that are in line
 }
 
 // upstream carries lines from the client to the server until the client ends. Calls are recorded at the same time, and go on in their order.
@@ -72,7 +73,7 @@ func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- 
 
 // decide finds out what becomes of a line. It returns when the line's calls are open, and closes d.decided when they are recorded.
 func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
-	if len(bytes.TrimSpace(line)) == 0 {
+	if isBlank(line) {
 		d.line = line
 		close(d.decided)
 		return
@@ -85,37 +86,40 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 	}
 	answers := make([][]byte, len(messages)) // of what does not go on
 	var asking sync.WaitGroup
+	calling := false
 	for i, m := range messages {
-		switch {
-		case m.ambiguous && m.method != "tools/call":
-			answers[i] = invalid(m.id)
-			p.warn("a message of the client is refused, for a member stands in it twice")
-		case m.method == "notifications/cancelled":
-			if id, reason := readCancelled(m.params); id != nil {
-				p.calls.cancel(id, reason, time.Now())
+		if m.method != "tools/call" {
+			if why := p.follow(d, m); why != nil {
+				answers[i] = invalid(p.answerable(m), why.Error())
+				p.warn("a message of the client is refused: %v", why)
 			}
-		case m.method == "tasks/result":
-			p.calls.fetch(m.id, readTaskID(m.params), time.Now())
-		case m.method == "tools/call":
-			t := readToolCall(m.params)
-			t.ambiguous = t.ambiguous || m.ambiguous
-			c, full := p.calls.add(m.id, t, time.Now())
-			if c == nil {
-				answers[i] = refusal(m.id, t.modern, errors.New("the server has ended"))
-				continue
-			}
-			d.calls = append(d.calls, c)
-			requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments}) // here, for it takes a stack that many would have
-			asking.Go(func() {
-				defer p.calls.asking.Done()
-				if why := p.ask(ctx, c, t, requested, full); why != nil {
-					p.calls.forget(m.id, c)
-					answers[i] = refusal(m.id, c.modern, why)
-				}
-			})
+			continue
 		}
+		t := readToolCall(m.params)
+		c, why := p.calls.add(m.id, t, time.Now())
+		if c == nil {
+			answers[i] = refusal(m.id, t.modern, why)
+			continue
+		}
+		if flaw := cmp.Or(m.flaw, t.flaw); flaw != "" && why == nil {
+			why = errors.New(flaw)
+		}
+		d.calls, calling = append(d.calls, c), true
+		requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments}) // here, for it takes a stack that many would have
+		asking.Go(func() {
+			defer p.calls.asking.Done()
+			why := p.ask(ctx, c, t.name, requested, why)
+			if why == nil {
+				return
+			}
+			if p.calls.forget(m.id, c); m.id == nil || errors.Is(why, errTaken) { // nobody waits for an answer of that ID, or for another
+				answers[i] = invalid(nil, why.Error())
+				return
+			}
+			answers[i] = refusal(m.id, c.modern, why)
+		})
 	}
-	if len(d.calls) == 0 {
+	if !calling {
 		d.assemble(line, messages, batch, answers)
 		close(d.decided)
 		return
@@ -127,13 +131,54 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 	}()
 }
 
+// follow notes a message of the client that is no call, and returns why it must not go on.
+func (p *Proxy) follow(d *departure, m message) error {
+	request, task, twice := otherRequest, "", false
+	switch {
+	case m.flaw != "":
+		return errors.New(m.flaw)
+	case m.method == "notifications/cancelled":
+		var id []byte
+		var reason string
+		if id, reason, twice = readCancelled(m.params); !twice {
+			p.calls.cancel(id, reason, time.Now())
+		}
+	case m.method == "tasks/result":
+		request = taskResult
+		task, twice = readTaskID(m.params)
+	case strings.HasPrefix(m.method, "tasks/"):
+		request = taskStatus
+		task, twice = readTaskID(m.params)
+	}
+	if twice {
+		return errors.New(flawTwice)
+	}
+	if m.method == "" || m.id == nil { // an answer or a notification
+		return nil
+	}
+	c, err := p.calls.track(m.id, request, task, time.Now())
+	if err == nil {
+		d.calls = append(d.calls, c)
+	}
+	return err
+}
+
+// answerable is the ID under which a message of the client may be refused. It is nil for one that is an answer, and where
+// another request is open under it, whose answer the refusal must not be taken for.
+func (p *Proxy) answerable(m message) []byte {
+	if m.method == "" && m.outcome || p.calls.isOpen(m.id) {
+		return nil
+	}
+	return m.id
+}
+
 // assemble sets what goes on and what goes back. A batch loses what is refused, and what is left of it stays byte for byte.
 func (d *departure) assemble(line []byte, messages []message, batch bool, answers [][]byte) {
 	var left, back [][]byte
 	for i, m := range messages {
 		if answers[i] == nil {
 			left = append(left, m.raw)
-		} else if m.id != nil {
+		} else if m.hasID {
 			back = append(back, answers[i])
 		}
 	}
@@ -151,16 +196,11 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 	}
 }
 
-// ask records a call that is about to go to the server, and returns why it must not.
-func (p *Proxy) ask(ctx context.Context, c *call, t toolCall, requested client.Attestation, full bool) (why error) {
+// ask records a call that is about to go to the server, and returns why it must not; that may be known before.
+func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested client.Attestation, why error) error {
 	keep := context.WithoutCancel(ctx) // what was asked is recorded, however the session ends
-	switch {
-	case t.ambiguous:
-		why = errors.New("a member stands in it twice")
-	case full:
-		why = fmt.Errorf("%d calls are open", maxCalls)
-	case p.Gate != nil:
-		why = p.Gate.Check(ctx, t.name)
+	if why == nil && p.Gate != nil {
+		why = p.Gate.Check(ctx, tool)
 	}
 	switch {
 	case why != nil:

@@ -34,9 +34,10 @@ import (
 // Kind is what has happened; it is the actionType of the record.
 type Kind string
 
-// The kinds of events. All but the first and the last are outcomes.
+// The kinds of events. All but the first two and the last are outcomes.
 const (
 	Requested    Kind = "tool.requested"
+	Pending      Kind = "tool.pending" // it was answered and is not over: it needs input, or has become a task
 	Completed    Kind = "tool.completed"
 	Failed       Kind = "tool.failed" // it came to an error
 	Denied       Kind = "tool.denied" // it was not carried out

@@ -106,7 +106,7 @@ func TestRevisions(t *testing.T) {
 			}
 			list := s.verified()
 			n := counts(list)
-			if n["requested"] != asked || n["completed"]+n["failed"] != asked-input || n["failed"] != 3 || len(list) != asked+asked-input {
+			if n["requested"] != asked || n["completed"]+n["failed"] != asked-input || n["failed"] != 3 || n["pending"] != input || len(list) != 2*asked {
 				t.Errorf("%d calls and %d answers that need input made %v", asked, input, n)
 			}
 			for _, c := range list {

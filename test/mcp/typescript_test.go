@@ -61,7 +61,7 @@ func TestTypeScript(t *testing.T) {
 				t.Errorf("%d calls, %d answers that need input, %d on the wire", calls, input, asked)
 			}
 			list := s.verified()
-			if n := counts(list); n["requested"] != calls+input || n["completed"]+n["failed"] != calls || len(list) != 2*calls+input {
+			if n := counts(list); n["requested"] != calls+input || n["completed"]+n["failed"] != calls || n["pending"] != input || len(list) != 2*(calls+input) {
 				t.Errorf("%d calls and %d answers that need input made %v", calls, input, n)
 			}
 		})
