@@ -98,6 +98,20 @@ func reused(err error) bool {
 	return errors.As(err, &answer) && answer.Code == "IDEMPOTENCY_KEY_REUSED"
 }
 
+// KeyReused is the code of the service's refusal of an idempotency key that stands for another request.
+const KeyReused = "IDEMPOTENCY_KEY_REUSED"
+
+// AttestDerived is Attest for a key that a program has made of what it attests. One that stands for something else already,
+// be it because somebody has claimed it, hides nothing: the record is appended under a fresh key.
+func (c *Client) AttestDerived(ctx context.Context, a Attestation) (Record, error) {
+	r, err := c.Attest(ctx, a)
+	if errors.Is(err, &Error{Code: KeyReused}) {
+		a.IdempotencyKey = NewIdempotencyKey()
+		r, err = c.Attest(ctx, a)
+	}
+	return r, err
+}
+
 // headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3).
 func headerKey(key string) string {
 	if !strings.ContainsAny(key, "\" \\") {

@@ -167,6 +167,9 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 	if err != nil {
 		return nil, lost(r.operation(), err)
 	}
+	if strings.HasPrefix(r.route, "/v1/attest") {
+		c.noteQuota(answer.Header)
+	}
 	if answer.StatusCode != r.status {
 		defer answer.Body.Close()
 		return nil, readError(r.operation(), answer)

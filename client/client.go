@@ -29,6 +29,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -51,6 +52,7 @@ type Client struct {
 	http       *http.Client
 	timeout    time.Duration
 	retry      Retry
+	quota      *atomic.Pointer[Quota] // of attestations; copies of a client share it
 }
 
 // New returns a client. It asks the service nothing.
@@ -62,7 +64,7 @@ func New(c Config) (*Client, error) {
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("the URL must look like https://attest.example.com, without a password or a query; got %s://%s", base.Scheme, base.Host)
 	}
-	made := &Client{base: base, credential: c.Credential, timeout: c.Timeout, retry: DefaultRetry()}
+	made := &Client{base: base, credential: c.Credential, timeout: c.Timeout, retry: DefaultRetry(), quota: new(atomic.Pointer[Quota])}
 	if c.Timeout == 0 {
 		made.timeout = defaultTimeout
 	}

@@ -14,6 +14,7 @@ import (
 
 	"attestd/agent/setup"
 	"attestd/client"
+	"attestd/client/private"
 )
 
 // defaultURL is where `attestd serve` listens unless it is told otherwise.
@@ -125,7 +126,8 @@ func sameServer(a, b string) bool {
 // maxPrivateFile bounds what is read of a file with a key, in bytes.
 const maxPrivateFile = 64 << 10
 
-// readPrivate reads a file with a credential. One that others may read has given it away already, and is refused.
+// readPrivate reads a file with a credential. One that others may read has given it away already, and is refused; so is one
+// that others may replace, for they would choose whose credential is used and where it goes.
 func readPrivate(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,6 +140,9 @@ func readPrivate(path string) (string, error) {
 	}
 	if mode := info.Mode(); runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 {
 		return "", fmt.Errorf("%s: group or others may read it (mode %o); make another key, delete the old one, and keep the file to yourself: chmod 600", path, mode.Perm())
+	}
+	if err := private.Check(path); err != nil {
+		return "", err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxPrivateFile))
 	return string(text), err

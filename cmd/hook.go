@@ -13,6 +13,7 @@ import (
 	"attestd/agent/hookevent"
 	"attestd/agent/toolcall"
 	"attestd/client"
+	"attestd/client/private"
 	"attestd/client/spool"
 )
 
@@ -133,6 +134,7 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 	if h.Spool, err = spool.Open(filepath.Join(place, "spool"), h.Client); err != nil {
 		return err
 	}
-	h.Policy.Secret, err = hook.Secret(filepath.Join(place, "hook-secret"))
+	h.Spool.FreshKeys = true
+	h.Policy.Secret, err = private.Secret(filepath.Join(place, "hook-secret"))
 	return err
 }

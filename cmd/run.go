@@ -93,7 +93,11 @@ func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return spool.Open(filepath.Join(place, "spool"), c)
+	queue, err := spool.Open(filepath.Join(place, "spool"), c)
+	if err == nil {
+		queue.FreshKeys = true
+	}
+	return queue, err
 }
 
 // runAttested runs a command, and sends what it queues while it runs and at its end.
@@ -108,12 +112,12 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 	started := false
 	config.Keep = func(ctx context.Context, a client.Attestation) error {
 		if closed && !started {
-			_, err := c.Attest(ctx, a)
+			_, err := c.AttestDerived(ctx, a)
 			started = err == nil
 			return err
 		}
 		if err := queue.Add(ctx, a); err != nil { // full, or its disk fails: then attestd must take it at once
-			_, sent := c.Attest(ctx, a)
+			_, sent := c.AttestDerived(ctx, a)
 			if sent != nil {
 				return errors.Join(err, sent)
 			}
@@ -127,12 +131,18 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 	sending, stop := context.WithCancel(ctx)
 	var sender sync.WaitGroup
 	sender.Go(func() {
+		var later <-chan time.Time // what waits for the rate limit can be sent on
 		for {
 			select {
 			case <-queued:
-				_ = queue.Flush(sending) // what could not be sent is sent at the end, or by the next run
+			case <-later:
 			case <-sending.Done():
 				return
+			}
+			var limited *spool.LimitedError
+			later = nil
+			if err := queue.Flush(sending); errors.As(err, &limited) { // what could not be sent is sent at the end, or by the next run
+				later = time.After(limited.After)
 			}
 		}
 	})

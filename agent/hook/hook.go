@@ -158,7 +158,7 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 		}
 		for _, e := range events[i : i+2] {
 			a := h.attestation(e)
-			if _, answer := h.Client.Attest(ctx, a); answer != nil && !errors.Is(answer, &client.Error{Code: keyReused}) {
+			if _, answer := h.Client.Attest(ctx, a); answer != nil && !errors.Is(answer, &client.Error{Code: client.KeyReused}) {
 				err = errors.Join(err, h.record(ctx, a))
 			}
 		}
@@ -166,19 +166,17 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 	return err
 }
 
-const keyReused = "IDEMPOTENCY_KEY_REUSED"
-
 // attest attests what has happened now. What has the call ID of something else becomes a record of its own: that must hide nothing.
 func (h *Hook) attest(ctx context.Context, a client.Attestation) error {
 	_, err := h.Client.Attest(ctx, a)
-	if errors.Is(err, &client.Error{Code: keyReused}) {
+	if errors.Is(err, &client.Error{Code: client.KeyReused}) {
 		a.IdempotencyKey = toolcall.Record{Key: a.IdempotencyKey, Payload: a.Payload.(json.RawMessage)}.OtherKey()
-		_, err = h.Client.Attest(ctx, a)
+		_, err = h.Client.AttestDerived(ctx, a)
 	}
 	return err
 }
 
-// attestation is what is attested of an event. Its key is the same for every try.
+// attestation is what is attested of an event. Its key is the same for every try, in this process and the next.
 func (h *Hook) attestation(e toolcall.Event) client.Attestation {
 	r := h.Policy.Record(h.Agent, e)
 	if r.Key == "" {

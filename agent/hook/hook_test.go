@@ -24,6 +24,7 @@ type server struct {
 	*httptest.Server
 	mu     sync.Mutex
 	status int // of every answer, unless it is 0
+	claims int // so many keys are claimed by somebody else
 	keys   map[string]string
 	lines  []string // what was recorded: action, and call ID
 }
@@ -64,6 +65,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var records []string
 	for i, it := range items {
 		asked := it.ActionType + string(it.Payload)
+		if _, known := s.keys[it.IdempotencyKey]; !known && s.claims > 0 {
+			s.claims--
+			s.keys[it.IdempotencyKey] = "somebody else's"
+		}
 		before, known := s.keys[it.IdempotencyKey]
 		if known && before != asked {
 			refuse(w, 422, "IDEMPOTENCY_KEY_REUSED")
@@ -189,6 +194,52 @@ func TestKeysThatAreTaken(t *testing.T) {
 		answer(t, h, batch, false, false)
 	}
 	s.recorded(t, "tool.requested 1", "tool.requested 1", "tool.completed 1", "tool.requested 2", "tool.denied 2", "tool.ended 3")
+}
+
+// Keys that somebody has claimed before cost no record, be it sent at once or from the spool.
+func TestClaimedKeysHideNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	h := s.hook(t)
+	h.Closed, h.Spool.FreshKeys = true, true
+	s.claims = 2 // the key, and the one that is made of it and of the content
+	answer(t, h, event("PreToolUse", "1", ""), false, false)
+	s.answers(503)
+	h.Closed = false
+	answer(t, h, event("PreToolUse", "2", ""), false, false)
+	s.answers(0)
+	s.claims = 0
+	answer(t, h, event("PostToolUse", "3", ""), false, false)
+	s.recorded(t, "tool.requested 1", "tool.completed 3", "tool.requested 2")
+	s.answers(503)
+	answer(t, h, event("PreToolUse", "4", ""), false, false)
+	s.answers(0)
+	s.mu.Lock()
+	s.claims = 1
+	s.mu.Unlock()
+	if err := h.Spool.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.recorded(t, "tool.requested 1", "tool.completed 3", "tool.requested 2", "tool.requested 4")
+}
+
+// A key tells nothing of its event to who lacks the secret, and is the same for the same event in the next process.
+func TestKeysNeedTheSecret(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, secret := range []string{"a", "a", "b"} {
+		h := s.hook(t)
+		h.Policy.Secret = []byte(secret)
+		answer(t, h, event("PreToolUse", "call-1", ""), false, false)
+	}
+	if len(s.keys) != 2 {
+		t.Errorf("%d keys", len(s.keys))
+	}
+	for key := range s.keys {
+		if strings.Contains(key, "call-1") || len(key) < 64 {
+			t.Errorf("the key is %q", key)
+		}
+	}
 }
 
 // Where nothing can even be kept, a call goes on with an error, or is refused.

@@ -53,7 +53,7 @@ func (s *Spooled) Attest(ctx context.Context, a client.Attestation) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	_, err := s.client.Attest(ctx, a)
+	_, err := s.client.AttestDerived(ctx, a)
 	return err
 }
 
@@ -66,17 +66,24 @@ const (
 
 // Send sends what the spool holds, also what earlier sessions have left there, until ctx is done, and then once more. What cannot be sent stays.
 func (s *Spooled) Send(ctx context.Context) {
-	pause := minPause
+	pause, waiting := minPause, false
 	for ctx.Err() == nil {
 		err := s.flush(ctx)
+		var limited *spool.LimitedError
 		switch {
 		case err == nil:
-			pause = minPause
+			pause, waiting = minPause, false
 			select {
 			case <-s.kept:
 				sleep(ctx, gatherFor)
 			case <-ctx.Done():
 			}
+		case errors.As(err, &limited):
+			if !waiting {
+				s.warn(fmt.Sprintf("records wait on this machine, for the rate limit: %v", err))
+			}
+			waiting = true
+			s.await(ctx, limited.After)
 		case ctx.Err() == nil:
 			if pause == minPause {
 				s.warn(fmt.Sprintf("records wait on this machine, for they cannot be sent: %v", err))
@@ -100,6 +107,18 @@ func (s *Spooled) flush(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// await waits until the time is over or something was kept: that goes before what waits for the rate limit.
+func (s *Spooled) await(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.kept:
+		sleep(ctx, gatherFor)
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,8 @@ type batches struct {
 	mu     sync.Mutex
 	away   bool
 	refuse bool
+	full   bool     // for keys that begin with old: the rate limit
+	claims int      // so many keys are somebody else's
 	taken  []string // keys
 }
 
@@ -36,6 +39,7 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.away {
 		return nil, errors.New("connection refused")
 	}
+	h := http.Header{}
 	status, answer := http.StatusCreated, `{"index":0,"hash":"h","signature":"s"}`
 	if strings.HasSuffix(r.URL.Path, "/batch") {
 		var body struct {
@@ -51,10 +55,21 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 	} else {
 		b.taken = append(b.taken, r.Header.Get("Idempotency-Key"))
 	}
+	if b.full && strings.HasPrefix(b.taken[len(b.taken)-1], "old") {
+		b.taken = b.taken[:len(b.taken)-1]
+		h.Set("X-RateLimit-Limit", "100")
+		h.Set("X-RateLimit-Remaining", "60")
+		h.Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10))
+		status, answer = http.StatusTooManyRequests, `{"error":"Too Many Requests"}`
+	}
+	if b.claims > 0 {
+		b.claims--
+		status, answer = http.StatusUnprocessableEntity, `{"error":"no","code":"`+client.KeyReused+`"}`
+	}
 	if b.refuse {
 		status, answer = http.StatusForbidden, `{"error":"no","code":"AGENT_DISABLED","pointer":"/records/0"}`
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
 // spooled returns a Spooled on a new folder, and what it has warned of.
@@ -175,5 +190,61 @@ func TestSpoolFull(t *testing.T) {
 	b.set(true, false)
 	if err := s.Keep(t.Context(), keyed("b")); !errors.Is(err, spool.ErrFull) {
 		t.Error(err)
+	}
+}
+
+// What is recorded while older records wait for the rate limit is sent at once.
+func TestSpooledSendsLiveRecordsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &batches{full: true}
+		s, warnings := spooled(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		if err := s.Keep(ctx, keyed("old")); err != nil {
+			t.Fatal(err)
+		}
+		go func() { defer close(done); s.Send(ctx) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if err := s.Keep(ctx, keyed("new")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * gatherFor)
+		synctest.Wait()
+		b.mu.Lock()
+		if got := strings.Join(b.taken, " "); got != "new" {
+			t.Errorf("sent %q", got)
+		}
+		b.full = false
+		b.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := strings.Join(b.taken, " "); got != "new old" || s.spool.Pending() != 0 {
+			t.Errorf("sent %q, %d wait", got, s.spool.Pending())
+		}
+		if got := warnings(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "rate limit") {
+			t.Error(got)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// A key that somebody has claimed refuses no call and loses no record; and what is recorded of a session tells no key.
+func TestClaimedKeys(t *testing.T) {
+	t.Parallel()
+	b := &batches{claims: 1}
+	s, _ := spooled(t, b)
+	if err := s.Attest(t.Context(), keyed("claimed")); err != nil || len(b.taken) != 2 || b.taken[1] == "claimed" {
+		t.Errorf("%v, sent under %q", err, b.taken)
+	}
+	session := start(t, Config{})
+	session.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
+	session.reply(`{"id":1,"result":{}}`)
+	session.end()
+	for _, a := range session.record.records {
+		if strings.Contains(a.IdempotencyKey, session.proxy.session) {
+			t.Errorf("the key %s holds the session's ID, which is recorded", a.IdempotencyKey)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,6 +109,33 @@ func appendSynced(path string, lines []byte) error {
 	return nil
 }
 
+// appendOnce is appendSynced for lines that a process which was killed may have kept already.
+func appendOnce(path string, lines []byte) error {
+	last, err := tail(path, len(lines))
+	if err != nil || bytes.Equal(last, lines) {
+		return err
+	}
+	return appendSynced(path, lines)
+}
+
+// tail reads the last n bytes of a file, or all where it has fewer; of none nothing.
+func tail(path string, n int) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-int64(n))
+	return io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+}
+
 // wholeLines returns where the last whole line of a file ends.
 func wholeLines(f *os.File) (int64, error) {
 	info, err := f.Stat()
@@ -146,6 +174,9 @@ func (s *Spool) seal() error {
 }
 
 func sealedName(number uint64) string { return fmt.Sprintf("%020d", number) + sealed }
+
+// progressName names the progress of the queue of that number.
+func progressName(number uint64) string { return sealedName(number) + sentAs }
 
 // sealed returns the numbers of the queues that take no more, ascending.
 func (s *Spool) sealed() ([]uint64, error) {

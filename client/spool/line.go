@@ -48,19 +48,12 @@ func readLine(line []byte) (a client.Attestation, ok bool) {
 	return a, err == nil
 }
 
-// read returns the attestations of a queue, the lines that are none, and how many bytes its whole lines have: what comes after them was never acknowledged.
-func read(queue []byte) (items []client.Attestation, damaged [][]byte, whole int) {
-	for {
-		n := bytes.IndexByte(queue[whole:], '\n')
-		if n < 0 {
-			return items, damaged, whole
-		}
-		line := queue[whole : whole+n]
-		whole += n + 1
-		if a, ok := readLine(line); ok {
-			items = append(items, a)
-		} else {
-			damaged = append(damaged, line)
+// lines are the whole lines of a queue, without their ends: what comes after them was never acknowledged.
+func lines(queue []byte) (list [][]byte) {
+	for line := range bytes.Lines(queue) {
+		if line, whole := bytes.CutSuffix(line, []byte("\n")); whole {
+			list = append(list, line)
 		}
 	}
+	return list
 }

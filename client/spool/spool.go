@@ -11,6 +11,9 @@
 //
 //	queue                      what is being added to
 //	00000000000000000001.queue what is full or is being sent, in the order of the numbers
+//	00000000000000000001.queue.sent
+//	                           which of its lines are done, so that each is sent and set apart once
+//	limited                    the last queue that waits for the rate limit: what comes after it goes first
 //	refused                    what the service refuses, a JSON object a line: when, why, and the attestation
 //	damaged                    lines that were not read as they were written, as they are
 //	add.lock, flush.lock       held while someone adds, and while someone sends
@@ -27,10 +30,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 
 	"attestd/client"
+	"attestd/client/private"
 )
 
 // DefaultLimit is how many bytes a folder may hold unless Limit is set.
@@ -43,6 +46,10 @@ var ErrFull = errors.New("spool: full")
 type Spool struct {
 	Limit int64 // in bytes, of all files together; set it before the first Add
 
+	// FreshKeys says that a program has made the keys of what it adds. One that stands for something else already, be it
+	// because somebody has claimed it, is replaced by a fresh one; else the attestation is refused and set apart.
+	FreshKeys bool
+
 	dir    string
 	client *client.Client
 
@@ -51,22 +58,22 @@ type Spool struct {
 	waiting []*entry // the lines that the next to write writes, with one sync for all
 }
 
-// Open opens the folder dir, which it makes where there is none. A folder that others may write to is refused: they could add.
+// Open opens the folder dir, which it makes where there is none. A folder that others may write to, or that stands below one,
+// is refused: they could add, change and take away.
 func Open(dir string, c *client.Client) (*Spool, error) {
-	info, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(dir, 0o700); err == nil {
-			err = syncFolder(filepath.Dir(dir))
-		}
-		if err == nil {
-			info, err = os.Stat(dir)
+	err := private.Check(dir)
+	if err == nil {
+		if _, err = os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			if err = os.MkdirAll(dir, 0o700); err == nil {
+				err = syncFolder(filepath.Dir(dir))
+			}
+			if err == nil {
+				err = private.Check(dir) // somebody may have made a part of it meanwhile
+			}
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("spool: %s: group or others may write to it (mode %o)", dir, info.Mode().Perm())
 	}
 	return &Spool{Limit: DefaultLimit, dir: dir, client: c, turn: make(chan struct{}, 1)}, nil
 }
