@@ -59,6 +59,31 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A call is denied where the agent says so in its own words. What a tool that ran has written counts as no denial.
+func TestOutputIsNoDenial(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]toolcall.Kind{
+		"Permission to use Bash with command curl x has been denied.":                                toolcall.Denied,
+		"Permission to use Bash has been denied.":                                                    toolcall.Denied,
+		"Claude requested permissions to write to /x, but you haven't granted it yet.":               toolcall.Denied,
+		"The user doesn't want to proceed with this tool use. The tool use was rejected.":            toolcall.Denied,
+		"This command requires approval":                                                             toolcall.Denied,
+		"This Bash command contains multiple operations. The following parts require approval: rm a": toolcall.Denied,
+		"Permission was denied":                              toolcall.Ended,
+		"rm: cannot remove 'x': it was denied by the kernel": toolcall.Ended,
+		"Access has been denied.":                            toolcall.Ended,
+		"Permission to use Write has been denied.":           toolcall.Ended,
+		"log: Permission to use Bash has been denied.":       toolcall.Ended,
+		"<tool_use_error>no such tool</tool_use_error>":      toolcall.Failed,
+	} {
+		quoted, _ := json.Marshal(answer)
+		r, err := hookevent.ClaudeCode.Parse([]byte(`{"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_use_id":"1","tool_input":{},"tool_response":` + string(quoted) + `}]}`))
+		if err != nil || len(r.Events) != 2 || r.Events[1].Kind != want {
+			t.Errorf("%s: %+v, %v; want %s", answer, r.Events, err, want)
+		}
+	}
+}
+
 // Each agent reads the refusal of a call in its own form, with the reason in it; none of them is ever told to allow one.
 func TestDeny(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package hookevent
 
 import (
-	"slices"
 	"strings"
 
 	"attestd/agent/toolcall"
@@ -51,7 +50,7 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 		switch answer := c.text("tool_response"); {
 		case strings.HasPrefix(answer, "<tool_use_error>"):
 			outcome.Kind, outcome.Error = toolcall.Failed, answer
-		case isDenial(answer):
+		case isDenial(asked.Tool, answer):
 			outcome.Kind, outcome.Reason = toolcall.Denied, answer
 		default:
 			outcome.Kind, outcome.Output = toolcall.Ended, c["tool_response"]
@@ -61,14 +60,25 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 	return r, nil
 }
 
-// isDenial recognizes what Claude Code answers the model in place of a tool that it did not call. There are many such texts; each has one of these near its
-// beginning.
-func isDenial(answer string) bool {
+// isDenial recognizes what Claude Code answers the model in place of a call of the tool that it did not carry out: texts of
+// its own, from their first word on. A tool's output that speaks of a denial is none.
+func isDenial(tool, answer string) bool {
 	const near = 500
-	beginning := answer[:min(near, len(answer))]
-	return slices.ContainsFunc([]string{
-		"has been denied", "was denied", "denied by", "haven't granted", "doesn't want to", "require approval", "requires approval", "needs approval", "tool use was rejected",
-	}, func(text string) bool { return strings.Contains(beginning, text) })
+	answer = answer[:min(near, len(answer))]
+	for _, form := range []struct{ begins, holds string }{
+		{"Permission to use " + tool + " ", "has been denied"},
+		{"Claude requested permissions to ", "haven't granted"},
+		{"The user doesn't want to ", ""},
+		{"This command ", "requires approval"},
+		{"This " + tool + " command ", "require approval"},
+		{"This " + tool + " command ", "requires approval"},
+		{"This " + tool + " command ", "needs approval"},
+	} {
+		if strings.HasPrefix(answer, form.begins) && strings.Contains(answer, form.holds) {
+			return true
+		}
+	}
+	return false
 }
 
 // gemini reads the events of Gemini CLI. Its calls have no IDs.

@@ -7,7 +7,7 @@
 //	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit status, or "error":"…" of a command that did not begin
 //	git.commit   {"source":"run","runId":"…","commit":"…","author":"Ada <ada@example.com>","committedAt":"…","subject":"…"}
 //
-// Secrets in the command's arguments are masked as those of tool calls are. Its environment is never recorded.
+// Secrets in the command's arguments and in subjects are masked as those of tool calls are. Its environment is never recorded.
 package run
 
 import (
@@ -206,7 +206,7 @@ func (r *repository) since(ctx context.Context, start time.Time) ([]commit, erro
 			return nil, fmt.Errorf("git: %w", err)
 		}
 		if local[fields[0]] || seconds >= start.Unix() {
-			commits = append(commits, commit{Commit: fields[0], Author: fields[1], CommittedAt: fields[2], Subject: fields[4]})
+			commits = append(commits, commit{Commit: fields[0], Author: fields[1], CommittedAt: fields[2], Subject: toolcall.MaskText(fields[4])})
 		}
 	}
 	return commits, nil

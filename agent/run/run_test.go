@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -93,5 +94,31 @@ func TestWhatCannotBeAttested(t *testing.T) {
 	k.fails = "run.ended"
 	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Keep: k.keep}); status != 3 || err == nil {
 		t.Errorf("%d %v", status, err)
+	}
+}
+
+// A secret in a commit's subject is masked.
+func TestSubjectsAreMasked(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git")
+	}
+	dir := t.TempDir()
+	for name, value := range map[string]string{
+		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_CONFIG_GLOBAL": os.DevNull,
+	} {
+		t.Setenv(name, value)
+	}
+	if out, err := exec.Command(git, "-C", dir, "init", "-q").CombinedOutput(); err != nil {
+		t.Fatalf("%s %v", out, err)
+	}
+	k := &kept{keys: map[string]bool{}}
+	c := run.Config{Agent: "ci", Git: dir, Keep: k.keep, Stderr: os.Stderr, Command: []string{git, "-C", dir, "commit", "-q", "--allow-empty", "-m", "set PGPASSWORD=hunter2 for tests"}}
+	if status, err := run.Run(t.Context(), c); status != 0 || err != nil {
+		t.Fatal(status, err)
+	}
+	all := strings.Join(k.records, "\n")
+	if strings.Contains(all, "hunter2") || !strings.Contains(all, `"subject":"set PGPASSWORD=[masked] for tests"`) {
+		t.Error(all)
 	}
 }

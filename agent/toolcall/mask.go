@@ -18,11 +18,11 @@ type pattern struct {
 // names are the ends of names whose values are secrets.
 const names = `(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|signing[_-]?key|authorization|credentials?)`
 
-// secretName matches the name of a JSON member whose strings are secrets.
+// secretName matches the name of a JSON member whose strings and numbers, and all below it, are secrets.
 var secretName = regexp.MustCompile(`(?i)(?:` + names + `|cookie|secrets|passw(?:or)?ds)$`)
 
 // secretOption matches an option of a command whose value is a secret.
-var secretOption = regexp.MustCompile(`(?i)^--?[a-z0-9-]*` + names + `$`)
+var secretOption = regexp.MustCompile(`(?i)^--?[a-z0-9-]*(?:` + names + `|cookie)$`)
 
 // quotation is what may stand around a value, also where it stands in a text that is quoted itself.
 const quotation = `(?:\\*["'])?`
@@ -58,7 +58,9 @@ var patterns = []pattern{
 	{[]string{"authorization"}, regexp.MustCompile(`(?i)authorization` + quotation + `\s*[:=]\s*` + quotation + `((?:[a-z]+[ \t]+)?[^\s"'\\,;]+)`)},
 	{[]string{"cookie"}, regexp.MustCompile(`(?i)cookie` + quotation + `\s*:\s*` + quotation + `([^\r\n"'\\]+)`)},
 	{[]string{"://"}, regexp.MustCompile(`://[^\s/:@"'\\]*:([^\s/@"'\\]+)@`)},
-	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^|;&]*?\s(?:-u|--user)[ =]?["']?([^\s"']+)`)},
+	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^|;&]*?\s(?:-[A-Za-z]{0,8}[uU]\s*|--(?:proxy-)?user[\s=]+)("[^"]*"?|'[^']*'?|[^\s"']+)`)},
+	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^|;&]*?\s(?:-[A-Za-z]{0,8}b\s*)("[^"]*"?|'[^']*'?|[^\s"']+)`)},
+	{[]string{"--cookie"}, regexp.MustCompile(`(?i)--cookie[\s=]+("[^"]*"?|'[^']*'?|[^\s"']+)`)},
 	{[]string{"passw", "passphrase", "secret", "token", "key", "authorization", "credential"},
 		regexp.MustCompile(`(?i)(?:` + names + `\\*["']?\s*(?::=|[:=])\s*|(?:^|\s)--?[a-z0-9-]*` + names + `[\s\\]+)` +
 			`(\\+"[^"\\]*|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'\\,;&)}\]=][^\s"'\\,;&)}\]]*)`)},

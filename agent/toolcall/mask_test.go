@@ -44,6 +44,10 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"git clone https://me:hunter2@host/x", "hunter2"},
 		{"curl -s -u me:hunter2 https://host", "hunter2"},
 		{"curl -s \\\n  -u me:hunter2 \\\n https://host", "hunter2"},
+		{"curl -su 'me:hun ter2' https://host", "ter2"},
+		{"curl --user=me:hunter2 https://host", "hunter2"},
+		{"curl --cookie 'sid=1; b=hunter2' https://host", "hunter2"},
+		{"curl -b sid=hunter2 https://host", "hunter2"},
 		{"PGPASSWORD=hunter2 psql", "hunter2"},
 		{`password: "correct horse"`, "horse"},
 		{`export DB_PASSWORD='correct horse'`, "horse"},
@@ -75,6 +79,10 @@ func TestSecretMembersAreMasked(t *testing.T) {
 		`{"lines":["+-----BEGIN PRIVATE KEY-----","+MIIx",{"a":"y"},"+-----END PRIVATE KEY-----","after"],"b":"c"}`: `{"b":"c","lines":["+[masked]","[masked]",{"a":"[masked]"},"[masked]","after"]}`,
 		`{"command":"mysql \\\n --password \\\n hunter2"}`:                                                          `{"command":"mysql \\\n --password \\\n [masked]"}`,
 		`{"args":["--password","x","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`:                               `{"args":["--password","[masked]","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`,
+		`{"credentials":{"user":"a","deep":{"x":["y",7,true,null]}},"b":"c"}`:                                       `{"b":"c","credentials":{"deep":{"x":["[masked]","[masked]",true,null]},"user":"[masked]"}}`,
+		`{"secret":{"value":"x"},"password":123456,"n":1}`:                                                          `{"n":1,"password":"[masked]","secret":{"value":"[masked]"}}`,
+		`{"argv":["curl","-u","a:x","u"],"b":"-u"}`:                                                                 `{"argv":["curl","-u","[masked]","u"],"b":"-u"}`,
+		`{"command":"curl","args":["-u","a:x","--cookie","s=x","-u","1:2"]}`:                                        `{"args":["-u","[masked]","--cookie","[masked]","-u","1:2"],"command":"curl"}`,
 		`{"lines":["-----BEGIN PRIVATE KEY-----","x"],"b":"c"}`:                                                     `{"b":"c","lines":["[masked]","[masked]"]}`,
 	} {
 		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Input: json.RawMessage(in)})

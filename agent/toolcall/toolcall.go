@@ -11,8 +11,8 @@
 //   - It is made well-formed, so that the canonical form (RFC 8785) can carry it: a lone surrogate or a byte that is no UTF-8
 //     becomes U+FFFD, and a number that no double holds becomes a string of its digits. What is no JSON, names a member twice or
 //     nests deeper than 64 is recorded as its text, a string.
-//   - Secrets in it are masked: what the patterns of this package find, and strings under names such as password, is
-//     written as [masked]. Masking is a net with holes: it knows forms of secrets, not secrets.
+//   - Secrets in it are masked: what the patterns of this package find, and all strings and numbers below names such as
+//     password, is written as [masked]. Masking is a net with holes: it knows forms of secrets, not secrets.
 //   - It is bounded: a value of more bytes than the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one that the policy
 //     reduces becomes {"sha256":"…","bytes":N}. Both are those of the canonical form of the value, well-formed and masked;
 //     so a hash is no way to guess what was masked. The head is the beginning of its text.

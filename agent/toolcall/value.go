@@ -63,7 +63,7 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 // mend writes a JSON value anew, well-formed and masked. What it cannot mend it leaves for the canonical form to refuse.
 func mend(raw []byte) []byte {
 	m := mender{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
-	if !m.value(0, "") {
+	if !m.value(0, false) {
 		return nil
 	}
 	if _, err := m.dec.ReadToken(); err == nil { // something follows the value
@@ -80,13 +80,11 @@ type mender struct {
 	// its end, or the end of the array, are masked.
 	inKey bool
 
-	before string // the string that stands before, in an array; "" for anything else. Behind an option such as --password stands a secret
+	command command // the strings of this array so far: behind an option such as --password stands a secret
 }
 
-// value writes the next value, which stands inside depth containers under the member of that name.
-func (m *mender) value(depth int, name string) bool {
-	before := m.before
-	m.before = ""
+// value writes the next value, which stands inside depth containers. All below the name of a secret is one.
+func (m *mender) value(depth int, secret bool) bool {
 	switch kind := m.dec.PeekKind(); kind {
 	case '{', '[':
 		if depth == maxDepth {
@@ -96,18 +94,23 @@ func (m *mender) value(depth int, name string) bool {
 			return false
 		}
 		if kind == '{' {
-			return m.object(depth + 1)
+			return m.object(depth+1, secret)
 		}
-		return m.array(depth+1, name)
+		return m.array(depth+1, secret)
 	case '"':
 		s, ok := m.read()
 		if !ok {
 			return false
 		}
-		m.dst = appendText(m.dst, m.mask(s, name, before))
-		m.before = s
+		m.dst = appendText(m.dst, m.mask(s, secret))
 		return true
+	case '0':
+		if secret {
+			m.dst = appendText(m.dst, masked)
+			return m.dec.SkipValue() == nil
+		}
 	}
+	m.command.before = ""
 	raw, err := m.dec.ReadValue()
 	if err != nil {
 		return false
@@ -120,7 +123,8 @@ func (m *mender) value(depth int, name string) bool {
 	return true
 }
 
-func (m *mender) object(depth int) bool {
+func (m *mender) object(depth int, secret bool) bool {
+	outer := m.command
 	m.dst = append(m.dst, '{')
 	for first := true; m.dec.PeekKind() != '}'; first = false {
 		name, ok := m.read()
@@ -131,41 +135,44 @@ func (m *mender) object(depth int) bool {
 			m.dst = append(m.dst, ',')
 		}
 		m.dst = append(appendText(m.dst, mask(name)), ':')
-		m.before = ""
-		if !m.value(depth, name) {
+		m.command = command{}
+		if !m.value(depth, secret || secretName.MatchString(name)) {
 			return false
 		}
 	}
-	m.before = ""
+	m.command = command{curl: outer.curl}
 	m.dst = append(m.dst, '}')
 	_, err := m.dec.ReadToken()
 	return err == nil
 }
 
-func (m *mender) array(depth int, name string) bool {
+func (m *mender) array(depth int, secret bool) bool {
+	outer := m.command
+	m.command = command{}
 	m.dst = append(m.dst, '[')
 	for first := true; m.dec.PeekKind() != ']'; first = false {
 		if !first {
 			m.dst = append(m.dst, ',')
 		}
-		if !m.value(depth, name) {
+		if !m.value(depth, secret) {
 			return false
 		}
 	}
-	m.inKey, m.before = false, ""
+	m.inKey, m.command = false, command{curl: outer.curl}
 	m.dst = append(m.dst, ']')
 	_, err := m.dec.ReadToken()
 	return err == nil
 }
 
-// mask masks the string that is the value of a member of that name, or stands in such a value.
-func (m *mender) mask(s, name, before string) string {
+// mask masks a string; secret says that it stands below the name of one.
+func (m *mender) mask(s string, secret bool) string {
 	within := m.inKey
 	m.inKey = endsInKey(s, within)
-	if s != "" && (within || secretName.MatchString(name) || secretOption.MatchString(before)) {
+	shown := m.command.mask(s)
+	if s != "" && (within || secret) {
 		return masked
 	}
-	return mask(s)
+	return shown
 }
 
 // read reads the next string, or name of a member, as its text.
