@@ -24,10 +24,11 @@ type AcceptOptions struct {
 // maxAcceptReason is the length in bytes of the reason for accepting a rollback.
 const maxAcceptReason = 4096
 
-// AcceptRollback makes what the database at path has the truth that its head file knows, and returns in what it was behind. What was lost is
-// written to the control log of each company that it concerns, and where a company itself is gone to that of the oldest company that is
-// there, all in one transaction; then the head file is made anew. When that fails, all of it is to be done again. ErrRefused where
-// the database is not behind; ErrInUse.
+// AcceptRollback makes what the database at path has the truth that its head file knows, and
+// returns in what it was behind. What was lost is written to the control log of each company that
+// it concerns, and where a company itself is gone to that of the oldest company that is there, all
+// in one transaction; then the head file is made anew. When that fails, it is to be called again,
+// and records nothing twice. ErrRefused where the database is not behind; ErrInUse.
 func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (accepted []Behind, err error) {
 	if o.Reason == "" || len(o.Reason) > maxAcceptReason || !utf8.ValidString(o.Reason) {
 		return nil, fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", ErrRefused, maxAcceptReason)
@@ -63,7 +64,8 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	return s.behind, nil
 }
 
-// acceptBehind sets the count of revocations to what is there, and drafts the records.
+// acceptBehind sets the count of revocations to what is there, and drafts the records. What the
+// control log says already, because the head file was not brought to it, is not recorded once more.
 func (s *Store) acceptBehind(w *conn, reason string) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
@@ -79,7 +81,13 @@ func (s *Store) acceptBehind(w *conn, reason string) (drafts []chain.Draft, err 
 				return nil, err
 			}
 		}
-		lost[company] = append(lost[company], b.details())
+		accepted, err := b.accepted(w, company)
+		if err != nil {
+			return nil, err
+		}
+		if !accepted {
+			lost[company] = append(lost[company], b.details())
+		}
 	}
 	for _, company := range slices.Sorted(maps.Keys(lost)) {
 		c, err := s.CompanyOfChain(context.Background(), company)
@@ -93,6 +101,21 @@ func (s *Store) acceptBehind(w *conn, reason string) (drafts []chain.Draft, err 
 		drafts = append(drafts, d)
 	}
 	return drafts, nil
+}
+
+// accepted says whether the control log of a company has it that the same state of the log was
+// given up.
+func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
+	number := Control.number(company)
+	known := treeDetails(b.Known.Tree)
+	err = w.one([]any{&found}, `SELECT count(*) > 0
+		FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) AS accepted CROSS JOIN json_each(payload, '$.payload.logs') AS given_up
+		WHERE json_extract(given_up.value, '$.logId') = ?5 AND CAST(json_extract(given_up.value, '$.known.size') AS bigint) = ?6
+			AND json_extract(given_up.value, '$.known.root') = ?7 AND json_extract(given_up.value, '$.known.merkleRoot') = ?8
+			AND CAST(coalesce(json_extract(given_up.value, '$.revocations.known'), '0') AS bigint) >= ?9`,
+		subjectDatabase, recordID(number, 0), recordID(number, indexMask), RollbackAccepted, hex.EncodeToString(b.Known.LogID[:]),
+		b.Known.Size, known["root"], known["merkleRoot"], b.Known.Revocations)
+	return found, err
 }
 
 // details are what a control record says of a log that is behind: what was known of it, and what is there.
