@@ -97,6 +97,9 @@ func classify(err error) *apiError {
 	case errors.Is(err, store.ErrFileChanged):
 		return unavailable("FILE_CHANGED", "the request was not carried out; the database file was moved or replaced, "+
 			"and nothing is written before the server is restarted", err)
+	case errors.Is(err, store.ErrDamaged):
+		return unavailable("DATABASE_DAMAGED", "the request was not carried out; a part of the database is damaged, "+
+			"and nothing is written before the server is restarted with a database that is whole", err)
 	case errors.Is(err, store.ErrClock):
 		return unavailable("CLOCK", "the request was not carried out; the server's clock is years ahead of its records, "+
 			"and nothing is written before it is set right, or vouched for with serve --accept-clock", err)

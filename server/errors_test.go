@@ -26,6 +26,8 @@ func TestOutcomes(t *testing.T) {
 		{fmt.Errorf("%w: %w", store.ErrUnknown, context.DeadlineExceeded), "OUTCOME_UNKNOWN", "not known whether", false},
 		{fmt.Errorf("%w: %w", store.ErrUnknown, store.ErrFileChanged), "OUTCOME_UNKNOWN", "not known whether", false},
 		{store.ErrFileChanged, "FILE_CHANGED", "was not carried out", false},
+		{fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrCorrupt), "NOT_DONE", "was not carried out; try again later", true},
+		{fmt.Errorf("%w: %w", store.ErrDamaged, store.ErrCorrupt), "DATABASE_DAMAGED", "was not carried out", false},
 		{store.ErrClock, "CLOCK", "was not carried out", false},
 	} {
 		e := classify(fmt.Errorf("append: %w", c.err))

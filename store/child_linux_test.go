@@ -30,6 +30,7 @@ var parts = map[string]func(path string) error{
 	"failing sync":               failingSync,
 	"failing sync of a rotation": failingRotation,
 	"failing write":              failingWrite,
+	"failing read":               failingRead,
 }
 
 func TestMain(m *testing.M) {

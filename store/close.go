@@ -54,9 +54,9 @@ func (s *Store) closeAll() error {
 // closeChanged is the end of a store whose files are not in their place. What could not be rescued stays as it is: the connections end
 // with the process, for SQLite would move and delete by name.
 func (s *Store) closeChanged(w *fileWriter) error {
-	w.rescue()
+	failed := w.rescue()
 	if !w.rescued {
-		return fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.Changed())
+		return errors.Join(fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.Changed()), failed)
 	}
 	ownsLog := w.files.OwnsLog()
 	if !ownsLog {

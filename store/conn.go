@@ -18,7 +18,8 @@ type conn struct {
 	fatal   error                // the first error after which the transaction, or the connection, may have ended; see dialect
 	yielded bool                 // a row was handed out since this was last cleared
 
-	generation int64 // of the connections that were lost together; see readServer
+	suspect    func(error) error // makes another error of one that calls the database corrupt; may be nil
+	generation int64             // of the connections that were lost together; see readServer
 }
 
 func dial(ctx context.Context, db *sql.DB) (*conn, error) {
@@ -70,6 +71,9 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 // failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of it.
 func (c *conn) failed(err error) error {
 	err, fatal := c.dialect.judge(err)
+	if c.suspect != nil && isDamage(err) {
+		err = c.suspect(err)
+	}
 	if c.fatal == nil && fatal {
 		c.fatal = err
 	}

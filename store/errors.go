@@ -24,6 +24,7 @@ var (
 
 	// Nothing is written until a restart.
 	ErrFileChanged = sqlite.ErrFileChanged
+	ErrDamaged     = errors.New("a part of the database cannot be read as one")
 	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
 	ErrRolledBack  = errors.New("the database is older than what was published from it")
 

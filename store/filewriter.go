@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"attestd/chain"
@@ -19,10 +20,17 @@ type fileWriter struct {
 	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
 	files   *sqlite.Files
 	rescued bool // see rescue
+
+	path    string
+	damaged func(error) error // see Store.damaged
+	reread  bool              // a transaction was begun again for damage, and none was durable since
+	doubted atomic.Bool       // the next transaction compares the whole log with its copy first
+	failed  error             // why the last transaction was lost to the disk; see fail
+	probed  time.Time
 }
 
-func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, looked func(time.Time, bool)) (*fileWriter, error) {
-	w := &fileWriter{writer: newWriter(x, u), db: db, looked: looked}
+func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, looked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
+	w := &fileWriter{writer: newWriter(x, u), db: db, looked: looked, path: path, damaged: damaged}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err
@@ -30,6 +38,9 @@ func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *u
 	// This reads the file, so that SQLite has opened the write-ahead log too.
 	if err = w.conn.one([]any{&w.version}, "PRAGMA data_version"); err == nil {
 		w.files, err = sqlite.OpenFiles(path)
+	}
+	if err == nil {
+		err = w.takeCheckpoints(w.conn)
 	}
 	if err != nil {
 		w.hangUp()
@@ -43,11 +54,18 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	if reason := w.stopped.Load(); reason != nil {
 		return nil, false, *reason
 	}
-	if err := w.check(); err != nil {
+	look := w.look
+	if w.doubted.Swap(false) {
+		look = w.check
+	}
+	if err := look(); err != nil {
 		return nil, false, err
 	}
 	if w.conn == nil {
 		c, err := dial(context.Background(), w.db)
+		if err == nil {
+			err = w.takeCheckpoints(c)
+		}
 		if err != nil {
 			return nil, false, err
 		}
@@ -55,6 +73,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		w.version = -1 // counts anew on each connection: what was written in between cannot be told apart
 	}
 	c := w.conn
+	c.suspect = w.suspect
 	w.rekeyed = nil
 	w.summaries.Drop() // what the transaction before has not kept
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
@@ -83,6 +102,15 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		return nil, external, err
 	}
 	return tx, external, nil
+}
+
+// takeCheckpoints keeps SQLite from moving the log into the database by itself, where we can look
+// at it before; see committed.
+func (w *fileWriter) takeCheckpoints(c *conn) error {
+	if !w.files.HasLogCopy() {
+		return nil
+	}
+	return c.one([]any{new(int)}, "PRAGMA wal_autocheckpoint = 0")
 }
 
 func (w *fileWriter) changing() (*conn, error) { return w.conn, nil }

@@ -44,11 +44,11 @@ func identify(ctx context.Context, path string) (settings, error) {
 	defer db.Close()
 	c, err := dial(ctx, db)
 	if err != nil {
-		return settings{}, fmt.Errorf("%s: %w", path, sqlite.ReadError(path, err))
+		return settings{}, fmt.Errorf("%s: %w", path, sqlite.ReadError(ctx, path, err))
 	}
 	defer c.close()
 	found, err := readSettings(c, path)
-	return found, sqlite.ReadError(path, err)
+	return found, sqlite.ReadError(ctx, path, err)
 }
 
 func checkVersion(path string, v int64) error {

@@ -32,26 +32,27 @@ const readers = 8
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
-	path     string
-	settings settings
-	secrets  secrets
-	schema   atomic.Int64 // of the file; an older one is only read
-	logHost  string       // of the origins of new logs
-	lock     *sqlite.Lock // nil in a read-only store, as are writer, storage and log
-	heads    *heads       // nil where no head file is kept, and while the database is behind it
-	behind   []Behind     // in what it is
-	writer   *writer
-	storage  storage
-	log      *chain.Log
-	db       *sql.DB
-	server   bool           // db is a database server, and no file
-	side     *postgres.Side // of a server, as is holder
-	spending *postgres.Side // of a server, for budgets
-	refused  refusals
-	holder   string       // names this store among those that serve the database
-	lost     atomic.Int64 // generation of the connections to it
-	idle     chan *conn   // the readers that are free
-	closed   bool
+	path      string
+	settings  settings
+	secrets   secrets
+	schema    atomic.Int64 // of the file; an older one is only read
+	logHost   string       // of the origins of new logs
+	lock      *sqlite.Lock // nil in a read-only store, as are writer, storage and log
+	heads     *heads       // nil where no head file is kept, and while the database is behind it
+	behind    []Behind     // in what it is
+	writer    *writer
+	storage   storage
+	log       *chain.Log
+	db        *sql.DB
+	server    bool           // db is a database server, and no file
+	side      *postgres.Side // of a server, as is holder
+	spending  *postgres.Side // of a server, for budgets
+	refused   refusals
+	holder    string       // names this store among those that serve the database
+	lost      atomic.Int64 // generation of the connections to it
+	suspected chan error   // what is to be examined; see guardFile
+	idle      chan *conn   // the readers that are free
+	closed    bool
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -96,11 +97,15 @@ type Options struct {
 // schema when there is none, and upgrades one of an older schema, which Notices then says. A database that is behind its head file is
 // opened, and every write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused, and ErrMasterKey before anything is touched.
-func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
+func Open(ctx context.Context, path, schema string, o Options) (*Store, error) {
 	if IsServer(path) {
 		return openServer(ctx, path, o)
 	}
 	prepareDriver()
+	return readAgain(ctx, path, func() (*Store, error) { return openFile(ctx, path, schema, o) })
+}
+
+func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
 	if path, err = absolute(path); err != nil {
 		return nil, err
 	}
@@ -167,7 +172,7 @@ func Open(ctx context.Context, path, schema string, o Options) (_ *Store, err er
 	if err != nil {
 		return nil, err
 	}
-	w, err := newFileWriter(ctx, db, path, s.secrets, &s.uses, s.hasLooked)
+	w, err := newFileWriter(ctx, db, path, s.secrets, &s.uses, s.hasLooked, s.damaged)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -221,11 +226,15 @@ func (s *Store) Behind() []Behind { return s.behind }
 // OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or upgrades
 // it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest, where
 // the folder can be written. ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
-func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
+func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if IsServer(path) {
 		return readServer(ctx, path)
 	}
 	prepareDriver()
+	return readAgain(ctx, path, func() (*Store, error) { return openFileReadOnly(ctx, path) })
+}
+
+func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	if path, err = absolute(path); err != nil {
 		return nil, err
 	}
@@ -249,7 +258,7 @@ func OpenReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 }
 
 func newStore(path string) *Store {
-	s := &Store{path: path, idle: make(chan *conn, readers)}
+	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1)}
 	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
 		*limit = maxCached
 	}
@@ -285,17 +294,33 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 		if s.server {
 			return s.readServer(ctx, c, fn)
 		}
-		err := s.lookSchema(c)
-		if err == nil {
-			err = fn(c)
-		}
-		if s.writer == nil { // a server has no time to read the whole file for an answer
-			err = sqlite.ReadError(s.path, err)
-		}
-		return err
+		return s.readFile(ctx, c, fn)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// readFile runs fn on a connection to a file, and once more where SQLite calls that corrupt and
+// nothing was read yet.
+func (s *Store) readFile(ctx context.Context, c *conn, fn func(*conn) error) error {
+	c.yielded = false
+	read := func() error {
+		if err := s.lookSchema(c); err != nil {
+			return err
+		}
+		return fn(c)
+	}
+	err := read()
+	if isDamage(err) && !c.yielded {
+		err = read()
+	}
+	switch {
+	case !isDamage(err):
+		return err
+	case s.writer == nil:
+		return sqlite.ReadError(ctx, s.path, err)
+	}
+	return s.damaged(err) // a server has no time to read the whole file for an answer
 }
 
 // lookSchema notices that a server has upgraded a file that was opened for reading.

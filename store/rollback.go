@@ -47,7 +47,7 @@ func (r *Rollback) note(company string, name LogName, length int64) {
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
 	target, err := identify(ctx, path)
 	if err == nil {
-		err = sqlite.ReadError(path, r.compare(ctx, path, backup, target))
+		err = sqlite.ReadError(ctx, path, r.compare(ctx, path, backup, target))
 	}
 	switch {
 	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):

@@ -78,10 +78,14 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	if tx.fatal == nil {
 		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
 	}
+	if tx.fatal == nil && tx.w.failed != nil {
+		_ = tx.writePage() // so that this commit says whether the disk works again
+	}
 	if tx.fatal != nil {
 		defer tx.Rollback()
 		return nil, tx.fatal
 	}
+	tx.suspect = nil // what fails from here on cannot just be done again
 	if _, err := tx.exec("COMMIT"); err != nil {
 		tx.Rollback()
 		if sqlite.RolledBack(err) || tx.overwrite() == nil {
@@ -90,9 +94,10 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 		return nil, fmt.Errorf("%w: commit: %w", ErrUnknown, err)
 	}
 	// A commit into a file that is no longer where the next start looks for it is lost to that.
-	if err := tx.w.check(); err != nil {
+	if err := tx.w.committed(tx.now); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
+	tx.w.works()
 	tx.w.clock.advance(tx.now)
 	tx.w.summaries.Keep(nil)
 	return nil, nil
@@ -104,7 +109,7 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 func (tx *transaction) overwrite() error {
 	_, err := tx.exec("BEGIN IMMEDIATE")
 	if err == nil {
-		_, err = tx.exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)) // writes a page, and changes nothing
+		err = tx.writePage()
 	}
 	if err == nil {
 		_, err = tx.exec("COMMIT")
@@ -115,9 +120,16 @@ func (tx *transaction) overwrite() error {
 	return err
 }
 
+// writePage writes a page, and changes nothing.
+func (tx *transaction) writePage() error {
+	_, err := tx.exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion))
+	return err
+}
+
 // Rollback implements chain.Transaction. Its own error is of no use: where SQLite has rolled back by itself there is nothing to end, and
 // where the transaction stays open the next Begin finds that.
 func (tx *transaction) Rollback() {
+	tx.w.fail(tx.fatal)
 	tx.exec("ROLLBACK")
 	tx.fatal = nil
 }

@@ -137,7 +137,20 @@ func (s *Store) listCompanies(ctx context.Context, where string, arg string) (fo
 	return found, nil
 }
 
-func (a *audit) verify(ctx context.Context, c ChainVerdict) (err error) {
+// verify verifies a log, and once more where SQLite calls the database corrupt.
+func (a *audit) verify(ctx context.Context, c ChainVerdict) error {
+	v, err := a.verdict(ctx, c)
+	if isDamage(err) {
+		v, err = a.verdict(ctx, c)
+	}
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", c.Title(), err)
+	}
+	a.add(v)
+	return nil
+}
+
+func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, err error) {
 	c.Verdict, err = a.verifier.Verify(ctx, c.Chain, func(n, of int64) {
 		if a.progress != nil {
 			a.progress(a.done+n, max(a.total, of))
@@ -146,11 +159,7 @@ func (a *audit) verify(ctx context.Context, c ChainVerdict) (err error) {
 	if err == nil && c.Valid {
 		err = a.store.checkSummaries(ctx, &c)
 	}
-	if err != nil {
-		return fmt.Errorf("verify %s: %w", c.Title(), err)
-	}
-	a.add(c)
-	return nil
+	return c, err
 }
 
 func (a *audit) add(v ChainVerdict) {

@@ -64,6 +64,18 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if s.heads != nil {
 		s.heads.start(s.writer.logger)
 	}
+	if !s.server {
+		guarding, end := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.guardFile(guarding)
+		}()
+		defer func() {
+			end()
+			<-ended
+		}()
+	}
 	publish, stop := s.watched(ctx, o, func(batch []chain.Extension, external bool) {
 		for i := range batch {
 			o.Grown(batch[i].Chain)
@@ -129,9 +141,10 @@ func (s *Store) write(ctx context.Context, rows func(*conn) error) error {
 	return err
 }
 
-// Ready returns nil when a write could be made now; else the error that it would meet.
+// Ready returns nil when a write could be made now; else the error that it would meet. After one
+// that was lost to the disk it writes, once a second at most.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.write(ctx, func(*conn) error { return nil })
+	return s.write(ctx, func(*conn) error { return s.storage.probe() })
 }
 
 // writer is what the chain.Storage of either engine has. The goroutine of Run owns it from its start to its end.
@@ -170,6 +183,7 @@ type storage interface {
 	chain.Storage
 	changing() (*conn, error) // the connection, inside the transaction in which rows are changed
 	check() error             // nil while what was opened is in its place
+	probe() error             // inside a transaction: nil while it is likely that one can be durable
 	close() error
 }
 

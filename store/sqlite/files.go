@@ -14,7 +14,9 @@ type Files struct {
 	open    *os.File    // the database, wherever it is
 	db      os.FileInfo // as it was when it was last in its place
 	log     os.FileInfo // as it was opened
-	changed error       // ErrFileChanged, from the time when one was not in its place
+	changed error       // ErrFileChanged, once one was not in its place, or not what it was
+	copy    *logCopy    // nil where there can be none
+	damaged bool        // the log was cut short or overwritten, and is not put back
 }
 
 // OpenFiles looks at the database at path and its log, which a connection to it must have opened.
@@ -30,20 +32,68 @@ func OpenFiles(path string) (f *Files, err error) {
 		f.open.Close()
 		return nil, err
 	}
+	f.copy = openLogCopy(path)
+	if err = f.Look(); err == nil {
+		err = f.KeepLog()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return f, nil
 }
 
-// Look compares both files with those that were opened. When one is another or none, that is ErrFileChanged, and Changed returns it for good. Any other
-// error is of looking: ErrUnavailable.
+// Look compares both files with those that were opened. When one is another or none, or shorter
+// than SQLite believes, that is ErrFileChanged, and Changed returns it for good. Any other error is
+// of looking: ErrUnavailable.
 func (f *Files) Look() error {
 	now, err := os.Stat(f.path)
 	same := err == nil && os.SameFile(now, f.db)
 	if err := f.judge(f.path, same, err); err != nil {
 		return err
 	}
-	f.db = now
-	same, err = sameFile(f.path+"-wal", f.log)
-	return f.judge(f.path+"-wal", same, err)
+	same, logSize, err := lookAt(f.path+"-wal", f.log)
+	if f.copy == nil || now.Size() >= f.db.Size() {
+		f.db = now
+	}
+	if err := f.judge(f.path+"-wal", same, err); err != nil || f.copy == nil {
+		return err
+	}
+	return f.measure(now, logSize)
+}
+
+// measure compares the sizes of both files with what the index of the log says. Another process may
+// change all of them between two looks; a shortage counts that stays.
+func (f *Files) measure(now os.FileInfo, logSize int64) error {
+	for range 3 {
+		s, ok := f.copy.state()
+		if f.copy.now, f.copy.ok = s, ok; !ok {
+			return nil
+		}
+		cut := now.Size() < min(f.db.Size(), int64(s.pages)*s.pageSize)
+		if !cut {
+			f.db = now
+			if logSize >= s.logSize() {
+				return nil
+			}
+		}
+		again, err := os.Stat(f.path)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		log, err := f.copy.log.Stat()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if same, ok := f.copy.state(); ok && same == s && again.Size() == now.Size() && log.Size() == logSize {
+			if !cut {
+				return f.overwritten()
+			}
+			f.changed = fmt.Errorf("%w: %s was cut short", ErrFileChanged, f.path)
+			return f.changed
+		}
+		now, logSize = again, log.Size()
+	}
+	return nil
 }
 
 func (f *Files) judge(path string, same bool, err error) error {
@@ -82,5 +132,6 @@ func (f *Files) OwnsLog() bool {
 	return err == nil && os.SameFile(now, f.log)
 }
 
-// Close closes the file by which the database was held. It is called when SQLite has closed the database.
-func (f *Files) Close() error { return f.open.Close() }
+// Close closes the files by which the database was held. It is called when SQLite has closed the
+// database.
+func (f *Files) Close() error { return errors.Join(f.open.Close(), f.copy.close()) }

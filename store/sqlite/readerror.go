@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,19 +13,19 @@ import (
 
 // ReadError tells a disk that cannot be read from a database that is damaged. SQLite calls both corrupt, and keeps no trace of which it
 // was; so the file is read through, up to the first byte that cannot be had: ErrUnavailable. Any other err is returned as it is.
-func ReadError(path string, err error) error {
+func ReadError(ctx context.Context, path string, err error) error {
 	if resultCode(err)&0xff != codes.SQLITE_CORRUPT {
 		return err
 	}
 	for _, name := range []string{path, path + "-wal"} {
-		if unread := readThrough(name); unread != nil && !errors.Is(unread, fs.ErrNotExist) {
+		if unread := readThrough(ctx, name); unread != nil && !errors.Is(unread, fs.ErrNotExist) {
 			return fmt.Errorf("%w: %w", ErrUnavailable, unread)
 		}
 	}
 	return err
 }
 
-func readThrough(path string) error {
+func readThrough(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -32,7 +33,20 @@ func readThrough(path string) error {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil {
-		_, err = io.Copy(io.Discard, io.NewSectionReader(f, 0, info.Size()))
+		_, err = io.Copy(io.Discard, untilDone{ctx, io.NewSectionReader(f, 0, info.Size())})
 	}
 	return err
+}
+
+// untilDone reads until a context is done.
+type untilDone struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r untilDone) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
 }

@@ -4,8 +4,11 @@ package sqlite
 
 import "os"
 
-// sameFile reports whether the file at path is the one that was opened.
-func sameFile(path string, opened os.FileInfo) (bool, error) {
+// lookAt reports whether the file at path is the one that was opened, and its size.
+func lookAt(path string, opened os.FileInfo) (same bool, size int64, err error) {
 	now, err := os.Stat(path)
-	return err == nil && os.SameFile(now, opened), err
+	if err != nil {
+		return false, 0, err
+	}
+	return os.SameFile(now, opened), now.Size(), nil
 }

@@ -807,7 +807,7 @@ Unauthorized = TypedDict("Unauthorized", {
 })
 
 Unavailable = TypedDict("Unavailable", {
-    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "CLOCK", "ROLLED_BACK"],
+    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK"],
     "error": str,
     "requestId": str,
 })

@@ -1378,7 +1378,8 @@ export interface paths {
         /**
          * Is the service ready to write?
          * @description **Addition.** Whether a write could be carried out now: 503 says why not, with the same `code` that a write would
-         *     meet. Reads may go on all the same. `headFile` is `behind` while the head file cannot be written, which holds no write.
+         *     meet. After a write that the disk refused it is 503 until a write is durable; the server tries one itself, once a
+         *     second at most, and wants room for 1 MiB. Reads may go on all the same. `headFile` is `behind` while the head file cannot be written, which holds no write.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -1585,7 +1586,7 @@ export interface components {
              * @description How the request ended; see *Errors*.
              * @enum {string}
              */
-            code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "CLOCK" | "ROLLED_BACK";
+            code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "DATABASE_DAMAGED" | "CLOCK" | "ROLLED_BACK";
             /** @description The same as `X-Request-ID`. */
             requestId: string;
         };

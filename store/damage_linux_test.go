@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"attestd/store/storetest"
+)
+
+// failingRead reads and writes where no read of a file works, and then where each does.
+func failingRead(path string) error {
+	s, c, err := begin(path)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		_, err = s.Append(ctx, draft(c))
+		say(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // it ends with the goroutine, and its filter with it
+		done <- failReadsOfThread()
+		_, _, err := s.Tip(ctx, c.Chain)
+		say(err)
+		close(done)
+	}()
+	if err := <-done; err != nil {
+		return err
+	}
+	<-done
+	for range 20 { // each connection of the pool
+		if _, _, err := s.Tip(ctx, c.Chain); err != nil {
+			return err
+		}
+	}
+	_, err = s.Append(ctx, draft(c))
+	say(err)
+	say(s.Ready(ctx))
+	fmt.Println(s.Close())
+	return nil
+}
+
+// failReadsOfThread makes each pread(2) of this thread fail with EIO.
+func failReadsOfThread() error {
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PREAD64, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EIO)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	p := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// A request whose reads the disk refuses is not done, and no damage: what comes after it is read
+// and written as before (promise 76).
+func TestAReadThatTheDiskRefusesIsNotDone(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	path := target(t)
+	if said := play(t, "failing read", path); said != "done\ndone\ndone\nnot done\ndone\ndone\n<nil>\n" {
+		t.Fatalf("said %q", said)
+	}
+	must(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
+}

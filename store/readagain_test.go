@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"attestd/store/sqlite"
+)
+
+// One read that fails while a database is opened is no damage, for it is opened once more; damage
+// that stays is (promise 76).
+func TestOneFailedReadIsNoDamage(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "damaged.db")
+	content := append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damage := onFile(context.Background(), path, sqlite.ModeRest, func(c *conn) error {
+		return c.one([]any{new(string)}, "SELECT name FROM sqlite_schema")
+	})
+	if !isDamage(damage) || !errors.Is(damage, ErrCorrupt) {
+		t.Fatalf("the file is read: %v", damage)
+	}
+	for failures, want := range []error{nil, nil, ErrCorrupt} {
+		opened := 0
+		s, err := readAgain(context.Background(), path, func() (*Store, error) {
+			if opened++; opened <= failures {
+				return nil, damage
+			}
+			return &Store{}, nil
+		})
+		if !errors.Is(err, want) || (err == nil) != (s != nil) || opened > 2 {
+			t.Errorf("%d failures: %v after %d attempts", failures, err, opened)
+		}
+	}
+}

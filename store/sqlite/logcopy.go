@@ -1,0 +1,230 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// maxLogCopy bounds the copy of the log. A log has 4 MiB; it grows beyond that while somebody reads
+// for long, such as a backup. Of one that is longer than this bound no copy is held.
+const maxLogCopy = 64 << 20
+
+// https://www.sqlite.org/fileformat2.html#walformat
+const (
+	logHeader   = 32
+	frameHeader = 24
+)
+
+// logCopy is what the write-ahead log holds up to its last commit, in memory. SQLite writes on
+// behind the end that it remembers, whatever becomes of the file before it, and moves into the
+// database what it finds there. So what others cut off or overwrite would be lost, with the
+// database; the copy notices it and puts it back.
+//
+// The goroutine of the writer owns it. The two files stay open until SQLite has closed the
+// database.
+type logCopy struct {
+	log, index *os.File
+	bytes      []byte     // nothing where the log is too long
+	of         indexState // that bytes are of
+	now        indexState // as Look has found it
+	ok         bool       // it has found one
+	last       []byte     // to read the last frame into
+
+	compared   uint32 // frames that were compared before a checkpoint
+	comparedAt time.Time
+}
+
+// openLogCopy returns nil where the system lets nobody hold these files beside SQLite, or where
+// they are not there.
+func openLogCopy(path string) *logCopy {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	log, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	index, err := os.Open(path + "-shm")
+	if err != nil {
+		log.Close()
+		return nil
+	}
+	return &logCopy{log: log, index: index}
+}
+
+func (c *logCopy) close() error {
+	if c == nil {
+		return nil
+	}
+	return errors.Join(c.log.Close(), c.index.Close())
+}
+
+// HasLogCopy says whether the log is copied, so that a checkpoint can be held against the copy.
+func (f *Files) HasLogCopy() bool { return f.copy != nil }
+
+// KeepLog copies what a commit has added to the log. It comes after Look. ErrFileChanged where the
+// log is not what it was before.
+func (f *Files) KeepLog() error {
+	c := f.copy
+	if f.changed != nil || c == nil {
+		return f.changed
+	}
+	now := c.now
+	if !c.ok || now.sameLog(c.of) {
+		return nil
+	}
+	end := now.logSize()
+	if end > maxLogCopy || now.frames == 0 {
+		c.of, c.bytes = now, c.bytes[:0]
+		return nil
+	}
+	known := int64(len(c.bytes))
+	if known == 0 || now.salt != c.of.salt || now.frames < c.of.frames {
+		known, c.compared = 0, 0
+	}
+	if c.read(known, end) == nil && now.holds(c.bytes[known:], known) {
+		c.of = now
+		return nil
+	}
+	c.bytes = c.bytes[:known]
+	if again, ok := c.state(); !ok || again != now { // somebody else is writing
+		return nil
+	}
+	return f.overwritten()
+}
+
+// read makes the copy longer by what the log holds from known, where the copy ends, up to end. The
+// last frame before must be what it was, for what was cut off there reads as zeros.
+func (c *logCopy) read(known, end int64) error {
+	c.bytes = slices.Grow(c.bytes[:known], int(end-known))[:end]
+	if _, err := c.log.ReadAt(c.bytes[known:], known); err != nil || known == 0 {
+		return err
+	}
+	c.last = slices.Grow(c.last[:0], int(c.of.frameSize()))[:c.of.frameSize()]
+	from := known - c.of.frameSize()
+	if _, err := c.log.ReadAt(c.last, from); err != nil {
+		return err
+	}
+	if !bytes.Equal(c.last, c.bytes[from:known]) {
+		return errLogLost
+	}
+	return nil
+}
+
+// VerifyLog compares the log from a frame on with its copy: ErrFileChanged where they differ.
+func (f *Files) VerifyLog(frames uint32) error {
+	c := f.copy
+	if f.changed != nil || c == nil || len(c.bytes) == 0 {
+		return f.changed
+	}
+	now, ok := c.state()
+	if !ok || now.salt != c.of.salt || now.frames < c.of.frames {
+		return nil
+	}
+	start := int64(0)
+	if frames > 0 {
+		start = min(now.sizeOf(frames), int64(len(c.bytes)))
+	}
+	for part := make([]byte, 256<<10); start < int64(len(c.bytes)); {
+		part = part[:min(int64(len(part)), int64(len(c.bytes))-start)]
+		if _, err := c.log.ReadAt(part, start); err != nil || !bytes.Equal(part, c.bytes[start:start+int64(len(part))]) {
+			if again, ok := c.state(); !ok || again.salt != now.salt {
+				return nil
+			}
+			return f.overwritten()
+		}
+		start += int64(len(part))
+	}
+	return nil
+}
+
+func (f *Files) overwritten() error {
+	f.damaged = true
+	f.changed = fmt.Errorf("%w: %s-wal was cut short or overwritten", ErrFileChanged, f.path)
+	return f.changed
+}
+
+// compareAgain is for how long what was compared need not be compared again. While a reader keeps a
+// long log from being moved, each commit tries to.
+const compareAgain = time.Second
+
+// CheckpointDue says whether the log has so many frames that they are to be moved into the
+// database, and from which on they are to be verified before. It comes after Look.
+func (f *Files) CheckpointDue(frames uint32, at time.Time) (from uint32, due bool) {
+	c := f.copy
+	if c == nil {
+		return 0, false // SQLite makes its checkpoints itself
+	}
+	now := c.now
+	if !c.ok || now.frames < frames || now.moved >= now.frames {
+		return 0, false
+	}
+	from = now.moved
+	if at.Sub(c.comparedAt).Abs() < compareAgain {
+		from = max(from, c.compared)
+	} else {
+		c.comparedAt = at
+	}
+	c.compared = now.frames
+	return from, true
+}
+
+var errLogLost = errors.New("what the write-ahead log held cannot be put back")
+
+// RestoreLog puts back what was cut off the log, or overwritten. What was committed after the copy
+// was made stays where it is whole; where it is not, the log ends before it, and only the next
+// start can read it.
+func (f *Files) RestoreLog() error {
+	c := f.copy
+	if !f.damaged {
+		return nil
+	}
+	if c == nil || len(c.bytes) == 0 {
+		return errLogLost
+	}
+	now, ok := c.state()
+	if !ok || now.salt != c.of.salt || now.frames < c.of.frames {
+		return errLogLost
+	}
+	if _, err := c.log.WriteAt(c.bytes, 0); err != nil {
+		return err
+	}
+	rest := make([]byte, now.logSize()-int64(len(c.bytes)))
+	_, err := c.log.ReadAt(rest, int64(len(c.bytes)))
+	if err != nil || !c.continues(rest) {
+		return errors.Join(errLogLost, c.log.Truncate(int64(len(c.bytes))), c.log.Sync())
+	}
+	f.damaged = false
+	return c.log.Sync()
+}
+
+// continues checks the sums of frames that follow the copy.
+func (c *logCopy) continues(frames []byte) bool {
+	var order binary.ByteOrder = binary.LittleEndian
+	if c.bytes[3]&1 == 1 {
+		order = binary.BigEndian
+	}
+	size := int(c.of.frameSize())
+	last := c.bytes[len(c.bytes)-size:]
+	a, b := binary.BigEndian.Uint32(last[16:]), binary.BigEndian.Uint32(last[20:])
+	sum := func(data []byte) {
+		for ; len(data) > 0; data = data[8:] {
+			a += order.Uint32(data) + b
+			b += order.Uint32(data[4:]) + a
+		}
+	}
+	for ; len(frames) > 0; frames = frames[size:] {
+		sum(frames[:8])
+		sum(frames[frameHeader:size])
+		if a != binary.BigEndian.Uint32(frames[16:]) || b != binary.BigEndian.Uint32(frames[20:]) {
+			return false
+		}
+	}
+	return true
+}

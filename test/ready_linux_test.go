@@ -1,0 +1,56 @@
+package test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/store/storetest"
+)
+
+// From the first write that a full disk refuses the server is not ready, however often it is asked
+// and though a small page would find room. With room it is ready again, without a write of a
+// caller, and its log says both, once (promise 77).
+func TestNotReadyOnAFullDisk(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	disk := smallDisk(t)
+	s := serve(t, filepath.Join(disk, "attestd.db"), "--rate-limits", "off")
+	c := s.register(t, "acme")
+	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
+	known := appendUntil(t, c, nil, 201, 5)
+	pace := time.NewTicker(100 * time.Millisecond)
+	defer pace.Stop()
+	for range 2 {
+		c.call(t, 200, "GET", "/readyz", "", nil)
+		fillUp(t, disk)
+		known = appendUntil(t, c, known, 503, 1)
+		for range 15 { // beyond one probe
+			<-pace.C
+			if answer := c.call(t, 503, "GET", "/readyz", "", nil); !strings.Contains(string(answer), `"code":"NOT_DONE"`) {
+				t.Fatalf("/readyz: %s", answer)
+			}
+		}
+		hasAll(t, c, known)
+		makeRoom(t, disk)
+		for deadline := time.Now().Add(30 * time.Second); ; {
+			<-pace.C
+			code, answer, err := c.send("GET", "/readyz", "")
+			must(t, err)
+			if code == 200 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("with room on the disk: %d %s", code, answer)
+			}
+		}
+		known = appendUntil(t, c, known, 201, 5)
+	}
+	hasAll(t, c, known)
+	must(t, s.interrupt())
+	log := s.log.String()
+	if strings.Count(log, "the database cannot be written; not ready until it can") != 2 || strings.Count(log, "the database can be written again") != 2 {
+		t.Errorf("the log says: %s", tail(log, 4000))
+	}
+}
