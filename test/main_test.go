@@ -49,7 +49,8 @@ func (m inScratch) Run() int {
 // The command line, told by the scripts in testdata/script. See script_test.go for the commands that they add to testscript's.
 func TestCommandLine(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:         "testdata/script",
+		WorkdirRoot: t.TempDir(), // testscript leaves its own behind where -run names some scripts only
 		Setup: func(env *testscript.Env) error {
 			env.Values[serverKey], env.Values[testKey] = new(*service), t
 			env.Setenv("DB", "attestd.db")

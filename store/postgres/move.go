@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,9 +28,8 @@ func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn)
 				return inUse(err)
 			}
 		}
-		var serving bool
-		if err := c.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM writer WHERE touched > now() - interval '1 minute' OR EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name IN ('attestd', current_setting('application_name'))))`).Scan(&serving); err != nil {
+		serving, err := isServed(ctx, c)
+		if err != nil {
 			return refusal(err)
 		}
 		if serving {
@@ -37,6 +37,36 @@ func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn)
 		}
 		return fn(c)
 	})
+}
+
+const (
+	endingTime  = 5 * time.Second       // how long a backend may need to end after its client has closed the connection
+	endingPause = 50 * time.Millisecond // until it is looked for again
+)
+
+// isServed says whether a server has written within the last minute, or is connected. The connections of a server or a command
+// that has just ended are listed for a moment longer, so it waits for their end.
+func isServed(ctx context.Context, c *sql.Conn) (bool, error) {
+	for end := time.Now().Add(endingTime); ; {
+		var left, written, connected bool
+		err := c.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM writer), EXISTS (SELECT FROM writer WHERE touched > now() - interval '1 minute'),
+			EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+				AND application_name IN ('attestd', current_setting('application_name')))`).Scan(&left, &written, &connected)
+		if err != nil || written || !left || !connected {
+			return written, err
+		}
+		if time.Now().After(end) {
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(endingPause):
+		}
+		if _, err := c.ExecContext(ctx, "SELECT pg_stat_clear_snapshot()"); err != nil { // or the list stays as it was
+			return false, err
+		}
+	}
 }
 
 func inUse(err error) error {

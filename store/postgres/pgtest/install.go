@@ -43,7 +43,8 @@ func installed(t testing.TB) installation {
 	return i
 }
 
-// find is the folder of the programs: the one that $ATTESTD_TEST_POSTGRES names, or else that of $PATH, or else the newest of Debian's, which are in no $PATH.
+// find is the folder of the programs: the one that $ATTESTD_TEST_POSTGRES names, or else that of $PATH, whatever its version,
+// or where it has none the newest of Debian's, which are in no $PATH.
 func find() (string, error) {
 	if asked := os.Getenv("ATTESTD_TEST_POSTGRES"); asked != "" {
 		if major(asked) < oldest {
@@ -51,13 +52,17 @@ func find() (string, error) {
 		}
 		return asked, nil
 	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err != nil { // the other programs stand beside the file, not beside a link to it
+			return "", err
+		}
+		if have := major(filepath.Dir(path)); have < oldest {
+			return "", fmt.Errorf("%s of $PATH is of version %d, and %d or newer is needed", path, have, oldest)
+		}
+		return filepath.Dir(path), nil
+	}
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.SortFunc(folders, func(a, b string) int { return major(b) - major(a) })
-	if path, err := exec.LookPath("postgres"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // the other programs stand beside the file, not beside a link to it
-			folders = slices.Insert(folders, 0, filepath.Dir(path))
-		}
-	}
 	for _, folder := range folders {
 		if major(folder) >= oldest {
 			return folder, nil

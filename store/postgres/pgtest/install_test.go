@@ -1,0 +1,24 @@
+package pgtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The programs of $PATH are taken, also where Debian's are newer: who names a version is not given another one.
+func TestProgramsOfThePath(t *testing.T) {
+	for _, c := range []struct{ version, refused string }{{"99.1", ""}, {"9.6", "is of version 9"}} {
+		folder := t.TempDir()
+		script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + c.version + "'\n"
+		if err := os.WriteFile(filepath.Join(folder, "postgres"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", folder)
+		found, err := find()
+		if c.refused == "" && (err != nil || found != folder) || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("version %s: %q, %v", c.version, found, err)
+		}
+	}
+}
