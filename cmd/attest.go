@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,6 +29,12 @@ server's disk, once. To try again later whether an earlier try got through, give
 ` + connectionHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case a.AgentID == "":
+				return usagef("--agent and --action are required, as is a payload")
+			case a.ActionType == "":
+				return usagef("--action is required: the action type must have 1 to 256 characters")
+			}
 			text := []byte(nil)
 			if len(args) == 1 {
 				text = []byte(args[0])
@@ -39,6 +46,9 @@ server's disk, once. To try again later whether an earlier try got through, give
 				if len(text) > maxPayload {
 					return fmt.Errorf("the payload is longer than %d bytes", maxPayload)
 				}
+			}
+			if len(bytes.TrimSpace(text)) == 0 {
+				return usagef("no payload: give a JSON value as the argument or on standard input")
 			}
 			a.Payload = json.RawMessage(text)
 			if delegation != "" {

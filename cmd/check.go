@@ -2,8 +2,10 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 
@@ -11,6 +13,7 @@ import (
 
 	"attestd/evidence"
 	"attestd/printable"
+	"attestd/store"
 	"attestd/tlog"
 	"attestd/witness"
 )
@@ -123,9 +126,18 @@ func readTrust(key, policy string) (t evidence.Trust, err error) {
 	return t, nil
 }
 
+// openNamed opens a file that the command line names: store.ErrNotFound where there is none.
+func openNamed(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", path, store.ErrNotFound)
+	}
+	return f, err
+}
+
 // readBounded reads a file, and of a longer one so much that its reader sees that it is.
 func readBounded(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openNamed(path)
 	if err != nil {
 		return nil, err
 	}

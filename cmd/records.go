@@ -54,7 +54,7 @@ func recordsCommand() *cobra.Command {
 		Use:   "records",
 		Short: "Print the records of the chain, or those that a search finds, as JSON lines",
 		Long: `Print the company's records in their order, each as one line of JSON, or those for which all that is asked for holds. --from and --to are indexes, or
-times such as 2026-03-02T09:00:00Z; what --to names is not a part of it. --since and --until are times. The server searches, so that few
+times such as 2026-03-02T09:00:00Z; what --to names is not a part of it. --since and --until are times. A time may also say how long ago it was: 90m, 7d. The server searches, so that few
 records among many are found at once; only --text and --hash have it read each. That it leaves none out is its word: attestd verify reads all.
 
 ` + connectionHelp,
@@ -99,8 +99,9 @@ func parseBound(flag, text string) (b bound, err error) {
 	if b.at, err = strconv.ParseInt(text, 10, 64); err == nil && b.at >= 0 {
 		return b, nil
 	}
-	if b.time, err = time.Parse(time.RFC3339, text); err != nil || b.time.IsZero() {
-		return b, usagef("--%s must be an index or a time such as 2026-03-02T09:00:00Z, got %q", flag, text)
+	var ok bool
+	if b.time, ok = parseInstant(text, time.Now()); !ok {
+		return b, usagef("--%s must be an index, a time such as 2026-03-02T09:00:00Z, or how long ago, such as 90m or 7d; got %q", flag, text)
 	}
 	return b, nil
 }

@@ -59,8 +59,9 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 		if t.text == "" {
 			continue
 		}
-		if *t.into, err = time.Parse(time.RFC3339, t.text); err != nil || t.into.IsZero() {
-			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, got %q", t.flag, t.text)
+		var ok bool
+		if *t.into, ok = parseInstant(t.text, time.Now()); !ok {
+			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, or how long ago, such as 90m or 7d; got %q", t.flag, t.text)
 		}
 	}
 	return nil

@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"attestd/evidence"
@@ -28,7 +26,7 @@ signed with the company's key and without the service is in none. Memory does no
 			if err != nil {
 				return err
 			}
-			f, err := os.Open(args[0])
+			f, err := openNamed(args[0])
 			if err != nil {
 				return err
 			}

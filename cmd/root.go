@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/client"
 	"attestd/printable"
 	"attestd/store"
 )
@@ -47,7 +49,10 @@ func Run(version, schema string) int {
 	running := false // errors before a command runs are mistakes of typing
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
-		return fromEnvironment(cmd)
+		if err := fromEnvironment(cmd); err != nil {
+			return err
+		}
+		return completeURL(cmd)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -70,6 +75,9 @@ func Run(version, schema string) int {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
 		}
 	}
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && refused.Code == "" {
+		why += "\n" + unauthorizedHint
+	}
 	if status == exitUsage {
 		why += fmt.Sprintf("\nRun '%s --help' for how to use it.", cmd.CommandPath())
 	}
@@ -85,6 +93,10 @@ func joinLines(text string) error {
 	}
 	return errors.Join(lines...)
 }
+
+// unauthorizedHint is for who presents a credential that the server does not know.
+const unauthorizedHint = "The server does not know this credential, or it was deleted or has expired: look at ATTESTD_KEY, ATTESTD_KEY_FILE and --url, " +
+	"or run 'attestd help recover-key'."
 
 // say writes to standard error, with everything escaped that the arguments say.
 func say(format string, args ...any) { sayLines(printable.Sprintf(format, args...)) }
@@ -142,9 +154,11 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 or of a newer version.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // without Args, cobra suggests what an unknown command may mean
 	}
+	root.SetVersionTemplate("attestd {{.Version}}\n")
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(), rotateKeyCommand(schema), acceptRollbackCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
 		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), versionCommand(version))
 	return root

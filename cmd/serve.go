@@ -137,7 +137,14 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
+	defer func() {
+		if err = errors.Join(err, cfg.Store.Close()); err == nil {
+			cfg.Log.Info("stopped")
+		}
+	}()
+	defer context.AfterFunc(ctx, func() {
+		cfg.Log.Info("stopping: requests that run are ended first; a second signal ends at once")
+	})()
 	if cfg.Cosigner, err = f.openCosigner(ctx, cfg.Store, cosigned); err != nil {
 		return err
 	}

@@ -43,7 +43,9 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 			if report != nil {
 				bar = func(done, total int64) { report("records", done, total) }
 			}
+			verified := 0
 			err = s.VerifyAll(cmd.Context(), company, runtime.GOMAXPROCS(0), func(v store.ChainVerdict) {
+				verified++
 				finish() // the line must not be drawn into the bar
 				warning := futureTime(v, time.Now())
 				if asJSON {
@@ -57,6 +59,9 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 			}, bar)
 			if invalid := (*store.VerifyError)(nil); err != nil && !errors.As(err, &invalid) {
 				return err
+			}
+			if verified == 0 && !asJSON {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: no company is registered, so there is no chain to verify\n", shown(db))
 			}
 			if wrong := s.Check(cmd.Context(), schema); wrong != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", shown(db), wrong))
