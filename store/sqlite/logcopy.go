@@ -50,7 +50,7 @@ func openLogCopy(path string) *logCopy {
 	if err != nil {
 		return nil
 	}
-	index, err := os.Open(path + "-shm")
+	index, err := os.OpenFile(path+"-shm", os.O_RDWR, 0)
 	if err != nil {
 		log.Close()
 		return nil
@@ -177,9 +177,8 @@ func (f *Files) CheckpointDue(frames uint32, at time.Time) (from uint32, due boo
 
 var errLogLost = errors.New("what the write-ahead log held cannot be put back")
 
-// RestoreLog puts back what was cut off the log, or overwritten. What was committed after the copy
-// was made stays where it is whole; where it is not, the log ends before it, and only the next
-// start can read it.
+// RestoreLog puts back what was cut off the log, or overwritten. What was committed after the copy was
+// made stays where it is whole. Where it is not, nobody was told that it stands, and the log ends before it.
 func (f *Files) RestoreLog() error {
 	c := f.copy
 	if !f.damaged {
@@ -196,9 +195,14 @@ func (f *Files) RestoreLog() error {
 		return err
 	}
 	rest := make([]byte, now.logSize()-int64(len(c.bytes)))
-	_, err := c.log.ReadAt(rest, int64(len(c.bytes)))
-	if err != nil || !c.continues(rest) {
-		return errors.Join(errLogLost, c.log.Truncate(int64(len(c.bytes))), c.log.Sync())
+	if _, err := c.log.ReadAt(rest, int64(len(c.bytes))); err != nil || !c.continues(rest) {
+		if err := c.log.Truncate(int64(len(c.bytes))); err != nil {
+			return err
+		}
+		// Without its header SQLite makes the index anew from the log, as after a crash.
+		if _, err := c.index.WriteAt(make([]byte, 2*indexHeader), 0); err != nil {
+			return err
+		}
 	}
 	f.damaged = false
 	return c.log.Sync()

@@ -1,6 +1,6 @@
 // Soak runs attestd for a while at a steady rate of records, beside all else that clients do, and says whether it is the same at the
 // end as it was after a third of the time: as much memory, as many descriptors, chains that are valid and just as long as they
-// were acknowledged.
+// were acknowledged. Then it takes away the write-ahead log under load, and fills the disk.
 //
 //	go run ./test/soak                            14 minutes at 5,000 records a second; some 4 GB in the temporary folder
 //	go run ./test/soak --short                    the form for CI, about 20 seconds; a rate that the machine cannot reach is no failure
@@ -34,7 +34,10 @@ func main() {
 			return errors.New("--time and --rate must not be negative")
 		}
 		return soak(ctx, r, length, rate)
-	}}}
+	}},
+		{Name: "emptied-log", About: "the write-ahead log is emptied or cut under load", Run: emptiedLog},
+		{Name: "full-disk", About: "the disk fills up under load, and has room again (needs root on Linux)", Run: fullDisk},
+	}
 	flags, options := harness.Flags("soak", "Run attestd at a steady rate, and say whether it stays the same.", cases)
 	flags.DurationVar(&length, "time", 0, "how `long`; 14m, or 12s in the short form, when 0")
 	flags.IntVar(&rate, "rate", 0, "`records` a second; 5000, or 2000 in the short form, when 0")

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+// faultWriters append while a disk is tampered with or fails.
+const faultWriters = 8
+
+// written counts how the appends of a company ended.
+type written struct{ acknowledged, unknown, refused atomic.Int64 }
+
+// write appends until the context is done, or an append is refused with one of the codes that end it.
+func (w *written) write(ctx context.Context, addr, key string, ends ...string) {
+	var writers sync.WaitGroup
+	for who := range faultWriters {
+		writers.Go(func() {
+			c := &harness.Client{Addr: addr}
+			defer c.Close()
+			body := fmt.Sprintf(`{"agentId":"bot","actionType":"fill","payload":{"who":%d,"pad":%q}}`, who, strings.Repeat("x", 2000))
+			for ctx.Err() == nil {
+				a, err := c.Do(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: body})
+				switch text := string(a.Body); {
+				case err != nil, strings.Contains(text, "OUTCOME_UNKNOWN"):
+					w.unknown.Add(1)
+				case a.Status == 201:
+					w.acknowledged.Add(1)
+				default:
+					w.refused.Add(1)
+					for _, code := range ends {
+						if strings.Contains(text, code) {
+							return
+						}
+					}
+				}
+			}
+		})
+	}
+	writers.Wait()
+}
+
+// hold compares a database at rest with what was acknowledged.
+func (w *written) hold(ctx context.Context, r *harness.Run, db string) error {
+	verdicts, err := r.Lab.Verify(ctx, db)
+	if err != nil {
+		return err
+	}
+	if n, least := verdicts["acme"].Records, w.acknowledged.Load(); n < least || n > least+w.unknown.Load() {
+		r.Failf("%d records are there; %d were acknowledged, and of %d nobody knew", n, least, w.unknown.Load())
+	}
+	return nil
+}
+
+// emptiedLog takes away a part of the write-ahead log under load, again and again.
+func emptiedLog(ctx context.Context, r *harness.Run) error {
+	rounds := 60
+	if r.Short {
+		rounds = 4
+	}
+	for round := range rounds {
+		r.Step(round, rounds, "rounds")
+		if err := emptyOnce(ctx, r, round); err != nil {
+			return err
+		}
+	}
+	r.Count(rounds, "logs emptied or cut")
+	return nil
+}
+
+func emptyOnce(ctx context.Context, r *harness.Run, round int) error {
+	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Stop() }()
+	c := &harness.Client{Addr: s.Addr}
+	defer c.Close()
+	key, err := c.Register("acme")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
+	defer cancel()
+	var w written
+	cut := make(chan error, 1)
+	time.AfterFunc(time.Duration(50+r.Chance.IntN(400))*time.Millisecond, func() {
+		info, err := os.Stat(db + "-wal")
+		if err == nil {
+			err = os.Truncate(db+"-wal", info.Size()*int64(round%3)/4) // nothing of it, a quarter, or the half
+		}
+		cut <- err
+	})
+	w.write(ctx, s.Addr, key, "FILE_CHANGED")
+	if err := errors.Join(<-cut, ctx.Err()); err != nil {
+		return fmt.Errorf("no append was refused: %w", err)
+	}
+	for path, status := range map[string]int{"/readyz": 503, "/v1/verify": 200} {
+		if err := c.Call(status, harness.Request{Method: "GET", Path: path, Key: key}, nil); err != nil {
+			r.Failf("round %d: %v", round, err)
+		}
+	}
+	if round%2 == 0 {
+		err = s.Kill()
+	} else if s.Stop() == nil { // which says that the file was changed
+		r.Failf("round %d: the server ended as if nothing had happened", round)
+	}
+	return errors.Join(err, w.hold(context.WithoutCancel(ctx), r, db))
+}
