@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeURL puts http:// in front of an address of this machine that was given without it, such as localhost:8080. Any
-// other address must say whether it is encrypted.
+// completeURL puts http:// in front of an address of this machine that was given without it, such
+// as localhost:8080. Any other address must say whether it is encrypted.
 func completeURL(cmd *cobra.Command) error {
 	flag := cmd.Flag("url")
 	if flag == nil || flag.Value.String() == "" || strings.Contains(flag.Value.String(), "://") {

@@ -177,8 +177,9 @@ func (f *Files) CheckpointDue(frames uint32, at time.Time) (from uint32, due boo
 
 var errLogLost = errors.New("what the write-ahead log held cannot be put back")
 
-// RestoreLog puts back what was cut off the log, or overwritten. What was committed after the copy was
-// made stays where it is whole. Where it is not, nobody was told that it stands, and the log ends before it.
+// RestoreLog puts back what was cut off the log, or overwritten. What was committed after the copy
+// was made stays where it is whole. Where it is not, nobody was told that it stands, and the log
+// ends before it.
 func (f *Files) RestoreLog() error {
 	c := f.copy
 	if !f.damaged {

@@ -19,7 +19,8 @@ const faultWriters = 8
 // written counts how the appends of a company ended.
 type written struct{ acknowledged, unknown, refused atomic.Int64 }
 
-// write appends until the context is done, or an append is refused with one of the codes that end it.
+// write appends until the context is done, or an append is refused with one of the codes that end
+// it.
 func (w *written) write(ctx context.Context, addr, key string, ends ...string) {
 	var writers sync.WaitGroup
 	for who := range faultWriters {
@@ -91,15 +92,12 @@ func emptyOnce(ctx context.Context, r *harness.Run, round int) error {
 	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
 	var w written
-	cut := make(chan error, 1)
-	time.AfterFunc(time.Duration(50+r.Chance.IntN(400))*time.Millisecond, func() {
-		info, err := os.Stat(db + "-wal")
-		if err == nil {
-			err = os.Truncate(db+"-wal", info.Size()*int64(round%3)/4) // nothing of it, a quarter, or the half
-		}
-		cut <- err
-	})
+	loaded, unloaded := context.WithCancel(ctx)
+	cut := make(chan error)
+	pause := time.Duration(50+r.Chance.IntN(400)) * time.Millisecond
+	go func() { cut <- cutUntil(loaded, db+"-wal", int64(round%3), pause) }()
 	w.write(ctx, s.Addr, key, "FILE_CHANGED")
+	unloaded()
 	if err := errors.Join(<-cut, ctx.Err()); err != nil {
 		return fmt.Errorf("no append was refused: %w", err)
 	}
@@ -114,4 +112,23 @@ func emptyOnce(ctx context.Context, r *harness.Run, round int) error {
 		r.Failf("round %d: the server ended as if nothing had happened", round)
 	}
 	return errors.Join(err, w.hold(context.WithoutCancel(ctx), r, db))
+}
+
+// cutUntil leaves so many quarters of a log, and does so again until the context is done: what it
+// cuts off may be of before the log started over, which nobody misses.
+func cutUntil(ctx context.Context, log string, quarters int64, pause time.Duration) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		info, err := os.Stat(log)
+		if err == nil {
+			err = os.Truncate(log, info.Size()*quarters/4)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
