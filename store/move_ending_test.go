@@ -1,0 +1,30 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
+)
+
+// PostgreSQL lists the connections of a command or a server for a moment after its end. A move waits for that, and takes
+// for served what is connected for longer.
+func TestMoveWaitsForConnectionsThatEnd(t *testing.T) {
+	storetest.NotOnPostgres(t, "moves between both engines in any case")
+	bothEngines(t)
+	t.Parallel()
+	path, _ := sample(t)
+	url := pgtest.Database(t)
+	got(move(t, path, url))(t)
+	must(t, stranger(t, url, "INSERT INTO writer (started_at, touched) VALUES ('', now() - interval '61 seconds')").Close())
+
+	stays := stranger(t, url+"&application_name=attestd", "SELECT 1")
+	if _, err := move(t, url, target(t)); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("while somebody is connected: %v", err)
+	}
+	time.AfterFunc(500*time.Millisecond, func() { stays.Close() })
+	got(move(t, url, target(t)))(t)
+}
