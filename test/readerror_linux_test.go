@@ -36,7 +36,8 @@ func TestAReadThatFailsIsNotCorruption(t *testing.T) {
 	must(t, os.WriteFile(db, content, 0o600))
 	for _, offset := range []string{"4096", "65536", "131072"} {
 		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		child.Env = append(os.Environ(), program+"="+built, file+"="+db, from+"="+offset)
+		child.Env = append(os.Environ(), program+"="+built, file+"="+db, from+"="+offset,
+			"TMPDIR="+t.TempDir()) // what the child has made there by then, it cannot remove any more
 		out, err := child.CombinedOutput()
 		if exited := (*exec.ExitError)(nil); !errors.As(err, &exited) || exited.ExitCode() != 1 ||
 			!strings.Contains(string(out), "storage unavailable") || strings.Contains(string(out), "corrupt") {
