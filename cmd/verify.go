@@ -61,7 +61,7 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 				return err
 			}
 			if verified == 0 && !asJSON {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s: no company is registered, so there is no chain to verify\n", shown(db))
+				printable.Fprintf(cmd.ErrOrStderr(), "%s: no company is registered, so there is no chain to verify\n", shown(db))
 			}
 			if wrong := s.Check(cmd.Context(), schema); wrong != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", shown(db), wrong))
