@@ -294,7 +294,7 @@ func TestBrowserAgentAgain(t *testing.T) {
 
 	// On its own page its metadata stands in the form, and what is left out is gone.
 	b.goTo("#/agents/bot")
-	b.press("Register it anew, with other metadata")
+	b.press("Edit metadata")
 	b.wait(`document.querySelector('textarea[name="metadata"]').value.includes('Bob')`)
 	b.fill(`textarea[name="metadata"]`, " ")
 	b.press("Register")

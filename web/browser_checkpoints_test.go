@@ -85,7 +85,7 @@ func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 	b.shows(`[data-log="actions"][data-checkpoint="ok"]`)
 	b.shows(`[data-log="control"][data-checkpoint="ok"]`)
 	b.reads(`[data-log="actions"] dd strong`, "12")
-	b.wait(`document.querySelectorAll('[data-witness=""]').length === 2 || void [...document.querySelectorAll('button')].find((e) => e.textContent === 'Ask again' && !e.disabled)?.click()`)
+	b.wait(`document.querySelectorAll('[data-witness=""]').length === 2 || void [...document.querySelectorAll('button')].find((e) => e.textContent === 'Refresh' && !e.disabled)?.click()`)
 	b.reads(`[data-log="actions"] [data-witness=""]`, "witness.example/w1")
 	if green := eval[int](b, `document.querySelectorAll('.cosignature .ok').length`); green > 0 {
 		t.Errorf("%d cosignatures are green without a policy", green)
@@ -147,7 +147,7 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 	b.confirmKey(s, "acme")
 	b.goTo("#/checkpoints")
 	b.dropOn("[data-policy]", "policy", policy)
-	b.wait(`document.querySelector('[data-log="actions"] [data-met="yes"]') || void [...document.querySelectorAll('button')].find((e) => e.textContent === 'Ask again' && !e.disabled)?.click()`)
+	b.wait(`document.querySelector('[data-log="actions"] [data-met="yes"]') || void [...document.querySelectorAll('button')].find((e) => e.textContent === 'Refresh' && !e.disabled)?.click()`)
 	for _, lie := range []struct {
 		what, says string
 		stays      bool // after the server has gone back to the truth
@@ -155,21 +155,20 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 		{"root", "no key of the company has signed it", false}, {"list", "what it signed is gone", true}, {"other", "it has two histories", true},
 	} {
 		told = lie.what
-		b.press("Ask again")
+		b.press("Refresh")
 		b.shows(`[data-log="actions"][data-checkpoint="bad"]`)
 		b.reads(`[data-log="actions"] [role="alert"]`, lie.says)
 		told = ""
 		if lie.stays {
-			b.press("Ask again")
+			b.press("Refresh")
 			b.reads(`[data-log="actions"][data-checkpoint="bad"]`, "history was rewritten")
-			b.press("I know why")
-			b.press("Forget it")
+			b.acknowledge(`true`)
 		}
-		b.press("Ask again")
+		b.press("Refresh")
 		b.shows(`[data-log="actions"][data-checkpoint="ok"]`)
 	}
 	told = "cosignature"
-	b.press("Ask again")
+	b.press("Refresh")
 	b.shows(`[data-log="actions"] [data-failed="yes"] .bad`)
 	b.reads(`[data-log="actions"] [data-met="no"]`, "does not verify")
 }

@@ -35,15 +35,15 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	b.reads("dialog h2", "Record 1")
 	b.press("Close")
 	b.reads(`[data-key-change="first"] .fingerprint`, s.fingerprint("acme"))
-	b.press("I compared it") // with nothing
+	b.press("Confirm key") // with nothing
 	b.fill(`input[name="fingerprint"]`, "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
-	b.press("I compared it")
+	b.press("Confirm key")
 	b.reads(`[data-key-change="first"] [role="alert"]`, "the fingerprint of another key")
 	b.goTo("#/start")
 	b.shows(`[data-company-key="unconfirmed"]`)
 	b.reads(`[data-company-key] .fingerprint`, s.fingerprint("acme"))
 	b.fill(`input[name="fingerprint"]`, s.fingerprint("acme"))
-	b.press("I compared it")
+	b.press("Confirm key")
 	b.shows(`[data-company-key="confirmed"]`)
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
@@ -167,7 +167,7 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	b.goTo("#/start")
 	b.shows(`[data-company-key="confirmed"]`)
 	b.reads(`[data-key-change="was-replaced"]`, third) // what did not hold then is not forgotten because it holds now
-	b.press("I know why")
+	b.acknowledge(`true`)
 	b.press("Dismiss")
 	b.wait(`!document.querySelector('[data-key-change]')`)
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))

@@ -193,10 +193,10 @@ func TestBrowserVerdictWithoutAStatement(t *testing.T) {
 	b.verdict("revocation not asked", "unknown")
 	b.reads(`[data-verdict]`, "It could not be asked: The server does not answer.")
 	mode.Store("forged")
-	b.press("Ask again")
+	b.press("Refresh")
 	b.verdict("revocation not known", "bad")
 	mode.Store("")
-	b.press("Ask again")
+	b.press("Refresh")
 	b.verdict("usable now", "ok")
 
 	// Ten minutes later the server goes on saying what it said, by both clocks.
@@ -210,6 +210,6 @@ func TestBrowserVerdictWithoutAStatement(t *testing.T) {
 
 	s.api("POST", "/v1/passports/"+jti+"/revoke", key, nil)
 	mode.Store("") // of ten minutes ago, as the page takes it
-	b.press("Ask again")
+	b.press("Refresh")
 	b.verdict("revoked", "bad")
 }

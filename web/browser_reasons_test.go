@@ -250,7 +250,7 @@ func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
 	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('records 4 to 1005. Of these, 1,000 records were fetched since'))`)
 	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('record 3. Fetched since.'))`)
 	s.attest(key, 1)
-	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Left out by the stream: records 1004 to 1005. Fetched since.'))`)
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Missing from the live stream: records 1004 to 1005. Fetched since.'))`)
 	b.shows(`li[data-index="1006"][data-check="warn"]`)
 }
 

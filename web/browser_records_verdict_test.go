@@ -40,7 +40,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.shows(`[data-index="12"][data-check="bad"]`)
 
 	b.goTo("#/records?order=oldest")
-	b.press("Failures only")
+	b.press("Failed verification")
 	b.wait(`location.hash === '#/records?order=oldest&failures=1'`)
 	b.rows(12, 23)
 	b.reads(`[data-index="23"]`, "record 23 comes after record 21")

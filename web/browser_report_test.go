@@ -46,7 +46,7 @@ func TestBrowserReport(t *testing.T) {
 	b.goTo("#/report")
 	b.press("Make the report of everything")
 	b.shows(`[data-report="warn"]`)
-	b.reads("[data-report]", "nobody vouches for the key")
+	b.reads("[data-report]", "the key isn’t confirmed")
 	if green := eval[int](b, `document.querySelectorAll('main .ok').length`); green > 0 {
 		t.Errorf("%d things are green before the key is confirmed", green)
 	}

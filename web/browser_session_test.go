@@ -179,7 +179,7 @@ func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
 	eval[bool](alone, `new Promise((done) => setTimeout(() => done(true), 0))`)
 	alone.reads("h1", "Sign in first")
 	b.press("Sign out")
-	b.reads("h1", "See the chain")
+	b.reads("h1", "Tamper-evident logs")
 
 	b.fill(`input[name="key"]`, key)
 	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
@@ -200,7 +200,7 @@ func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
 	b.reads(`[data-signed-out] [role="alert"]`, "You signed out in another tab.")
 	eval[bool](b, fmt.Sprintf(`(Object.entries(JSON.parse(%s)).forEach(([name, value]) => sessionStorage.setItem(name, value)), true)`, jsString(asleep)))
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
-	b.reads("h1", "See the chain")
+	b.reads("h1", "Tamper-evident logs")
 	if eval[int](b, `sessionStorage.length`) != 0 {
 		t.Error("the key of a session that ended is still kept")
 	}

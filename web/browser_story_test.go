@@ -117,7 +117,7 @@ func TestBrowserStory(t *testing.T) {
 	b.goTo("#/agents/agent-1")
 	b.fill(`input[name="scopes"]`, "tool:search attest:*")
 	b.press("Issue passport")
-	b.press("Look into it")
+	b.press("Inspect it")
 	b.shows(`[data-token="ok"]`)
 	b.shows(`.ok[data-status="valid"][data-verdict="usable now"]`)
 	b.press("Rotate")

@@ -312,8 +312,24 @@ func (b *browser) confirmKey(s *service, companyID string) {
 	b.t.Helper()
 	b.goTo("#/start")
 	b.fill(`input[name="fingerprint"]`, s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string))
-	b.press("I compared it")
+	b.press("Confirm key")
 	b.reads(".card .badge", "confirmed by you")
+}
+
+// acknowledge ends every finding that the page shows, and each that comes meanwhile, until the condition holds.
+func (b *browser) acknowledge(condition string) {
+	b.t.Helper()
+	for range 8 {
+		b.wait(fmt.Sprintf(`document.querySelector('[data-finding]') || (%s)`, condition))
+		if !eval[bool](b, `Boolean(document.querySelector('[data-finding]'))`) {
+			return
+		}
+		b.press("Acknowledge…")
+		b.fill(`dialog [name="reason"]`, "the disk was restored")
+		b.press("Acknowledge")
+		b.wait(`!document.querySelector('dialog')`)
+	}
+	b.t.Fatalf("findings are still there, and not: %s", condition)
 }
 
 func jsString(s string) string {

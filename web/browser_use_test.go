@@ -24,7 +24,7 @@ func TestBrowserKeepsKeyForTab(t *testing.T) {
 	b.reads("h1", "Welcome, acme")
 	b.press("Sign out")
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
-	b.reads("h1", "See the chain")
+	b.reads("h1", "Tamper-evident logs")
 }
 
 // Where the page is no secure context the browser offers no WebCrypto; everything is checked all the same.

@@ -1,17 +1,15 @@
 // Navigation, who is signed in, and the page that the URL names.
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact-htm.js';
-import { count, localTime, plural } from './core/format.js';
-import { forgetHeads, heads } from './core/heads.js';
 import { start as startStream, stop as stopStream } from './core/live.js';
 import { live, toneOfLive } from './core/live_state.js';
 import { href, route } from './core/router.js';
 import { restore, session, signOut } from './core/session.js';
 import { useStore } from './core/store.js';
+import { chooseZone, times } from './core/times.js';
 import { choose, restoreTheme, theme } from './core/theme.js';
 import { engine } from './lib/ed25519.js';
-import { Icon, Notice } from './parts/basic.js';
-import { Confirm } from './parts/dialogs.js';
-import { useStanding } from './parts/key_trust.js';
+import { Icon, Page } from './parts/basic.js';
+import { useJudge } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
 import { News } from './parts/news.js';
@@ -38,6 +36,11 @@ const PAGES = [
   { id: 'reference', name: 'Reference', page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)), open: true },
 ];
 
+const NO_PAGE = {
+  id: '', name: 'Page not found', open: true,
+  page: () => html`<${Page} title="Page not found" lead="This console has no page at this address. It may be misspelt, or of another version."><div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
+};
+
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working
 
 // How the navigation is divided. What no group names stands in none.
@@ -56,10 +59,17 @@ function ThemeButton() {
     aria-label="Colours: ${choice}. Change"><${Icon} name="theme" />${choice}</button>`;
 }
 
+// All times of all pages, on paper too.
+function ZoneButton() {
+  const { zone } = useStore(times);
+  return html`<button type="button" class="button quiet small" onClick=${() => chooseZone(zone === 'utc' ? 'local' : 'utc')}
+    aria-label="Times: ${zone === 'utc' ? 'UTC' : 'local'}. Change">${zone === 'utc' ? 'UTC' : 'Local time'}</button>`;
+}
+
 const DOTS = { ok: 'the whole chain was checked here', warn: 'the whole chain was checked here, with a key not confirmed', bad: 'fails', '': 'not checked as a whole' };
 
 function LiveDot({ companyKey }) {
-  const tone = toneOfLive(useStore(live), useStanding(companyKey), useStore(heads).rewritten);
+  const tone = toneOfLive(useStore(live), useJudge(companyKey));
   return html`<span class="dot ${tone}" title=${DOTS[tone]}></span><span class="visually-hidden">${DOTS[tone]}</span>`;
 }
 
@@ -84,40 +94,19 @@ function Side({ page }) {
           <div><strong><${Text} of=${company.companyId} /></strong><br /><code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">key ${key.kid}</code></div>`}
         <div class="who-actions">
           ${status === 'in' && html`<button type="button" class="button small" onClick=${() => signOut()}>Sign out</button>`}
-          <${ThemeButton} />
+          <${ZoneButton} /><${ThemeButton} />
         </div>
       </div>
     </header>`;
-}
-
-const SOURCES = { seen: 'this browser saw', checked: 'this browser checked', checkpoint: 'a checkpoint that you keep names' };
-
-// Stands on every page: a chain that lost or changed what was there is the worst that an auditor can find.
-function Rewritten() {
-  const { rewritten } = useStore(heads);
-  const [asks, setAsks] = useState(false);
-  if (!rewritten) return null;
-  const { log, size, at, source, now, from, found } = rewritten;
-  const what = log === 'control' ? 'The control log' : 'The history';
-  return html`
-    <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>I know why</button>`}>
-      <div data-rewritten=${log}><strong>${what} was rewritten.</strong> At ${localTime(at)} ${SOURCES[source]} ${plural(size, 'record')};
-        ${size > now ? ` the server now has ${count(now)}` : ' what the server shows now does not begin with them'}.
-        ${from > 0 && ` Records before ${count(from)} are still what they were; between record ${count(from)} and ${count(size - 1)} something else stands there now, or nothing.`}
-        ${' '}No one can tell from what the server shows what stood there: ask who runs it, and compare with evidence and checkpoints that you keep. Found at ${localTime(found)}; it stays here, whatever the server shows since, until you say that you know why.</div>
-    <//>
-    ${asks && html`
-      <${Confirm} title="Forget what was here before?" action="Forget it" act=${async () => forgetHeads(rewritten)} onClose=${() => setAsks(false)}>
-        <p>Do so only where you know the reason, a backup that was restored, say. What the server shows from now on is then what this browser remembers.</p>
-      <//>`}`;
 }
 
 function App() {
   const { page, argument } = useStore(route);
   const { status, company, turn } = useStore(session);
   const main = useRef(null);
+  useStore(times); // all that is shown is shown anew in another zone
   const before = useRef(null); // what was shown before
-  const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? PAGES[0];
+  const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? NO_PAGE;
 
   useLayoutEffect(() => { document.title = `${shown.name} · attestd`; }, [shown.id]); // before a page names what it shows
   useEffect(() => {
@@ -146,7 +135,7 @@ function App() {
     <div class="shell">
       <${Side} page=${shown.id} />
       <main id="main" ref=${main} key=${shown.id}>
-        <div class="news"><${News} page=${shown.id} open=${shown.open} /><${Rewritten} /></div>
+        <div class="news"><${News} page=${shown.id} open=${shown.open} /></div>
         <div class="page">${body}</div>
       </main>
     </div>`;

@@ -1,65 +1,51 @@
 import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import test from 'node:test';
-import { changeOf, standing } from '../console/core/trust.js';
-import { clockDiffers, verdictOf } from '../console/core/verdict.js';
+import { PART, isGreen, judgeOf, verdict } from '../console/core/verdict.js';
 
-const now = 1_800_000_000;
-const iso = (seconds) => new Date(seconds * 1000).toISOString();
-const right = { offset: 0, error: 0.6 };
-const ask = (more = {}) => verdictOf({
-  kind: 'passport', claims: { nbf: now - 10, exp: now + 3600, ...more.claims }, keyStanding: 'confirmed', now, clock: right, ...more.given,
-  found: { checks: [{ name: 'Signature', ok: true }, { name: 'Expiry', ok: true }], status: { status: 'valid', checkedAt: iso(now - 1) }, unasked: 'You are signed out.', ...more.found },
-});
-const failed = (name) => ({ checks: [{ name, ok: false }] });
-const revoked = { status: 'revoked', revokedAt: iso(now - 90000), checkedAt: iso(now - 80000) };
+const found = '2026-01-02T03:04:05.678Z';
+const rewritten = { kind: 'rewritten', companyId: 'acme', found, log: 'control', size: 9, at: found, source: 'seen', from: 3, now: 9 };
+const failure = { kind: 'failure', companyId: 'acme', found, failedAt: '7', reason: 'r', by: 'here' };
+const inControl = { ...failure, log: 'control' };
+const root = { ...failure, failedAt: 'the root' };
+const key = { kind: 'key', companyId: 'acme', found, fingerprint: 'K2' };
+const record = (index, log = 'actions') => ({ log, index });
 
-// Each row holds what is wrong, the verdict, and its tone; what stands further up wins over what stands below it.
-const cases = [
-  ['nothing', {}, 'usable now', 'ok'],
-  ['a key that nobody confirmed', { given: { keyStanding: 'unconfirmed' } }, 'usable now', 'warn'],
-  ['another key', { given: { keyStanding: 'other' } }, 'signed by another key', 'bad'],
-  ['the signature', { found: { ...failed('Signature'), status: revoked } }, 'forged, or not signed by this key', 'bad'],
-  ['the audience', { found: failed('Audience') }, 'not acceptable', 'bad'],
-  ['no expiry', { claims: { exp: undefined } }, 'not acceptable', 'bad'],
-  ['revoked, however old the statement is', { found: { status: revoked }, claims: { exp: now - 5 } }, 'revoked', 'bad'],
-  ['never issued', { found: { status: { status: 'unknown', checkedAt: iso(now) } } }, 'never issued', 'bad'],
-  ['a forged statement', { found: { status: null, statusProblem: 'this key did not sign it' } }, 'revocation not known', 'bad'],
-  ['an agent that was disabled', { found: { disabledAt: iso(now - 9), status: null }, given: { kind: 'SVID' } }, 'agent disabled', 'bad'],
-  ['its end', { claims: { exp: now } }, 'expired', 'bad'],
-  ['its beginning', { claims: { nbf: now + 1 } }, 'not yet', 'bad'],
-  ['expired, by both clocks', { claims: { exp: now - 700 }, given: { clock: { offset: -60, error: 1 } } }, 'expired', 'bad'],
-  ['expired by one clock', { claims: { exp: now - 60 }, given: { clock: { offset: -600, error: 1 } } }, 'your clock differs by 10 minutes', ''],
-  ['a clock that is behind', { given: { clock: { offset: 600, error: 1 } } }, 'your clock differs by 10 minutes', ''],
-  ['a clock of which nothing is sure', { given: { clock: { offset: 600, error: 590 } } }, 'usable now', 'ok'],
-  ['nobody asked', { found: { status: null } }, 'revocation not asked', ''],
-  ['a statement of six minutes ago', { found: { status: { status: 'valid', checkedAt: iso(now - 360) } } }, 'revocation not asked', ''],
-  ['a statement of tomorrow', { found: { status: { status: 'valid', checkedAt: iso(now + 86400) } } }, 'revocation not asked', ''],
-  ['an SVID, which cannot be revoked', { found: { status: null }, given: { kind: 'SVID' } }, 'usable now', 'ok'],
-  ['no key to check it with', { found: { checks: null, problem: 'The server does not answer.' } }, 'not checked', ''],
-];
-for (const [name, wrong, is, tone] of cases) {
-  test(`the verdict with ${name} is ${is}`, () => {
-    const verdict = ask(wrong);
-    assert.deepEqual([verdict.is, verdict.tone], [is, tone]);
-    assert.ok(verdict.why);
-  });
-}
-
-test('two clocks differ where the flight of the answer does not explain it', () => {
-  assert.equal(clockDiffers({ offset: 31, error: 0.6 }), true);
-  assert.equal(clockDiffers({ offset: -31, error: 0.6 }), true);
-  assert.equal(clockDiffers({ offset: 30, error: 0.6 }), false);
-  assert.equal(clockDiffers({ offset: 0, error: Infinity }), false);
+test('without a finding the tone is that of the check and its key', () => {
+  for (const about of [undefined, PART, record(7)]) {
+    for (const [ok, keyStanding, tone, is] of [
+      [true, 'confirmed', 'ok', 'checked'], [true, 'unconfirmed', 'warn', 'checked'], [true, 'other', 'bad', 'another key'], [false, 'confirmed', 'bad', 'fails'],
+    ]) assert.deepEqual(verdict({ ok, keyStanding, found: [], about }), { tone, own: tone, is, against: null });
+  }
 });
 
-test('a key that a server publishes is the one that is remembered, or follows from it', () => {
-  const [one, two, three] = ['SHA256:1', 'SHA256:2', 'SHA256:3'].map((fingerprint) => ({ companyId: 'acme', fingerprint, published: true }));
-  const state = { seen: ['acme SHA256:1 2026-01-01T00:00:00.000Z'], confirmed: ['acme SHA256:3'] };
-  assert.equal(changeOf(one, state), null);
-  assert.equal(changeOf({ ...two, companyId: 'other' }, state), null);
-  assert.deepEqual(changeOf({ ...three, ring: [one, two, three] }, state).rotations, [{ old: one, next: two }, { old: two, next: three }]);
-  assert.equal(changeOf({ ...three, ring: [two, three] }, state).replaced, true);
-  assert.equal(standing({ ...three, ring: [two, three] }, state), 'other', 'although it was confirmed');
-  assert.equal(standing({ ...three, published: false }, state), 'confirmed', 'a file’s key is held to what was confirmed alone');
-  assert.equal(standing({ ...three, ring: [one, two, three] }, state), 'confirmed');
+test('no finding leaves anything green that it bears on', () => {
+  for (const [finding, about, tone] of [
+    ...[rewritten, failure, inControl, root, key].map((one) => [one, undefined, 'bad']),
+    [rewritten, PART, 'warn'], [key, PART, 'warn'], [failure, PART, 'ok'],
+    [rewritten, record(1), 'warn'], [key, record(1), 'warn'], [root, record(1), 'ok'],
+    [failure, record(7), 'bad'], [failure, record(8), 'ok'], [failure, record(7, 'control'), 'ok'], [inControl, record(7, 'control'), 'bad'], [inControl, record(7), 'ok'],
+  ]) {
+    const said = verdict({ ok: true, keyStanding: 'confirmed', found: [finding], about });
+    assert.deepEqual([said.tone, said.own, said.against], [tone, 'ok', tone === 'ok' ? null : finding], `${JSON.stringify(finding)} and ${JSON.stringify(about)}`);
+  }
+  assert.equal(verdict({ ok: true, keyStanding: 'confirmed', found: [key, failure, rewritten] }).against, rewritten);
+});
+
+test('a judge takes the findings of its own company alone', () => {
+  const own = { companyId: 'acme', fingerprint: 'K1' };
+  const trusted = { confirmed: ['acme K1'], seen: [], latest: [] };
+  assert.ok(isGreen(judgeOf(own, trusted, { all: [{ ...rewritten, companyId: 'globex' }] })(true).tone));
+  assert.ok(!isGreen(judgeOf(own, trusted, { all: [rewritten] })(true).tone));
+});
+
+// Whatever is green has come through verdict(): nowhere else does the name of that tone stand, nor a class that is it.
+test('no other module names the tone of what holds', () => {
+  const folder = new URL('../console/', import.meta.url);
+  const own = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.js') && !name.startsWith('vendor') && name !== 'core/verdict.js');
+  for (const name of own) {
+    const source = readFileSync(new URL(name, folder), 'utf8');
+    assert.deepEqual(source.match(/(['"`])ok\1|class=(["'`])[^"'`]*(?<![.\w-])ok(?![\w-])|\b(kind|tone)=ok\b|--accent/g) ?? [], [], name);
+  }
+  assert.ok(own.length > 100);
 });

@@ -4,13 +4,31 @@ import { controlRecordForm } from '../lib/record.js';
 import { call } from './api.js';
 import { checkRecords } from './checker.js';
 import { change } from './control.js';
+import { fail } from './failures.js';
 import { controlKey } from './logs.js';
+import { refreshKey, session } from './session.js';
 
 const about = having({ subject: string, by: nullable(string) }, { agentId: string });
 
+/**
+ * Checks records of the control log: {key, results}, with what checkRecords says of each and the key that it was checked with. Where that did not sign one
+ * of them the company's keys are asked for again. What fails is a finding.
+ */
+export async function checkControl(records) {
+  const { companyId } = session.get().key;
+  let key = await controlKey();
+  let results = records.length ? await checkRecords(records, key, 'control') : [];
+  if (results.some(({ hashOK, signatureOK }) => hashOK && !signatureOK)) {
+    key = await controlKey(await refreshKey(companyId));
+    results = await checkRecords(records, key, 'control');
+  }
+  if (session.get().company?.companyId === companyId) results.forEach(({ ok, reason }, i) => ok || fail(records[i].index, reason, 'here', 'control'));
+  return { key, results };
+}
+
 // Records as changes: {record, subject, by, agentId, ok, flaw}; ok and flaw are what was found when the record was checked.
 async function checked(records) {
-  const results = records.length ? await checkRecords(records, await controlKey(), 'control') : [];
+  const { results } = await checkControl(records);
   return records.map((record, i) => ({ record, ...about(record.inner, record.source, `control record ${record.index}`), ok: results[i].ok, flaw: results[i].reason }));
 }
 

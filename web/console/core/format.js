@@ -1,5 +1,6 @@
 // How numbers, times and hashes are written.
 import { visible } from '../lib/visible.js';
+import { zoneOf, zoned } from './times.js';
 
 export const count = (n) => n.toLocaleString('en');
 
@@ -7,12 +8,16 @@ export const plural = (n, one, many = one + 's') => `${count(n)} ${n === 1 ? one
 
 export const short = (s, head = 8, tail = 6) => (s.length > head + tail + 1 ? `${s.slice(0, head)}…${s.slice(-tail)}` : s);
 
-/** A server timestamp in the reader's time zone; the exact string belongs into a title. */
-export function localTime(timestamp, withDate = true) {
+/** The beginning of a timestamp in the zone that the reader chose, without that zone: for a column whose head names it. */
+export function bare(timestamp, length = 19) {
   const date = new Date(timestamp);
-  if (Number.isNaN(date.getTime())) return visible(timestamp);
-  const time = date.toLocaleTimeString('en-GB', { hour12: false });
-  return withDate ? `${date.toLocaleDateString('en-CA')} ${time}` : `${time}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+  return Number.isNaN(date.getTime()) ? visible(timestamp) : zoned(date).slice(0, length).replace('T', ' ');
+}
+
+/** The same with its zone; the exact timestamp belongs into a title. */
+export function timeText(timestamp, length) {
+  const date = new Date(timestamp);
+  return Number.isNaN(date.getTime()) ? visible(timestamp) : `${bare(timestamp, length)} ${zoneOf(date)}`;
 }
 
 export function duration(seconds) {

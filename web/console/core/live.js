@@ -28,7 +28,7 @@ let everOpen = false;
 let work = Promise.resolve();
 let inbox = []; // messages that nobody has taken yet
 let lookTimer = 0;
-let red = false; // whether something was found that nobody has dismissed
+let red = false; // whether something was found that nobody has acknowledged
 
 const isRed = () => Boolean(failureNow() || heads.get().rewritten);
 
@@ -62,7 +62,7 @@ export function stop() {
   showFindings('');
 }
 
-// Another tab may have found what this one has not, and a person may have dismissed it there: then all is looked at anew.
+// Another tab may have found what this one has not, and a person may have acknowledged it there: then all is looked at anew.
 function found() {
   if (state('connection') === 'off') return;
   const was = red;

@@ -1,6 +1,5 @@
 // What the page Live shows, and what every page shows of it: collected, so that a thousand records a second are ten renderings and not a thousand.
 import { store } from './store.js';
-import { toneOf } from './trust.js';
 
 const SHOWN = 400; // entries kept, the newest first
 
@@ -18,13 +17,14 @@ export const live = store(quiet);
 
 /**
  * The tone of the chain as far as it is known: bad where a check failed here or the server says one did; ok or warn only where the whole chain was
- * checked here, up to the root that the server names, while the connection stands. The server's word alone has no tone, nor has a part.
+ * checked here, up to the root that the server names, while the connection stands. The server's word alone has no tone, nor has a part. judge: as judgeOf.
  */
-export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, keyStanding, rewritten) {
-  if (failure || rewritten) return 'bad';
+export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, judge) {
+  const { tone, against } = judge(true);
+  if (failure || against) return 'bad';
   if (connection !== 'open' || problem) return '';
   if (server && !server.valid) return 'bad';
-  return whole && agreed && range.to > 0 ? toneOf(true, keyStanding) : '';
+  return whole && agreed && range.to > 0 ? tone : '';
 }
 
 let fresh = []; // entries since the last flush, the newest last

@@ -3,6 +3,7 @@
 import { FormError, having, integer, json, list, read, string, timestamp } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 import { call, lines } from './api.js';
+import { dateOf } from './times.js';
 
 /** Periods that end now, in seconds, by the name that a URL has for them. */
 export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 };
@@ -22,13 +23,14 @@ export const readsAll = ({ q, hash }) => Boolean(q || hash);
 /** Whether a search asks for less than all records. */
 export const narrows = (search) => ASKED.some((name) => search[name]);
 
-/** A time in UTC as people type it, in the form of the API; null where it is none. */
+/** A time as people type it, in the shown zone or, with a Z, in UTC, in the form of the API; null where it is none. */
 export function timeOf(typed) {
-  const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?Z?$/.exec(typed.trim());
+  const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?(Z)?$/.exec(typed.trim());
   if (!m) return null;
-  const exact = `${m[1]}T${m[2] ?? '00:00'}:${m[3] ?? '00'}.${(m[4] ?? '').padEnd(3, '0')}Z`;
-  const date = new Date(exact);
-  return !Number.isNaN(date.getTime()) && date.toISOString() === exact ? exact : null;
+  const exact = `${m[1]}T${m[2] ?? '00:00'}:${m[3] ?? '00'}.${(m[4] ?? '').padEnd(3, '0')}`;
+  if (!m[5]) return dateOf(exact)?.toISOString() ?? null;
+  const date = new Date(`${exact}Z`);
+  return !Number.isNaN(date.getTime()) && date.toISOString() === `${exact}Z` ? `${exact}Z` : null;
 }
 
 const folded = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());

@@ -94,6 +94,3 @@ export function standing(key, state = trust.get()) {
   if (entriesOf(key).some((e) => state.confirmed.includes(e))) return 'confirmed';
   return state.confirmed.some((e) => e.startsWith(`${key.companyId} `)) ? 'other' : 'unconfirmed';
 }
-
-/** The colour of what was checked here with a key: ok is whether it holds, and keyStanding as of standing. */
-export const toneOf = (ok, keyStanding) => (!ok || keyStanding === 'other' ? 'bad' : keyStanding === 'confirmed' ? 'ok' : 'warn');

@@ -1,63 +1,43 @@
-// One verdict on a token, above all that was found out about it. It is green where the token can be used now and nothing is left to ask.
-import { toneOf } from './trust.js';
+// Where green comes from. All that is shown in a tone is judged here: by its own check, by the key that it was checked with,
+// and by all that this browser has found to be wrong with the company. No other module names the tone of what holds.
+import { findings, logOf } from './findings.js';
+import { standing, trust } from './trust.js';
 
-const CLOCK = 30; // seconds by which two clocks may differ before it is said
-const FRESH = 300; // seconds; an older statement that a token is not revoked may be from before it was
-const AHEAD = 60; // seconds that the server's clock may be ahead of this one
-const TIMES = ['Not before', 'Expiry']; // the checks of token.js that time alone decides: they are decided here, again and again
+const GREEN = 'ok';
 
-/** Whether the server's clock, {offset, error} in seconds, differs from this computer's by more than can be overlooked. */
-export const clockDiffers = ({ offset, error }) => Math.abs(offset) - error > CLOCK;
+export const isGreen = (tone) => tone === GREEN;
 
-const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']];
+/** What a verdict is about where it is neither a whole log, as without about, nor a record {log, index}: a token, a statement. */
+export const PART = {};
 
-function roughly(seconds) {
-  const [size, unit] = UNITS.find(([one]) => seconds >= 1.5 * one) ?? UNITS.at(-1);
-  const n = Math.round(seconds / size);
-  return `${n} ${unit}${n === 1 ? '' : 's'}`;
-}
+const SAYS = { rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' };
+const ORDER = Object.keys(SAYS);
 
-export const clockWords = ({ offset }) => `Your clock differs by ${roughly(Math.abs(offset))}: it is ${offset > 0 ? 'behind' : 'ahead of'} the server’s. One of the two is wrong.`;
+const isRecord = ({ kind, failedAt, ...finding }, about) => kind === 'failure' && logOf(finding) === about.log && failedAt === String(about.index);
 
-const phaseAt = ({ nbf, exp }, now) => (exp <= now ? 'expired' : nbf > now ? 'not yet' : 'usable now');
-const iso = (seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+// That one record fails says nothing of the bytes of another one. All else bears on all that is shown of the company.
+const bearsOn = (about) => (finding) => finding.kind !== 'failure' || !about || isRecord(finding, about);
+
+const ownTone = (ok, keyStanding) => (!ok || keyStanding === 'other' ? 'bad' : keyStanding === 'confirmed' ? GREEN : 'warn');
 
 /**
- * The verdict on a token: {is, tone, why}. found: checks as of token.js, or null where they could not be made, with why not in problem; status,
- * the statement on revocation whose signature was checked, or null, with why not in unasked; statusProblem, why a statement is worth
- * nothing; disabledAt, when the server says that the agent was disabled. now is in seconds, clock as for clockDiffers.
+ * {tone, own, is, against}: the tone of what was checked here, ok says whether it holds, with a key of that standing, of a
+ * company with these findings. own is its tone without them, is the verdict in a word or two, and against the finding
+ * for which it is not green, or null. A whole log is red then; a part that holds by itself is amber.
  */
-export function verdictOf({ kind, claims, found, keyStanding, now, clock }) {
-  const bad = (is, why) => ({ is, tone: 'bad', why });
-  const open = (is, why) => ({ is, tone: '', why });
-  if (!found.checks) return open('not checked', found.problem);
+export function verdict({ ok, keyStanding, found, about = null }) {
+  const own = ownTone(ok, keyStanding);
+  const against = found.filter(bearsOn(about)).sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))[0] ?? null;
+  if (!ok) return { tone: own, own, is: 'fails', against };
+  if (keyStanding === 'other') return { tone: own, own, is: 'another key', against };
+  if (!against) return { tone: own, own, is: 'checked', against };
+  if (about && isRecord(against, about)) return { tone: 'bad', own, is: 'failed before', against };
+  return { tone: about ? 'warn' : 'bad', own, is: SAYS[against.kind], against };
+}
 
-  const failed = found.checks.filter((c) => !c.ok && !TIMES.includes(c.name)).map((c) => c.name);
-  if (failed.some((name) => ['Algorithm', 'Key', 'Signature'].includes(name))) return bad('forged, or not signed by this key', 'The key that this server publishes for the company did not sign what stands here.');
-  if (failed.length) return bad('not acceptable', `It is signed, but is not what it must be: ${failed.join(', ')}.`);
-  if (typeof claims.exp !== 'number') return bad('not acceptable', 'It names no expiry.');
-  if (keyStanding === 'other') return bad('signed by another key', 'Its key is not the one that you confirmed, or that this browser knows, for this company.');
-
-  const { status } = found;
-  if (status?.status === 'revoked') return bad('revoked', `At ${status.revokedAt}${status.reason ? `: ${status.reason}` : ''}. So says a statement that the company’s key signed.`);
-  if (status?.status === 'unknown') return bad('never issued', 'The company’s key signed it, but the company says that it never issued a passport with this ID.');
-  if (found.statusProblem) return bad('revocation not known', `The server’s statement about revocation is worth nothing: ${found.statusProblem}.`);
-  if (found.disabledAt) return bad('agent disabled', `The server says that the agent was disabled at ${found.disabledAt}: it accepts nothing of it.`);
-
-  const mine = phaseAt(claims, now);
-  const theirs = phaseAt(claims, now + clock.offset);
-  const says = { expired: `It expired at ${iso(claims.exp)}.`, 'not yet': `It begins at ${iso(claims.nbf)}.` };
-  if (mine === theirs && mine !== 'usable now') return bad(mine, says[mine]);
-  if (clockDiffers(clock)) {
-    const same = mine === theirs ? '' : ` By your clock it is ${mine}; by the server’s, ${theirs}.`;
-    return open(`your clock differs by ${roughly(Math.abs(clock.offset))}`, `${clockWords(clock)}${same} Whether it can be used now is not sure until that is mended.`);
-  }
-  if (mine !== 'usable now') return bad(mine, says[mine]);
-
-  if (kind === 'passport' && !status) return open('revocation not asked', `${found.unasked} Everything else holds; until it is asked this may be a passport that was revoked.`);
-  const age = status ? now - Date.parse(status.checkedAt) / 1000 : 0;
-  if (age < -AHEAD || age > FRESH) return open('revocation not asked', `The last statement is of ${status.checkedAt}; the passport may have been revoked since.`);
-  const tone = toneOf(true, keyStanding);
-  const rest = kind === 'passport' ? `It is not revoked, says a statement of ${status.checkedAt} that the company’s key signed.` : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
-  return { is: 'usable now', tone, why: tone === 'ok' ? rest : `${rest} But you have not confirmed the key: anybody may have made it.` };
+/** A function (ok, about) that gives verdict() for what was checked with a key. trusted and all: what is confirmed, and all findings. */
+export function judgeOf(key, trusted = trust.get(), { all } = findings.get()) {
+  const keyStanding = standing(key, trusted);
+  const found = all.filter(({ companyId }) => companyId === key.companyId);
+  return (ok, about) => verdict({ ok, keyStanding, found, about });
 }

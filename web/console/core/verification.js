@@ -2,6 +2,7 @@
 import { WholeLog } from '../lib/whole_log.js';
 import { getCredential, refused } from './api.js';
 import { checkedHere, checkerPorts } from './checker.js';
+import { timeText } from './format.js';
 import { proveSince } from './growth.js';
 import { headsOf, keepChecked, rewrittenSince } from './heads.js';
 import { pauseElsewhere } from './pause.js';
@@ -88,7 +89,7 @@ export function compare(result, rewritten, failure) {
   const { failures, root, server } = result;
   const ours = failures.first;
   if (rewritten || result.contradicted) return { ok: false, text: 'What the server shows now verifies or not by itself, but it is not what this browser has seen before.' };
-  if (holds(result) && failure) return { ok: false, text: `Every record verifies now. But at ${failure.found} ${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. A server that shows the truth again has shown something else before; Live is where this is dismissed.` };
+  if (holds(result) && failure) return { ok: false, text: `Every record verifies now. But at ${timeText(failure.found)} ${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. A server that shows the truth again has shown something else before.` };
   if (holds(result)) return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
   if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server names another root.' };
   if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };

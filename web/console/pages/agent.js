@@ -1,7 +1,7 @@
 // One agent: what it did, what gave it the right, what it holds, and what can be changed of it.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { disable, enable, findAgent, passportPage, readSVID } from '../core/agents.js';
-import { localTime, plural } from '../core/format.js';
+import { timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -59,12 +59,12 @@ function About({ agent, onChange }) {
       <div class="card-head"><h2>Registration</h2></div>
       <dl class="facts">
         <dt>SPIFFE ID</dt><dd><code><${Text} of=${agent.spiffeId} /></code></dd>
-        <dt>registered</dt><dd>${localTime(agent.registeredAt)} <span class="muted">(${agent.registeredAt})</span></dd>
-        ${agent.disabledAt && html`<dt>disabled</dt><dd>${localTime(agent.disabledAt)} <span class="muted">(${agent.disabledAt})</span></dd>`}
+        <dt>registered</dt><dd title=${agent.registeredAt}>${timeText(agent.registeredAt)}</dd>
+        ${agent.disabledAt && html`<dt>disabled</dt><dd title=${agent.disabledAt}>${timeText(agent.disabledAt)}</dd>`}
       </dl>
       <section class="stack tight"><h3>Metadata</h3>${metadata ? html`<${JSONView} ...${metadata} what="metadata" />` : html`<p class="small muted">none</p>`}</section>
       ${!agent.disabledAt && html`
-        <details class="steps"><summary>Register it anew, with other metadata</summary>
+        <details class="steps"><summary>Edit metadata</summary>
           <${RegisterAgent} agentId=${agent.agentId} metadata=${source} onDone=${onChange} /></details>
         <${SVID} agentId=${agent.agentId} />`}
     </section>`;
@@ -86,7 +86,7 @@ function Passports({ agent, version, onChange }) {
   return html`
     <section class="card across" aria-label="Passports of this agent" data-passports=${paged.items?.length ?? ''}>
       <div class="card-head"><h2>Passports</h2><a href=${href('passports', '', { agent: agent.agentId })}>All passports</a></div>
-      <${PassportTable} paged=${paged} ofAgent empty="It has had none." onChange=${onChange} />
+      <${PassportTable} paged=${paged} ofAgent empty="No passports yet." onChange=${onChange} />
       ${!agent.disabledAt && html`<details class="steps" open=${bare.current}><summary>Issue a passport</summary><${IssuePassport} agentId=${agent.agentId} onDone=${onChange} /></details>`}
     </section>`;
 }
@@ -110,7 +110,7 @@ export function Agent({ agentId }) {
     <div class="page-head agent-head">
       <p class="small"><a href=${href('agents')}>Agents</a></p>
       <div class="card-head"><h1 tabindex="-1" ref=${heading}><${Text} of=${agentId} /></h1>
-        ${agent?.registeredAt && html`<div class="buttons" data-agent-status=${agent.disabledAt ? 'disabled' : 'active'}><${Badge}>${agent.disabledAt ? `disabled since ${localTime(agent.disabledAt)}` : 'active'}<//><${Switch} agent=${agent} onDone=${changed} /></div>`}</div>
+        ${agent?.registeredAt && html`<div class="buttons" data-agent-status=${agent.disabledAt ? 'disabled' : 'active'}><${Badge}>${agent.disabledAt ? `disabled since ${timeText(agent.disabledAt)}` : 'active'}<//><${Switch} agent=${agent} onDone=${changed} /></div>`}</div>
     </div>
     <${Failure} error=${error} retry=${load} />
     ${said && html`<${Notice}>${said}<//>`}

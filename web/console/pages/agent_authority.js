@@ -3,13 +3,13 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { authorityOf } from '../core/agents.js';
 import { changesAt, changesWith } from '../core/control_log.js';
-import { count, localTime } from '../core/format.js';
+import { count, timeText } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { visible } from '../lib/visible.js';
 import { Failure, Field, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
-import { useStanding } from '../parts/key_trust.js';
+import { useJudge } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
 
 const PAGE = 50;
@@ -37,7 +37,7 @@ function entriesOf({ agent, passports, delegation, signingKey }) {
 
 /** Why the action of a record was allowed: of the one that the URL names, or the newest. records: those of the agent that are shown, the newest first. */
 export function Authority({ agentId, records, companyKey }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const { query } = useStore(route);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
@@ -58,23 +58,23 @@ export function Authority({ agentId, records, companyKey }) {
   if (!records.length) return null;
   return html`
     <section class="card" ref=${card} aria-label="Authority" data-authority=${current ? index : ''} aria-busy=${busy ? 'true' : 'false'}>
-      <div class="card-head"><h2>What gave it the right</h2></div>
+      <div class="card-head"><h2>Authorization at that time</h2></div>
       <${Field} label="When it did">${(p) => html`
         <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => replace({ ...query, record: e.target.value })}>
           ${!records.some((r) => r.index === index) && html`<option value=${String(index)}>#${index}</option>`}
-          ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${localTime(r.timestamp)}</option>`)}</select>`}<//>
+          ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${timeText(r.timestamp)}</option>`)}</select>`}<//>
       <${Failure} error=${error} retry=${load} />
       ${current && html`
         <p>The service says that the agent was <strong>${SAYS[said.agent.state]}</strong> then${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
           ${said.delegation && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
-        ${changes.length > 0 && html`<ul class="change-list">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>`}
+        ${changes.length > 0 && html`<ul class="change-list">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>`}
         <details class="steps"><summary>What cannot be said</summary><ul class="cannot small muted">${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`}
     </section>`;
 }
 
 /** All changes about an agent and its passports, the newest first, as far as the server has looked. */
 export function AgentChanges({ agentId, version, companyKey }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
   const load = (cursor, before) => run(async () => {
@@ -89,7 +89,7 @@ export function AgentChanges({ agentId, version, companyKey }) {
       <${Failure} error=${error} retry=${() => load(state?.next ?? '', state?.found ?? [])} />
       ${state?.found.length === 0 && !state.next && html`<p class="empty">The control log says nothing of it.</p>`}
       ${state && html`
-        <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} />`)}</ul>
+        <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>
         ${state.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, state.found)}>Look further back</button>
           <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}`}
     </section>`;

@@ -1,28 +1,25 @@
 // What an agent did: how much and when, its newest records, and who acted for whom in its delegations. All records are checked here.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { activityOf, delegationsOf, newest } from '../core/agent_records.js';
-import { count, localTime, plural } from '../core/format.js';
+import { count, timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
-import { toneOf } from '../core/trust.js';
+import { useStore } from '../core/store.js';
+import { times } from '../core/times.js';
+import { PART } from '../core/verdict.js';
 import { graphOf } from '../lib/delegations.js';
 import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Bars } from '../parts/chart.js';
 import { DelegationPicture } from '../parts/delegation_picture.js';
-import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { KeyHint, useJudge } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
 
 const LATEST = 8;
 const BUCKETS = 48;
 const DRAWN = [500, 5000]; // records that the picture is drawn from, at first and when asked for more
 
-function Verdict({ one, standing }) {
-  const tone = toneOf(one.ok, standing);
-  return html`<${Badge} tone=${tone}>${!one.ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>`;
-}
-
 /** The newest records of an agent; onWhy(index) is asked why one was allowed. */
 export function LatestRecords({ agent, companyKey, onFound }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
   const [run, , error] = useTask();
   const load = () => run(async () => {
@@ -31,11 +28,12 @@ export function LatestRecords({ agent, companyKey, onFound }) {
     onFound(latest.found.map(({ record }) => record));
   });
   useEffect(() => { load(); }, [agent]);
+  const { zone } = useStore(times);
   const all = href('records', '', { agent: agent.agentId });
   const { found = [], activity } = state ?? {};
   const bars = useMemo(() => (activity?.buckets ?? []).map(({ since, count: value }, i, every) => ({
-    label: localTime(since), value, href: href('records', '', { agent: agent.agentId, since, until: every[i + 1]?.since }),
-  })), [activity]);
+    label: timeText(since), value, href: href('records', '', { agent: agent.agentId, since, until: every[i + 1]?.since }),
+  })), [activity, zone]);
   return html`
     <section class="card" aria-label="Records of this agent" data-records=${state ? found.length : ''}>
       <div class="card-head"><h2>Records</h2>${activity && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
@@ -43,13 +41,13 @@ export function LatestRecords({ agent, companyKey, onFound }) {
       ${state && found.length === 0 && html`<p class="empty">Nothing was recorded in its name.</p>`}
       ${activity?.total > 1 && html`<${Bars} label="Records over time, as the server counts them" bars=${bars} />`}
       ${found.length > 0 && html`
-        <ul class="agent-records">${found.map((one) => html`
-          <li key=${one.record.index} data-index=${one.record.index} data-check=${toneOf(one.ok, standing)}>
+        <ul class="agent-records">${found.map((one) => [one, judge(one.ok, { log: 'actions', index: one.record.index })]).map(([one, { tone, is }]) => html`
+          <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
             <a class="agent-record" href=${href('records', one.record.index)}>
               <code class="muted">#${one.record.index}</code>
               <span class="agent-record-what"><strong><${Text} of=${one.record.actionType} /></strong>${one.record.delegation && html` <span class="muted small">by delegation</span>`}</span>
-              <span class="muted small nowrap" title=${one.record.timestamp}>${localTime(one.record.timestamp)}</span>
-              <${Verdict} one=${one} standing=${standing} /></a>
+              <span class="muted small nowrap" title=${one.record.timestamp}>${timeText(one.record.timestamp)}</span>
+              <${Badge} tone=${tone}>${is}<//></a>
             ${!one.ok && html`<p class="small bad-text">${one.reason}</p>`}</li>`)}</ul>
         <${KeyHint} keyOf=${companyKey} />
         <p class="small muted">Which records are this agent’s is the server’s word; what each says was checked here. That none is left out, only <a href=${href('verify')}>Verify</a> shows.</p>`}
@@ -60,7 +58,7 @@ const part = (drawn, total) => (drawn < total ? `the newest ${count(drawn)} of $
 
 /** The picture of who acted for whom, drawn from what holds alone. */
 export function Delegations({ agent, company, companyKey }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const [most, setMost] = useState(DRAWN[0]);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
@@ -71,13 +69,13 @@ export function Delegations({ agent, company, companyKey }) {
   const failed = (state?.found ?? []).filter((one) => !one.ok);
   const { drawn, total } = state ?? {};
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
-  const tone = failed.length ? 'bad' : toneOf(true, standing);
+  const { tone } = judge(!failed.length, PART);
   return html`
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''} data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>Who acted for whom</h2>
         ${state?.found.length > 0 && html`<${Badge} tone=${tone}>${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail` : `${plural(good.length, 'record')} checked`}<//>`}</div>
       <${Failure} error=${error} retry=${load} />
-      ${state && !state.found.length && html`<p class="empty">It acted for nobody, and nobody for it.</p>`}
+      ${state && !state.found.length && html`<p class="empty">No delegations.</p>`}
       ${state?.found.length > 0 && html`
         <p class="small muted">Drawn from ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (<a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>${part(drawn.acted, total.acted)}</a>), and those that name it as one acted for (<a href=${href('records', '', { delegatedBy: agent.spiffeId })}>${part(drawn.gave, total.gave)}</a>). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
         ${failed.length > 0 && html`

@@ -1,7 +1,7 @@
 // Agents: who may act for the company. The list is searched by the server, and what was searched for stands in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { agentPage } from '../core/agents.js';
-import { localTime, plural } from '../core/format.js';
+import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Page, useReturn } from '../parts/basic.js';
@@ -35,7 +35,7 @@ function Search({ q, status }) {
   };
   return html`
     <form class="filters" role="search" onSubmit=${submit}>
-      <${Field} label="Agent ID holds">${(p) => html`<input ...${p} class="input" name="q" type="search" maxlength="128" autocomplete="off" spellcheck="false" value=${typed} onInput=${type} />`}<//>
+      <${Field} label="Agent ID contains">${(p) => html`<input ...${p} class="input" name="q" type="search" maxlength="128" autocomplete="off" spellcheck="false" value=${typed} onInput=${type} />`}<//>
       <${Field} label="Status">${(p) => html`
         <select ...${p} class="input" name="status" value=${status} onChange=${(e) => replace({ ...route.get().query, status: e.target.value })}>
           ${STATES.map(([state, name]) => html`<option value=${state}>${name}</option>`)}</select>`}<//>
@@ -60,7 +60,7 @@ function AgentList() {
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>
                 <strong><${Text} of=${a.agentId} /></strong>
-                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}<span class="muted small nowrap" title=${a.registeredAt}>registered ${localTime(a.registeredAt)}</span></span>
+                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}<span class="muted small nowrap" title=${a.registeredAt}>registered ${timeText(a.registeredAt)}</span></span>
                 <code class="muted"><${Text} of=${a.spiffeId} /></code>
               </a></li>`)}
             </ul>`}

@@ -1,17 +1,17 @@
 // Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was kept earlier is still a part of it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { count, duration, localTime, plural } from '../core/format.js';
+import { count, duration, timeText, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
-import { heads } from '../core/heads.js';
 import { bothLogs, keepCheckpoint, newestCheckpoint } from '../core/logs.js';
 import { cosignaturesOf, meets } from '../core/policy.js';
 import { refreshKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
+import { PART } from '../core/verdict.js';
 import { hex } from '../lib/bytes.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Notice, Page, Value, useNow, useResult, useTask } from '../parts/basic.js';
-import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { Against } from '../parts/findings.js';
+import { KeyHint, useJudge } from '../parts/key_trust.js';
 import { PolicyCard, usePolicy } from '../parts/policy.js';
 import { save } from '../parts/save.js';
 import { KeptCheckpoints } from './checkpoints_kept.js';
@@ -38,35 +38,34 @@ async function readAll() {
   return { key, logs: now, opened: opened.map((one) => ({ ...one, wrong: one.error ?? contradiction(one.checkpoint, now[one.log.log]) })) };
 }
 
-function Cosignature({ line: { name, time, witness, failed } }) {
+function Cosignature({ line: { name, time, witness, failed }, judge }) {
   const now = useNow();
   return html`
     <li class="cosignature" data-witness=${witness} data-failed=${failed ? 'yes' : 'no'}>
       <strong>${visible(witness || name)}</strong>
-      <${Badge} tone=${failed ? 'bad' : witness ? 'ok' : ''}>${failed ? 'does not verify' : witness ? 'cosigned' : 'not in your policy'}<//>
+      <${Badge} tone=${failed || witness ? judge(!failed, PART).tone : ''}>${failed ? 'does not verify' : witness ? 'cosigned' : 'not in your policy'}<//>
       ${witness && witness !== name && html`<span class="small muted">as ${visible(name)}</span>`}
-      ${time !== null && !failed && html`<span class="small muted" title=${new Date(time * 1000).toISOString()}>${witness ? '' : 'says: '}${localTime(new Date(time * 1000).toISOString())}, ${duration(now - time)} ago</span>`}
+      ${time !== null && !failed && html`<span class="small muted" title=${new Date(time * 1000).toISOString()}>${witness ? '' : 'says: '}${timeText(new Date(time * 1000).toISOString())}, ${duration(now - time)} ago</span>`}
     </li>`;
 }
 
-function Witnesses({ checkpoint, policy, origins }) {
+function Witnesses({ checkpoint, policy, origins, judge }) {
   const found = useResult(async () => ({ lines: await cosignaturesOf(checkpoint, policy), verdict: policy && (await meets(policy, checkpoint, origins)) }), [checkpoint, policy]);
   if (!found) return null;
   const { lines, verdict } = found;
   return html`
     <section class="stack tight">
       <h3>Witnesses</h3>
-      ${lines.length ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} line=${line} />`)}</ul>` : html`<p class="small muted">Nobody has cosigned this checkpoint.</p>`}
-      ${verdict ? html`<${Notice} kind=${verdict.met ? 'ok' : 'bad'}><span data-met=${verdict.met ? 'yes' : 'no'}>${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
+      ${lines.length ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, judge }} />`)}</ul>` : html`<p class="small muted">Nobody has cosigned this checkpoint.</p>`}
+      ${verdict ? html`<${Notice} kind=${judge(verdict.met, PART).tone}><span data-met=${verdict.met ? 'yes' : 'no'}>${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
         : lines.length > 0 && html`<p class="small muted">Whose they are, this page can check with a policy that names the witnesses.</p>`}
     </section>`;
 }
 
 function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy, busy, onAsk }) {
-  const { rewritten } = useStore(heads);
-  const wrong = contradicted || (rewritten?.companyId === companyKey.companyId && rewritten.log === log.log ? 'It is signed, but it does not follow from what was kept of this log: history was rewritten.' : '');
-  const standing = useStanding(companyKey);
-  const tone = toneOf(!wrong, standing);
+  const judge = useJudge(companyKey);
+  const { tone, is, against } = judge(!contradicted);
+  const wrong = contradicted || (against?.kind === 'rewritten' && against.log === log.log ? 'It is signed, but it does not follow from what was kept of this log: history was rewritten.' : '');
   const download = () => {
     save(`${companyKey.companyId}-${log.log}-${checkpoint.size}.checkpoint.txt`, 'text/plain', checkpoint.signed);
     keepCheckpoint(companyKey, log.log, checkpoint);
@@ -74,7 +73,8 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
   return html`
     <section class="card" data-log=${log.log} data-checkpoint=${tone}>
       <div class="card-head"><h2>${log.log === 'actions' ? 'Actions' : 'Control log'}</h2>
-        <${Badge} tone=${tone}>${wrong ? 'do not believe it' : tone === 'bad' ? 'another key' : 'signed'}<//></div>
+        <${Badge} tone=${tone}>${wrong ? 'do not believe it' : is === 'checked' ? 'signed' : is}<//></div>
+      ${!wrong && against && html`<${Notice} kind="bad"><${Against} of=${against} /><//>`}
       ${wrong && html`<${Notice} kind="bad">${checkpoint ? visible(wrong) : `The checkpoint that the server gives is not one of this log: ${visible(wrong)}.`}<//>`}
       ${checkpoint && html`
         <dl class="facts">
@@ -84,8 +84,8 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
         </dl>
         <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
         <${KeyHint} keyOf=${companyKey} />
-        <${Witnesses} ...${{ checkpoint, policy, origins }} />`}
-      <div class="buttons">${checkpoint && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download to keep</button>`}<button type="button" class="button" disabled=${busy} onClick=${onAsk}>Ask again</button></div>
+        <${Witnesses} ...${{ checkpoint, policy, origins, judge }} />`}
+      <div class="buttons">${checkpoint && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download to keep</button>`}<button type="button" class="button" disabled=${busy} onClick=${onAsk}>Refresh</button></div>
       ${checkpoint && html`<details><summary class="small">The checkpoint as it was signed</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
     </section>`;
 }

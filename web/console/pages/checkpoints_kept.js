@@ -3,12 +3,12 @@ import { html, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
 import { follow, keepCheckpoint, openCheckpoint } from '../core/logs.js';
-import { toneOf } from '../core/trust.js';
+import { PART } from '../core/verdict.js';
 import { readCheckpoint } from '../lib/note.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
-import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { KeyHint, useJudge } from '../parts/key_trust.js';
 
 // What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of this company; the last alone says nothing of the server.
 async function examine(text, companyKey, logs) {
@@ -45,8 +45,8 @@ function words({ ok, reason, unrelated, size, now }) {
   return `History was rewritten: the ${plural(size, 'record')} of this checkpoint are no beginning of the ${plural(now, 'record')} that the server shows now.`;
 }
 
-function Kept({ result, standing }) {
-  const tone = toneOf(result.ok, standing);
+function Kept({ result, judge }) {
+  const { tone } = judge(result.ok, PART);
   return html`
     <li class="stack tight" data-kept=${result.name} data-tone=${tone}>
       <div class="card-head"><strong>${visible(result.name)}</strong>${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
@@ -66,7 +66,7 @@ function Rewritten({ results, log }) {
 }
 
 export function KeptCheckpoints({ companyKey, logs }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const [results, setResults] = useState([]);
   const [run, busy, error] = useTask();
   const take = async (text, name) => {
@@ -81,7 +81,7 @@ export function KeptCheckpoints({ companyKey, logs }) {
       <${Failure} error=${error} />
       <div aria-live="polite" class="stack">
         <${Rewritten} results=${results} log="actions" /><${Rewritten} results=${results} log="control" />
-        ${results.length > 0 && html`<${KeyHint} keyOf=${companyKey} /><ul class="stack">${results.map((result) => html`<${Kept} key=${result.name} ...${{ result, standing }} />`)}</ul>`}
+        ${results.length > 0 && html`<${KeyHint} keyOf=${companyKey} /><ul class="stack">${results.map((result) => html`<${Kept} key=${result.name} ...${{ result, judge }} />`)}</ul>`}
       </div>
     </section>`;
 }

@@ -1,16 +1,14 @@
 // Control log: what was issued and changed, and by which credential.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { checkRecords } from '../core/checker.js';
 import { searchChanges } from '../core/control.js';
-import { count, localTime, plural } from '../core/format.js';
-import { controlKey } from '../core/logs.js';
+import { checkControl } from '../core/control_log.js';
+import { count, timeText, plural } from '../core/format.js';
 import { go, href, replace, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { By, ControlWords, NOBODY, aboutOf, kinds } from '../parts/control_words.js';
-import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { KeyHint, useJudge, useStanding } from '../parts/key_trust.js';
 import { PeriodFields } from '../parts/period.js';
 import { OpenChange } from './control_record.js';
 
@@ -44,9 +42,9 @@ function useChanges(filters, companyKey) {
   const [run, busy, error] = useTask();
   const load = async (cursor, entries) => {
     const page = await run(async () => {
-      const [key, { found, ...rest }] = await Promise.all([controlKey(companyKey), searchChanges(askedOf(filters), matcher(filters), cursor)]);
-      const checks = await checkRecords(found, key, 'control');
-      return { ...rest, entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: checks[i] }))] };
+      const { found, ...rest } = await searchChanges(askedOf(filters), matcher(filters), cursor);
+      const { results } = await checkControl(found);
+      return { ...rest, entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: results[i] }))] };
     });
     if (page) setState(page);
   };
@@ -79,15 +77,15 @@ function Filters({ query }) {
     </form>`;
 }
 
-function Change({ entry: { record, about: { by }, check }, standing, query }) {
-  const tone = toneOf(check.ok, standing);
+function Change({ entry: { record, about: { by }, check }, judge, query }) {
+  const { tone, is } = judge(check.ok, { log: 'control', index: record.index });
   return html`
     <li class="change ${check.ok ? '' : 'bad'}" data-index=${record.index} data-check=${tone}>
       <a class="change-index" href=${href('control', record.index, query)} aria-label="Control record ${record.index}">${record.index}</a>
-      <span class="change-time muted" title=${record.timestamp}>${localTime(record.timestamp)}</span>
+      <span class="change-time muted" title=${record.timestamp}>${timeText(record.timestamp)}</span>
       <div class="change-what" data-kind=${record.actionType}><${ControlWords} change=${{ action: record.actionType, ...record }} /></div>
       <span class="change-by small"><span class="muted">by </span><${By} by=${by} query=${query} /></span>
-      <${Badge} tone=${tone}>${!check.ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>
+      <${Badge} tone=${tone}>${is}<//>
     </li>`;
 }
 
@@ -102,6 +100,7 @@ export function Control({ argument }) {
   const { key } = useStore(session);
   const { query } = useStore(route);
   const standing = useStanding(key);
+  const judge = useJudge(key);
   const { entries, read, size, next, busy, error, more } = useChanges(query, key);
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   return html`
@@ -112,7 +111,7 @@ export function Control({ argument }) {
         <${KeyHint} keyOf=${key} />
       </div>
       <${Failure} error=${error} retry=${more} />
-      ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, standing, query }} />`)}</ol>`}
+      ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, judge, query }} />`)}</ol>`}
       ${!busy && !error && !entries.length && html`<p class="empty">${size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
       ${next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
       <${Notice}>What the server left out would not be missed in a list: a <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that nothing was written anew.<//>

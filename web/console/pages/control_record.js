@@ -1,29 +1,29 @@
 // One record of the control log, checked when it is opened.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { change } from '../core/control.js';
+import { checkControl } from '../core/control_log.js';
 import { callText } from '../core/api.js';
-import { localTime } from '../core/format.js';
-import { controlKey } from '../core/logs.js';
+import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
+import { isGreen } from '../core/verdict.js';
 import { keyAt } from '../lib/keyring.js';
-import { checkRecord } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { Failure, Notice, Value, useTask } from '../parts/basic.js';
 import { By, ControlWords, aboutOf, kindName } from '../parts/control_words.js';
 import { Drawer } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
-import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { Against } from '../parts/findings.js';
+import { KeyHint, useJudge } from '../parts/key_trust.js';
 import { save } from '../parts/save.js';
 
-function Verdict({ check, tone, companyKey }) {
+function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
   return html`
     <section class="stack tight" data-check=${tone}>
       <${Notice} kind=${tone}>${!check.ok ? html`<strong>This record fails:</strong> ${check.reason}.`
-        : tone === 'bad' ? html`<strong>Signed by another key</strong> than the one that you confirmed.`
-          : tone === 'ok' ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<//>
+        : is === 'another key' ? html`<strong>Signed by another key</strong> than the one that you confirmed.`
+          : html`${isGreen(own) ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} />`}<//>
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>`;
 }
@@ -38,7 +38,7 @@ function About({ subject, kind, name }) {
 }
 
 function Content({ record, check, companyKey }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const [run, busy, error] = useTask();
   const { subject, kind, name, by } = aboutOf(record);
   const evidence = () => run(async () => {
@@ -46,12 +46,12 @@ function Content({ record, check, companyKey }) {
     save(`${record.companyId}-control-${record.index}.evidence.json`, 'application/json', text);
   });
   return html`
-    <${Verdict} check=${check} tone=${toneOf(check.ok, standing)} companyKey=${companyKey} />
+    <${Verdict} check=${check} verdict=${judge(check.ok, { log: 'control', index: record.index })} companyKey=${companyKey} />
     <p><${ControlWords} change=${{ action: record.actionType, ...record }} />.</p>
     <dl class="facts">
       <dt>about</dt><dd><${About} ...${{ subject, kind, name }} /></dd>
       <dt>made by</dt><dd><${By} by=${by} />${by !== null && html`, <a href=${href('control', '', { subject: by })}>who that is</a>`}</dd>
-      <dt>time</dt><dd>${localTime(record.timestamp)} <span class="muted">(${record.timestamp})</span></dd>
+      <dt>time</dt><dd title=${record.timestamp}>${timeText(record.timestamp, 23)}</dd>
       <dt>kind</dt><dd>${kindName(record.actionType)} <span class="muted">(${visible(record.actionType)})</span></dd>
       <dt>written by</dt><dd>${visible(record.agentId)}</dd>
       <dt>signing key</dt><dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd>
@@ -70,9 +70,10 @@ export function OpenChange({ index, onClose }) {
   useEffect(() => {
     setOpened(null);
     run(async () => {
-      const [companyKey, record] = await Promise.all([controlKey(key), change(index)]);
+      const record = await change(index);
       if (!record) throw new Error(`There is no control record ${index}.`);
-      setOpened({ record, companyKey, check: await checkRecord(record, companyKey) });
+      const { key: companyKey, results: [check] } = await checkControl([record]);
+      setOpened({ record, companyKey, check });
     });
   }, [index, key]);
   return html`

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { changesWith } from '../core/control_log.js';
 import { madeBy, sizeOf } from '../core/credentials.js';
-import { count, localTime, plural } from '../core/format.js';
+import { count, timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -11,7 +11,7 @@ import { Badge, Failure, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
 import { kindName } from '../parts/control_words.js';
 import { CredentialLink, Day, State, nameOf } from '../parts/credential.js';
-import { useStanding } from '../parts/key_trust.js';
+import { useJudge } from '../parts/key_trust.js';
 
 const PAGE = 100;
 
@@ -23,7 +23,7 @@ function Tree({ tree, now }) {
 
 /** What a credential did, by the control log: how often each kind of change, and each change. */
 function Opened({ fingerprint, companyKey }) {
-  const standing = useStanding(companyKey);
+  const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
   const load = (cursor, before) => run(async () => {
@@ -41,7 +41,7 @@ function Opened({ fingerprint, companyKey }) {
       ${state && !found.length && !state.next && html`<p class="empty">The control log names no change with it.</p>`}
       ${found.length > 0 && html`
         <div class="chips">${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
-        <ul class="change-list">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} standing=${standing} withBy=${false} />`)}</ul>`}
+        <ul class="change-list">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} withBy=${false} />`)}</ul>`}
       ${state?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, found)}>Look further back</button>
         <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}
       <p class="small muted">Which records name it is the server’s word; what each says was checked here. Reading, attesting, SVIDs and tokens leave no control record.</p>
@@ -72,9 +72,9 @@ export function Credential({ fingerprint, all, own }) {
               <dt>fingerprint</dt><dd><code>${of.fingerprint}</code></dd>
               ${of.clientId && html`<dt>client ID</dt><dd><code>${nameOf({ clientId: of.clientId })}</code></dd>`}
               <dt>role</dt><dd>${of.role}</dd>
-              <dt>expires</dt><dd>${of.expiresAt ? localTime(of.expiresAt) : 'never'}</dd>
-              <dt>made</dt><dd>${localTime(of.createdAt)}${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />` : ', with the company'}</dd>
-              <dt>last used</dt><dd>${of.lastUsedAt ? `in the hour from ${localTime(of.lastUsedAt)}` : 'never'}</dd>
+              <dt>expires</dt><dd>${of.expiresAt ? timeText(of.expiresAt) : 'never'}</dd>
+              <dt>made</dt><dd>${timeText(of.createdAt)}${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />` : ', with the company'}</dd>
+              <dt>last used</dt><dd>${of.lastUsedAt ? `in the hour from ${timeText(of.lastUsedAt)}` : 'never'}</dd>
             </dl>` : html`<p>There is no key or client with this fingerprint any more, or there never was one. What it made may still stand.</p>`}
         </section>
         <section class="card" aria-label="Keys and clients that it opened" data-tree=${sizeOf(tree)}>

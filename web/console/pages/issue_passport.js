@@ -36,6 +36,6 @@ export function IssuePassport({ agentId, onDone }) {
       ${made && html`
         <${Notice}>Issued for ${duration(made.expiresIn)}. The token is shown only now.<//>
         <${Value} value=${made.passport} what="passport" />
-        <div><button type="button" class="button" onClick=${() => inspect(made.passport)}>Look into it</button></div>`}
+        <div><button type="button" class="button" onClick=${() => inspect(made.passport)}>Inspect it</button></div>`}
     </form>`;
 }

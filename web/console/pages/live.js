@@ -1,18 +1,16 @@
 // Live: the stream as it happens, and a pulse that says what was checked here. What the server says stands beside it.
 import { html, useState } from '../vendor/preact-htm.js';
-import { dismissFailure } from '../core/failures.js';
-import { count, localTime, plural, short } from '../core/format.js';
-import { heads } from '../core/heads.js';
+import { count, timeText, plural, short } from '../core/format.js';
 import { reconnect } from '../core/live.js';
 import { dismissMissed, live, toneOfLive } from '../core/live_state.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
+import { isGreen } from '../core/verdict.js';
 import { verification } from '../core/verification.js';
 import { Badge, Failure, Field, Notice, Page } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
-import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
+import { KeyBadge, KeyHint, useJudge } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
 import { verifyAll } from './verify.js';
 import { Text } from '../parts/text.js';
@@ -22,17 +20,18 @@ const CONNECTION = { off: 'not connected', connecting: 'connecting …', open: '
 // What the range is called: its first and last record.
 const rangeWords = ({ from, to }) => (to === from ? 'nothing yet' : to - from === 1 ? `record ${count(from)}` : `${count(from)}–${count(to - 1)}`);
 
-const clock = (timestamp) => timestamp && localTime(timestamp).split(' ')[1];
+const clock = (timestamp) => timestamp && timeText(timestamp).slice(11);
 
-function pulseWords({ connection, since, range, whole, agreed, failure, server }, tone, rewritten) {
-  if (rewritten) return ['rewritten', 'not what was here before'];
+function pulseWords({ connection, since, range, whole, agreed, failure, server }, tone, { against, is }) {
+  if (against?.kind === 'rewritten') return ['rewritten', 'not what was here before'];
   if (failure) return [`fails at ${failure.failedAt}`, failure.by === 'server' ? 'said the server' : 'found here'];
+  if (against) return ['finding', against.kind === 'key' ? 'the key was replaced' : 'in the control log'];
   if (connection === 'connecting' || !range) return ['…', 'connecting'];
   if (connection !== 'open') return ['offline', `as of ${clock(since)}`];
   if (server && !server.valid) return [`fails at ${server.failedAt}`, 'says the server'];
-  if (tone === 'bad') return ['another key', 'than you confirmed'];
+  if (is === 'another key') return ['another key', 'than you confirmed'];
   if (whole && range.to === 0) return ['empty', 'no record yet'];
-  if (whole && agreed) return [tone === 'ok' ? 'valid' : 'whole', `${plural(range.to, 'record')} checked here`];
+  if (whole && agreed) return [isGreen(tone) ? 'valid' : 'complete', `${plural(range.to, 'record')} checked here${isGreen(tone) ? '' : ', key unconfirmed'}`];
   return [rangeWords(range), range.to > range.from ? 'checked here' : 'listening'];
 }
 
@@ -47,7 +46,7 @@ function CheckedHere({ state, companyKey }) {
         <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, place, and the root over all` : html`${rangeWords(range)}: hash, signature and place`}</dd>
         ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
         ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} />
-          <span class="muted"> (${failure.by === 'server' ? 'so said the server' : 'found here'} at ${localTime(failure.found)})</span> <button type="button" class="button small" onClick=${dismissFailure}>I know why</button></dd>`}
+          <span class="muted"> (${failure.by === 'server' ? 'so said the server' : 'found here'} at ${timeText(failure.found)})</span></dd>`}
         ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
         <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
       </dl>
@@ -69,14 +68,14 @@ function ServerSays({ state }) {
         ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('records', server.failedAt)}>record ${server.failedAt}</a>${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
         ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
       </dl>
-      <p class="small muted">Its word, not checked here. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
+      <p class="small muted">Claimed by the server, not verified. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
     </section>`;
 }
 
 function Pulse({ state, companyKey }) {
-  const { rewritten } = useStore(heads);
-  const tone = toneOfLive(state, useStanding(companyKey), rewritten);
-  const [word, sub] = pulseWords(state, tone, rewritten);
+  const judge = useJudge(companyKey);
+  const tone = toneOfLive(state, judge);
+  const [word, sub] = pulseWords(state, tone, judge(true));
   return html`
     <section class="pulse-card" aria-label="State of the chain">
       <div class="pulse ${tone} ${state.connection === 'open' ? '' : 'off'}" data-tone=${tone}>
@@ -88,29 +87,29 @@ function Pulse({ state, companyKey }) {
     </section>`;
 }
 
-function Entry({ entry, keyStanding, onOpen }) {
+function Entry({ entry, judge, onOpen }) {
   const { record, check, late } = entry;
-  const tone = check ? toneOf(check.ok, keyStanding) : '';
+  const { tone, is } = check ? judge(check.ok, { log: 'actions', index: record.index }) : { tone: '', is: 'not checked' };
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
       <button type="button" class="entry-button" onClick=${() => onOpen(record)}>
         <span class="entry-index">${record.index}</span>
         <span class="entry-what"><strong><${Text} of=${record.actionType} /></strong><span class="muted"><${Text} of=${record.agentId} /></span></span>
-        <span class="entry-time muted"><span title=${record.timestamp}>${localTime(record.timestamp, false)}</span>${late && ' · caught up'}</span>
+        <span class="entry-time muted"><span title=${record.timestamp}>${timeText(record.timestamp, 23).slice(11)}</span>${late && ' · caught up'}</span>
         <code class="entry-hash muted">${short(record.hash)}</code>
-        <${Badge} tone=${tone}>${!check ? 'not checked' : !check.ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>
+        <${Badge} tone=${tone}>${is}<//>
       </button>
     </li>`;
 }
 
 const Missed = ({ from, to, fetched, away }) => html`
-  <div>${away ? 'Missed while the connection was away' : 'Left out by the stream'}: ${to - from === 1 ? `record ${from}` : `records ${from} to ${to - 1}`}.
+  <div>${away ? 'Missed while the connection was away' : 'Missing from the live stream'}: ${to - from === 1 ? `record ${from}` : `records ${from} to ${to - 1}`}.
     ${fetched === to - from ? ' Fetched since.' : html` Of these, ${plural(fetched, 'record')} were fetched since; <a href=${href('verify')}>Verify</a> reads them all.`}</div>`;
 
 export function Live() {
   const state = useStore(live);
   const { key } = useStore(session);
-  const keyStanding = useStanding(key);
+  const judge = useJudge(key);
   const [agent, setAgent] = useState('');
   const [action, setAction] = useState('');
   const [frozen, setFrozen] = useState(null);
@@ -136,7 +135,7 @@ export function Live() {
               ${frozen ? `Resume${heldCount ? ` (${count(heldCount)} new)` : ''}` : 'Pause'}</button>
           </div>
           ${shown.length
-            ? html`<ol class="entries">${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} keyStanding=${keyStanding} onOpen=${setOpen} />`)}</ol>`
+            ? html`<ol class="entries">${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} judge=${judge} onOpen=${setOpen} />`)}</ol>`
             : html`<p class="empty">${entries.length ? 'No record matches.' : state.connection === 'open' ? 'Nothing attested yet. Records appear here the moment they are written.' : 'Nothing came yet: the stream is not connected.'}</p>`}
         </section>
       </div>

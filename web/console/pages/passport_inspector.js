@@ -2,16 +2,16 @@
 import { html, useState } from '../vendor/preact-htm.js';
 import { agentState } from '../core/answers.js';
 import { call, callText } from '../core/api.js';
-import { duration } from '../core/format.js';
+import { duration, timeText } from '../core/format.js';
 import { go } from '../core/router.js';
 import { clock, companyKey, refreshKey, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
-import { verdictOf } from '../core/verdict.js';
+import { verdictOf } from '../core/token_verdict.js';
 import { checkStatus } from '../lib/status.js';
 import { check, decode, iso, principals } from '../lib/token.js';
 import { Badge, Notice, useNow, useResult } from '../parts/basic.js';
 import { JSONView } from '../parts/json_view.js';
-import { ConfirmKey, useStanding } from '../parts/key_trust.js';
+import { ConfirmKey, useJudge } from '../parts/key_trust.js';
 import { Principals } from '../parts/principals.js';
 import { Text } from '../parts/text.js';
 
@@ -67,7 +67,7 @@ function Clock({ claims, tone, now }) {
   return html`
     <div class="clock">
       <svg viewBox="0 0 36 36" class=${left > 0 ? tone : 'bad'} aria-hidden="true"><circle cx="18" cy="18" r="15.9" /><circle class="left" cx="18" cy="18" r="15.9" pathLength="100" stroke-dasharray="${share * 100} 100" /></svg>
-      <div><strong>${left > 0 ? `${duration(left)} left` : `expired ${duration(-left)} ago`}</strong><br /><span class="muted small">until ${iso(exp)}</span></div>
+      <div><strong>${left > 0 ? `${duration(left)} left` : `expired ${duration(-left)} ago`}</strong><br /><span class="muted small">until ${timeText(iso(exp))}</span></div>
     </div>`;
 }
 
@@ -76,7 +76,7 @@ function Verdict({ verdict, status, onAsk }) {
     <div class="token-verdict ${verdict.tone}" data-verdict=${verdict.is} data-status=${status} role="status">
       <strong class="verdict-word ${verdict.tone}">${verdict.is}</strong>
       <p><${Text} of=${verdict.why} /></p>
-      ${onAsk && html`<div><button type="button" class="button small retry" onClick=${onAsk}>Ask again</button></div>`}
+      ${onAsk && html`<div><button type="button" class="button small retry" onClick=${onAsk}>Refresh</button></div>`}
     </div>`;
 }
 
@@ -101,10 +101,10 @@ export function Inspector({ token, version, actions }) {
     malformed = err.message;
   }
   const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn, asked]);
-  const keyStanding = useStanding(found?.key ?? { companyId: '', fingerprint: '' });
+  const judge = useJudge(found?.key ?? { companyId: '', fingerprint: '' });
   if (malformed) return html`<div data-verdict="no token"><${Notice} kind="bad">This is not a token: ${malformed}.<//></div>`;
   const { kind, header, claims, passport } = decoded;
-  const verdict = found && verdictOf({ kind, claims: claims.value, found, keyStanding, now, clock: serverClock });
+  const verdict = found && verdictOf({ kind, claims: claims.value, found, judge, now, clock: serverClock });
   const usable = verdict?.is === 'usable now';
   const onAsk = ASKABLE.includes(verdict?.is) && signedIn !== 'restoring' && (() => setAsked(asked + 1));
   // Beside a token that cannot be used nothing is green, whatever else of it holds.

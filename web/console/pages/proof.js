@@ -1,17 +1,16 @@
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';
-import { findingOf, findings } from '../core/findings.js';
-import { localTime } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
 import { keepHead } from '../core/heads.js';
 import { go, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
+import { isGreen } from '../core/verdict.js';
 import { hex, utf8 } from '../lib/bytes.js';
 import { open, withKeys } from '../lib/evidence/open.js';
 import { keyAt } from '../lib/keyring.js';
-import { Failure, Field, Notice, Page, useResult, useTask } from '../parts/basic.js';
+import { Failure, Field, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { Beside, Content, Words } from '../parts/evidence_parts.js';
 import { RecordView } from '../parts/record_view.js';
@@ -40,14 +39,6 @@ async function keepCheckpoints({ companyId, found: { all: ring, checkpoints } },
   if (status === 'in' && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
 }
 
-// What every page says of the company that is signed in stands here for others.
-function TwoHistories({ companyId }) {
-  const { company } = useStore(session);
-  const finding = findingOf('rewritten', companyId, useStore(findings));
-  if (!finding || company?.companyId === companyId) return null;
-  return html`<${Notice} kind="bad"><strong>The company has two histories.</strong> At ${localTime(finding.found)} this browser found that what was kept of its log ${finding.log} cannot all be of one. Keep every file, and ask the company.<//>`;
-}
-
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
 function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   // A small file of one key is of a company that may have had others: this server knows which, and proves it.
@@ -57,7 +48,7 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   const proved = adopted ?? opened;
   const verdict = useVerdict(proved, published, policy);
   const { record, companyId, log, root, leaf, proof, found } = proved;
-  const kept = verdict.tone === 'ok';
+  const kept = isGreen(verdict.own); // what was found since may be the very reason to keep it
   useEffect(() => { if (kept) keepCheckpoints(proved, name ? 'checkpoint' : 'seen'); }, [kept, proved]);
   const walked = useMemo(() => ({ proof, root }), [proof, root]);
   const file = `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${record?.index}.json`;
@@ -65,12 +56,11 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
     <section class="stack">
       <div class="card-head"><h2>${record ? `Record ${record.index}` : 'Evidence'}${log === 'control' && ' of the control log'}${name && html` <span class="muted">from <${Text} of=${name} /></span>`}</h2>
         ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>Download evidence</button>`}</div>
-      <${TwoHistories} companyId=${companyId} />
       <div class="beside">
         <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
-        ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.tone} />`}
+        ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.against ? verdict.part : verdict.tone} />`}
         ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
-          : html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} record=${record} companyKey=${proved.recordKey} /></div></details>`)}
+          : html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)}
         ${proved.ok && found && html`<${Beside} found=${found} />`}
       </div>
       <div class="columns">
@@ -96,7 +86,7 @@ function DrawForm({ argument, log, onDraw, busy, error, retry }) {
           <${Field} label="Record index">${(p) => html`<input ...${p} class="input" inputmode="numeric" pattern="[0-9]{1,15}" required value=${wanted.index} onInput=${(e) => setWanted({ ...wanted, index: e.target.value })} />`}<//>
           <${Field} label="Log">${(p) => html`<select ...${p} class="input" value=${wanted.of} onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>${LOGS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}<//>
         </div>
-        <div class="buttons"><button class="button primary" disabled=${busy}>Draw the proof</button></div>`
+        <div class="buttons"><button class="button primary" disabled=${busy}>Show proof</button></div>`
       : html`<p class="muted">Sign in to draw proofs of your records. Evidence files are checked without.</p>`}
       <${Failure} error=${error} retry=${retry} />
     </form>`;

@@ -1,11 +1,14 @@
 // The verdict on evidence: whether it holds, whose key signed it, who cosigned it, and by whose policy that is enough.
 import { html } from '../vendor/preact-htm.js';
-import { plural } from '../core/format.js';
+import { plural, timeText } from '../core/format.js';
+import { findings } from '../core/findings.js';
 import { companyKey } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { standing, trust } from '../core/trust.js';
+import { PART, isGreen, verdict as verdictOf } from '../core/verdict.js';
 import { keyAt } from '../lib/keyring.js';
 import { Badge, Notice, useResult } from '../parts/basic.js';
+import { Against } from '../parts/findings.js';
 import { ConfirmKey } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
 
@@ -14,7 +17,7 @@ const PATIENCE = 3000; // ms; what is checked here needs no server
 /** The keys that this server publishes for a company, or null where it knows none or does not answer. */
 export const publishedKey = (companyId) => Promise.race([companyKey(companyId).catch(() => null), new Promise((resolve) => setTimeout(resolve, PATIENCE, null))]);
 
-// Whose key has signed: {tone, head, text, late}, with a head where it stays uncertain. late says that whoever has the key now may not be its owner. A key that was confirmed needs no server. The server's word makes nothing green, and much less: it may know of
+// Whose key has signed: {keyStanding, head, text, late}, with a head where it stays uncertain. late says that whoever has the key now may not be its owner. A key that was confirmed needs no server. The server's word makes nothing green, and much less: it may know of
 // another key, of a compromised one, or of those that came later.
 function originOf(key, published, entries) {
   const { companyId } = key;
@@ -22,20 +25,20 @@ function originOf(key, published, entries) {
   const last = known.find(({ fingerprint }) => fingerprint === key.fingerprint);
   const is = standing(key, entries);
   const itself = standing({ companyId, fingerprint: key.fingerprint }, entries) === 'confirmed';
-  if (last?.compromisedAt) return { tone: 'warn', late: true, head: 'A compromised key.', text: `${companyId} has declared this key compromised at ${last.compromisedAt}, says this server: whoever stole it could sign this.` };
-  if (itself) return { tone: 'ok', text: `You confirmed this key for ${companyId}.` };
+  if (last?.compromisedAt) return { keyStanding: 'unconfirmed', late: true, head: 'A compromised key.', text: `${companyId} has declared this key compromised at ${timeText(last.compromisedAt)}, says this server: whoever stole it could sign this.` };
+  if (itself) return { keyStanding: 'confirmed', text: `You confirmed this key for ${companyId}.` };
   if (is === 'other' && last && standing(published, entries) === 'confirmed') {
-    return { tone: 'warn', late: true, head: 'A key that has ended.', text: `This key ended before the one that you confirmed for ${companyId}. Whoever kept it could still sign: draw the evidence anew.` };
+    return { keyStanding: 'unconfirmed', late: true, head: 'A key that has ended.', text: `This key ended before the one that you confirmed for ${companyId}. Whoever kept it could still sign: draw the evidence anew.` };
   }
-  if (is === 'other') return { tone: 'bad', text: `You confirmed another key for ${companyId}.` };
-  if (known.length && !last) return { tone: 'bad', text: `This server publishes another key for ${companyId}: ${published.fingerprint}` };
-  if (is === 'confirmed') return { tone: 'ok', text: `It follows from the key that you confirmed for ${companyId}.` };
-  return { tone: 'warn', head: 'Whose key?', text: last ? `This server publishes this key for ${companyId}; you have not confirmed it.` : 'Nobody confirms this key: it came with the file.' };
+  if (is === 'other') return { keyStanding: 'other', text: `You confirmed another key for ${companyId}.` };
+  if (known.length && !last) return { keyStanding: 'other', text: `This server publishes another key for ${companyId}: ${published.fingerprint}` };
+  if (is === 'confirmed') return { keyStanding: 'confirmed', text: `It follows from the key that you confirmed for ${companyId}.` };
+  return { keyStanding: 'unconfirmed', head: 'Whose key?', text: last ? `This server publishes this key for ${companyId}; you have not confirmed it.` : 'Nobody confirms this key: it came with the file.' };
 }
 
 /**
- * {tone, origin, takes, unmet}: the tone of the whole. takes is what a policy says of each checkpoint, unmet why it does not take them. A small file is never
- * green, for nobody has signed its root.
+ * What verdict() says of the whole, with {origin, part, takes, unmet}: part is the tone of what holds of it by itself, takes what a policy says of each
+ * checkpoint, unmet why it does not take them. A small file is never green, for nobody has signed its root.
  */
 export function useVerdict(opened, published, { policy }) {
   const entries = useStore(trust);
@@ -43,19 +46,21 @@ export function useVerdict(opened, published, { policy }) {
     if (!policy || !opened.ok || !opened.found) return {};
     return opened.found.meets(policy).then((takes) => ({ takes }), (err) => ({ unmet: err.message }));
   }, [opened, policy]);
-  const origin = opened.key ? originOf(opened.key, published, entries) : { tone: 'bad', text: '' };
-  const best = opened.small && origin.tone === 'ok' ? 'warn' : origin.tone;
-  const tone = !opened.ok || judged?.unmet ? 'bad' : policy && !judged ? 'warn' : best;
-  return { tone, origin, ...judged };
+  const found = useStore(findings).all.filter(({ companyId }) => companyId === opened.companyId);
+  const origin = opened.key ? originOf(opened.key, published, entries) : { keyStanding: 'other', text: '' };
+  const judge = (ok, about) => verdictOf({ ok, keyStanding: origin.keyStanding, found, about });
+  const { tone, own, is, against } = judge(Boolean(opened.ok && !judged?.unmet));
+  const capped = (given) => (isGreen(given) && (opened.small || (policy && !judged)) ? 'warn' : given);
+  return { tone: capped(tone), own: capped(own), is, against, part: judge(true, PART).tone, origin, ...judged };
 }
 
-function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: { tone, origin, unmet } }) {
+function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: { own, is, origin, unmet } }) {
   if (!ok) return html`<strong>The proof fails${code && `: ${code}`}.</strong> <${Text} of=${reason} />.`;
   if (unmet) return html`<strong>The policy is not met:</strong> <${Text} of=${unmet} />.`;
-  if (tone === 'bad') return html`<strong>Another key signed this.</strong> <${Text} of=${origin.text} />`;
+  if (is === 'another key') return html`<strong>Another key signed this.</strong> <${Text} of=${origin.text} />`;
   const where = `stands among ${plural(size ?? 0, 'record')} of a log whose checkpoint that key has signed`;
-  if (tone === 'ok') return html`<strong>The proof holds.</strong> Record ${record.index} is signed with the key that you confirmed, and ${where}.`;
-  if (origin.tone === 'ok') return html`<strong>The record is genuine, its place is not proven.</strong> It is signed with the key that you confirmed; the root in this small file nobody has signed. Draw the evidence anew for a file that proves its place.`;
+  if (isGreen(own)) return html`<strong>The proof holds.</strong> Record ${record.index} is signed with the key that you confirmed, and ${where}.`;
+  if (origin.keyStanding === 'confirmed') return html`<strong>The record is genuine, its place is not proven.</strong> It is signed with the key that you confirmed; the root in this small file nobody has signed. Draw the evidence anew for a file that proves its place.`;
   return html`<strong>${origin.head}</strong> Record ${record.index} is signed with the key below${small ? ', and nobody has signed the root in this small file' : `, and ${where}`}. Anyone can make a key: compare its fingerprint.`;
 }
 
@@ -65,13 +70,13 @@ function Witnesses({ checkpoint: { cosignatures } }) {
   if (!cosignatures.length) return html`<span class="muted">nobody has cosigned this checkpoint</span>`;
   return html`
     <ul class="stack tight">${cosignatures.map(({ vkey, at }) => html`
-      <li title=${vkey}><strong><${Text} of=${nameOf(vkey)} /></strong> at ${at}, key <code>${vkey.split('+')[1]}</code></li>`)}</ul>
+      <li title=${vkey}><strong><${Text} of=${nameOf(vkey)} /></strong> at ${timeText(at)}, key <code>${vkey.split('+')[1]}</code></li>`)}</ul>
     <span class="small muted">They came with the file: each is a witness only if you know it as one.</span>`;
 }
 
-function PolicyRow({ policy: { from }, verdict: { takes, unmet, origin } }) {
+function PolicyRow({ policy: { from }, verdict: { takes, unmet, part } }) {
   const whose = from ? 'The policy that came as a file' : 'Your policy';
-  const tone = unmet ? 'bad' : from ? '' : origin.tone; // a policy that its sender chose proves nothing by being met
+  const tone = unmet ? 'bad' : from ? '' : part; // a policy that its sender chose proves nothing by being met
   return html`
     <dt>policy</dt><dd data-policy=${unmet ? 'unmet' : 'met'}><${Badge} tone=${tone}>${unmet ? 'not met' : 'met'}<//>
       ${unmet ? html` <${Text} of=${`${whose}: ${unmet}`} />` : takes.map(({ log, by }) => html` <div>${whose} takes the checkpoint of the log ${log}, cosigned by <${Text} of=${by.join(', ') || 'no witness, for it asks for none'} /></div>`)}</dd>`;
@@ -82,16 +87,16 @@ const UNREACHED = 'not checked';
 /** children stand below the facts. */
 export function Verdict({ opened, verdict, policy, children }) {
   const { record, key, passed, failed, proof, root, size, small, found, log } = opened;
-  const { tone, origin } = verdict;
+  const { tone, origin, part, against } = verdict;
   const checkpoint = found?.checkpoints.get(log);
   // A step that has passed has the tone of the key with which it was checked; in a file that fails or is of another key it has none, like one that was not reached.
-  const good = opened.ok && !verdict.unmet && origin.tone !== 'bad' ? origin.tone : '';
+  const good = opened.ok && !verdict.unmet && origin.keyStanding !== 'other' ? part : '';
   const step = (name, yes, no) => (passed.includes(name) ? html`<${Badge} tone=${good}>${yes}<//>`
     : html`<${Badge} tone=${failed === name ? 'bad' : ''}>${failed === name ? no : UNREACHED}<//>`);
   const steps = `${plural(proof.length, 'step')} to the root`;
   return html`
     <section class="card" data-evidence=${tone} data-code=${opened.code}>
-      <${Notice} kind=${tone}><${Sentence} opened=${opened} verdict=${verdict} /><//>
+      <${Notice} kind=${tone}>${against && opened.ok && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} /><${Sentence} opened=${opened} verdict=${verdict} /><//>
       <dl class="facts">
         ${record && html`<dt>record</dt><dd>${step('record', 'hash and signature match', 'does not match')} <code class="under">${record.hash}</code></dd>`}
         <dt>path</dt><dd>${small && passed.includes('hexProof') ? html`<${Badge}>${steps}, which nobody has signed<//>`
@@ -101,7 +106,7 @@ export function Verdict({ opened, verdict, policy, children }) {
           <dt>witnesses</dt><dd data-witnesses=${checkpoint.cosignatures.length}><${Witnesses} checkpoint=${checkpoint} /></dd>`}
         ${(verdict.takes || verdict.unmet) && html`<${PolicyRow} policy=${policy} verdict=${verdict} />`}
         ${key && html`<dt>key</dt><dd><code>${(small ? keyAt(key, record.index) : key).fingerprint}</code><br />
-          <span class="small ${origin.tone === 'bad' ? 'bad-text' : 'muted'}" data-origin=${origin.tone}><${Text} of=${origin.text} /></span></dd>`}
+          <span class="small ${origin.keyStanding === 'other' ? 'bad-text' : 'muted'}" data-origin=${part}><${Text} of=${origin.text} /></span></dd>`}
       </dl>
       ${key && html`<${ConfirmKey} keyOf=${key} />`}
       ${children}

@@ -1,16 +1,17 @@
 // Records: the log as an explorer. What is searched for stands in the URL and is searched by the server; each row that is shown is checked here.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
-import { count, localTime, plural, short } from '../core/format.js';
+import { bare, count, plural, short, timeText } from '../core/format.js';
+import { titleOf } from '../core/finding_words.js';
 import { live } from '../core/live_state.js';
 import { go, href, route } from '../core/router.js';
 import { narrows, readsAll, searchOf } from '../core/search.js';
 import { clock, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { toneOf } from '../core/trust.js';
+import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
 import { Histogram, HistogramPlace } from '../parts/histogram.js';
-import { KeyHint, useStanding } from '../parts/key_trust.js';
+import { KeyHint, useJudge } from '../parts/key_trust.js';
 import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
 import { Export } from './records_export.js';
@@ -23,11 +24,12 @@ const BEFORE = 12; // characters of a payload before what was searched for
 const AFRESH = 10000; // ms between two histograms while records come
 const NARROW = matchMedia('(max-width: 48rem)');
 
-const SAYS = { ok: 'checked', warn: 'checked, with a key not confirmed', '': 'not checked yet' };
-
-function verdictOf(row, standing) {
-  const tone = row?.check ? toneOf(row.check.ok, standing) : '';
-  return { tone, says: SAYS[tone] ?? (row.check.ok ? 'signed by another key than you confirmed' : visible(row.check.reason)) };
+function verdictOf(row, judge) {
+  if (!row?.check) return { tone: '', says: 'not checked yet' };
+  const { tone, is, against } = judge(row.check.ok, { log: 'actions', index: row.index });
+  if (!row.check.ok) return { tone, says: visible(row.check.reason) };
+  if (is === 'another key') return { tone, says: 'signed by another key than you confirmed' };
+  return { tone, says: against ? `checked, but ${titleOf(against)}` : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}` };
 }
 
 // A payload, with what was searched for marked where it stands as written.
@@ -38,18 +40,18 @@ function Snippet({ text, q }) {
 
 const LEAD = html`A search is the server’s word: what is shown was checked here, but only <a href=${href('verify')}>Verify</a> shows that nothing was left out.`;
 
-const HEAD = ['', '', 'Index', 'Time (UTC)', 'Action', 'Agent', 'Payload', 'Hash'];
-const HEADS = html`${HEAD.map((name, i) => html`<span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`)}`;
+const heads = () => ['', '', 'Index', `Time (${zoneOf()})`, 'Action', 'Agent', 'Payload', 'Hash'].map((name, i) => html`
+  <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`);
 
-function cells({ row, index, link, tab, standing, selected, onSelect, q }) {
-  const { tone, says } = verdictOf(row, standing);
+function cells({ row, index, link, tab, judge, selected, onSelect, q }) {
+  const { tone, says } = verdictOf(row, judge);
   const cell = (name, content, title) => html`<span role="gridcell" class="row-${name}" title=${title}>${content}</span>`;
   return html`
     <span role="gridcell" class="row-pick">${index !== null && html`<input type="checkbox" tabindex="-1" aria-label="Select record ${index}" checked=${selected} onChange=${onSelect} />`}</span>
     <span role="gridcell" class="row-verdict ${tone}" title=${says}>${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}<span class="visually-hidden">${says}</span></span>
     <span role="gridcell" class="row-index"><a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>${index ?? '?'}</a></span>
     ${!row ? cell('time', '…') : html`
-      ${cell('time', row.timestamp && html`<span class="row-date">${row.timestamp.slice(0, 10)} </span>${row.timestamp.slice(11, 23)}`, row.timestamp && `${localTime(row.timestamp)} here`)}
+      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>${bare(row.timestamp, 23).slice(11)}`, row.timestamp && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
       ${cell('action', withText(row.actionType))}
       ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span><span class="visually-hidden">delegated</span></span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
@@ -92,7 +94,7 @@ export function Records({ argument }) {
   const { query } = useStore(route);
   const { key } = useStore(session);
   const state = useStore(live);
-  const standing = useStanding(key);
+  const judge = useJudge(key);
   const [turn, setTurn] = useState(0); // counts readings of the same search
   const [target, setTarget] = useState(null);
   const [selected, setSelected] = useState(() => new Set());
@@ -165,21 +167,21 @@ export function Records({ argument }) {
             ${fresh > 0 && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}${more ? '+' : ''} new</button>`}
             <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
             ${!search.failures && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'} title="Takes up what comes while the newest record is in view" onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
-            <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failures only</button>
+            <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failed verification</button>
             ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} onHash=${(hash) => searchFor({ order: query.order, hash })} />`}
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
           </div>
         </div>
         ${rows?.error && html`<${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>${rows.error.message}<//>`}
         ${rows?.count
-          ? html`<${VirtualList} key=${rows} label="Records" head=${HEADS} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null} busy=${stale}
+          ? html`<${VirtualList} key=${rows} label="Records" head=${heads()} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null} busy=${stale}
               row=${(i, tab) => {
                 const index = indexAt(i);
-                return cells({ row: rows.at(i), index, tab, standing, q: search.q, selected: selected.has(index), onSelect: () => toggle(index), link: index === null ? undefined : href('records', index, query) });
+                return cells({ row: rows.at(i), index, tab, judge, q: search.q, selected: selected.has(index), onSelect: () => toggle(index), link: index === null ? undefined : href('records', index, query) });
               }}
               propsOf=${(i) => {
                 const index = indexAt(i);
-                return { class: `vlist-row ${verdictOf(rows.at(i), standing).tone === 'bad' ? 'bad' : ''}`, 'aria-selected': selected.has(index) ? 'true' : 'false', 'data-index': index, 'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), standing).tone : undefined };
+                return { class: `vlist-row ${verdictOf(rows.at(i), judge).tone === 'bad' ? 'bad' : ''}`, 'aria-selected': selected.has(index) ? 'true' : 'false', 'data-index': index, 'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), judge).tone : undefined };
               }}
               onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`
           : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'Nothing fails.' : narrows(search) ? `The server finds no such record.${search.agent || search.action ? ' An agent is compared as a whole, and so is an action that does not end in *.' : ''}` : 'Nothing attested yet.'}</p>`}

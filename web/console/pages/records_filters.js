@@ -1,16 +1,19 @@
 // What the page Records searches for: fields whose values stand in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
+import { bare } from '../core/format.js';
 import { LAST, timeOf } from '../core/search.js';
+import { useStore } from '../core/store.js';
+import { times, zoneOf } from '../core/times.js';
 import { Field } from '../parts/basic.js';
 
 const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'from … to …' };
 const TEXTS = ['q', 'agent', 'action', 'delegatedBy', 'hash'];
 const PLACES = {
-  q: ['Payload text', 'any text in it'], agent: ['Agent', 'the whole ID'],
-  action: ['Action', 'whole, or tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'], hash: ['Hash', 'of a record'],
+  q: ['Payload text', 'any text in it'], agent: ['Agent', 'exact agent ID'],
+  action: ['Action', 'exact, or prefix: tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'], hash: ['Hash', 'of a record'],
 };
 
-const readable = (timestamp) => timestamp.replace('T', ' ').replace(/(:00)?\.000Z$|Z$/, '');
+const readable = (timestamp) => timestamp && bare(timestamp, 23).replace(/(:00)?\.000$/, '');
 
 function Time({ label, name, value, wrong }) {
   return html`
@@ -25,6 +28,7 @@ export function Filters({ query, onSearch }) {
   const [period, setPeriod] = useState(chosen);
   const [wrong, setWrong] = useState({});
   const [open, setOpen] = useState(false);
+  const { zone } = useStore(times);
   const fields = TEXTS.filter((name) => name !== 'hash' || query.hash); // who looks for one comes with it
   const asked = TEXTS.filter((name) => query[name]).length + (chosen ? 1 : 0);
 
@@ -36,7 +40,7 @@ export function Filters({ query, onSearch }) {
   }, [JSON.stringify(query)]);
   useEffect(() => {
     for (const name of ['since', 'until']) if (form.current.elements[name]) form.current.elements[name].value = readable(query[name] ?? '');
-  }, [period, query.since, query.until]);
+  }, [period, query.since, query.until, zone]);
 
   const search = (event) => {
     event?.preventDefault();
@@ -44,7 +48,7 @@ export function Filters({ query, onSearch }) {
     const next = { ...query, last: '', since: '', until: '', ...Object.fromEntries(TEXTS.map((name) => [name, typed[name] ?? ''])) };
     if (typed.period === 'exact') {
       const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
-      const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, 'A time in UTC, as 2026-03-02 09:05:04.218']));
+      const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, `A time like 2026-03-02 09:05:04.218, in ${zoneOf()}`]));
       const [[, since], [, until]] = times;
       if (since && until && since >= until) bad.until = 'A time after the one before it.';
       setWrong(bad);
@@ -65,7 +69,7 @@ export function Filters({ query, onSearch }) {
       <${Field} label="Time">
         ${(p) => html`<select ...${p} class="input" name="period" value=${period} onChange=${choosePeriod}>
           ${Object.entries(PERIODS).map(([value, name]) => html`<option value=${value} selected=${value === period}>${name}</option>`)}</select>`}<//>
-      ${period === 'exact' && html`<div class="records-period"><${Time} label="From (UTC)" name="since" value=${query.since ?? ''} wrong=${wrong.since} /><${Time} label="Until (UTC)" name="until" value=${query.until ?? ''} wrong=${wrong.until} /></div>`}
+      ${period === 'exact' && html`<div class="records-period"><${Time} label="From (${zoneOf()})" name="since" value=${query.since ?? ''} wrong=${wrong.since} /><${Time} label="To, exclusive (${zoneOf()})" name="until" value=${query.until ?? ''} wrong=${wrong.until} /></div>`}
       <div class="buttons">
         <button class="button primary">Search</button>
         <button type="button" class="button more-filters" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Filters${asked ? ` (${asked})` : ''}</button>

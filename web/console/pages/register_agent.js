@@ -1,7 +1,7 @@
 // Registers an agent. One that is there already is registered anew only after the difference was shown.
 import { html, useState } from '../vendor/preact-htm.js';
 import { findAgent, register } from '../core/agents.js';
-import { localTime } from '../core/format.js';
+import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { parse } from '../lib/json.js';
 import { differences } from '../lib/json_diff.js';
@@ -27,7 +27,7 @@ function Again({ was, metadata, act, onClose }) {
   return html`
     <${Confirm} title="Register ${visible(was.agentId)} anew?" action="Register anew" act=${act} onClose=${onClose}>
       <div class="stack">
-        <p>This agent was registered on <span title=${was.registeredAt}>${localTime(was.registeredAt)}</span>. That time becomes now, and its metadata is replaced:</p>
+        <p>This agent was registered on <span title=${was.registeredAt}>${timeText(was.registeredAt)}</span>. That time becomes now, and its metadata is replaced:</p>
         ${changed.length ? html`<ul class="differences">${changed.map((one) => html`<${Difference} key=${one.pointer} ...${one} />`)}</ul>` : html`<p><strong>Its metadata stays as it is.</strong></p>`}
       </div>
     <//>`;

@@ -1,9 +1,10 @@
 // Report: all records of a period, checked here, and what they say in numbers, to be printed or saved.
 import { html, useEffect } from '../vendor/preact-htm.js';
-import { count, localTime } from '../core/format.js';
+import { count, timeText } from '../core/format.js';
 import { replace, route } from '../core/router.js';
 import { make, prepareChecker, reporting, stop } from '../core/report.js';
 import { useStore } from '../core/store.js';
+import { dateOf, zoned } from '../core/times.js';
 import { Notice, Page } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { PeriodFields } from '../parts/period.js';
@@ -11,11 +12,19 @@ import { ReportResult } from './report_result.js';
 
 const LARGEST = 1 << 30; // bytes of a file
 
-const midnight = (year, month, day) => new Date(year, month, day).toISOString();
+const two = (n) => String(n).padStart(2, '0');
 
-// Periods of the reader's calendar, [name, since, until]; '' is no bound.
+// When a day of the shown zone begins. The day may be of the month before; where a clock is put forward at midnight, the day begins an hour later.
+function midnight(year, month, day) {
+  const date = new Date(Date.UTC(year, month, day));
+  const spelled = `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}T`;
+  return (dateOf(`${spelled}00:00:00.000`) ?? dateOf(`${spelled}01:00:00.000`)).toISOString();
+}
+
+// Periods of the calendar in the shown zone, [name, since, until]; '' is no bound.
 function presets(now = new Date()) {
-  const [year, month, day] = [now.getFullYear(), now.getMonth(), now.getDate()];
+  const shown = zoned(now);
+  const [year, month, day] = [Number(shown.slice(0, 4)), Number(shown.slice(5, 7)) - 1, Number(shown.slice(8, 10))];
   return [
     ['Today', midnight(year, month, day), ''], ['Yesterday', midnight(year, month, day - 1), midnight(year, month, day)],
     ['7 days', midnight(year, month, day - 7), ''], ['30 days', midnight(year, month, day - 30), ''],
@@ -30,7 +39,7 @@ function Period({ since = '', until = '' }) {
       ${presets().map(([name, from, to]) => html`
         <button type="button" class="button small" aria-pressed=${from === since && to === until ? 'true' : 'false'} onClick=${() => set({ since: from, until: to })}>${name}</button>`)}
     </div>
-    <div class="filters"><${PeriodFields} since=${since} until=${until} set=${set} names=${['From', 'Until (not a part of it)']} /></div>`;
+    <div class="filters"><${PeriodFields} since=${since} until=${until} set=${set} /></div>`;
 }
 
 function Progress({ done, total }) {
@@ -46,7 +55,7 @@ export function Report() {
   const { query: { since = '', until = '' } } = useStore(route);
   const state = useStore(reporting);
   useEffect(prepareChecker, []);
-  const words = since || until ? `${since ? `from ${localTime(since)}` : 'from the beginning'} ${until ? `until ${localTime(until)}` : 'until now'}` : 'of everything';
+  const words = since || until ? `${since ? `from ${timeText(since)}` : 'from the beginning'} ${until ? `to ${timeText(until)}` : 'to now'}` : 'of everything';
   return html`
     <${Page} title="Report" lead="Every record of a period, of both logs, with nothing left out: proven in this page from the checkpoint at its start to the one at its end.">
       <section class="card report-form">

@@ -1,6 +1,6 @@
 // A report that was checked: the verdict, what was done and changed in numbers and words, and what all this does not prove.
 import { html, useEffect } from '../vendor/preact-htm.js';
-import { count, plural } from '../core/format.js';
+import { count, plural, timeText } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
 import { keepCheckpoint } from '../core/logs.js';
 import { meets } from '../core/policy.js';
@@ -8,21 +8,22 @@ import { greatest, histogram } from '../core/report_tally.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { standing as standingOf, toneOf } from '../core/trust.js';
+import { standing as standingOf } from '../core/trust.js';
+import { isGreen } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Notice, useResult } from '../parts/basic.js';
 import { Bars, Ranks } from '../parts/chart.js';
 import { ControlWords, kindName } from '../parts/control_words.js';
-import { ConfirmKey, useStanding } from '../parts/key_trust.js';
+import { Against } from '../parts/findings.js';
+import { ConfirmKey, useJudge, useStanding } from '../parts/key_trust.js';
 import { usePolicy } from '../parts/policy.js';
 import { saveData, savePage } from './report_save.js';
 
 const RANKED = 12; // agents and actions in a chart
 const LISTED = 500; // rows of a table
 
-const utc = (timestamp) => `${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)}`;
-const ofTime = (ms, width) => utc(new Date(ms).toISOString()).slice(0, width < 60_000 ? 19 : 16);
-const bound = (timestamp) => (timestamp.startsWith('0001-') ? 'the beginning' : utc(timestamp));
+const ofTime = (ms, width) => timeText(new Date(ms).toISOString(), width < 60_000 ? 19 : 16);
+const bound = (timestamp) => (timestamp.startsWith('0001-') ? 'the beginning' : timeText(timestamp));
 
 // Whether the policy of the person takes both checkpoints at the end; null where there is none.
 async function policyVerdict({ checkpoints, origins, last }, policy) {
@@ -39,22 +40,23 @@ const STANDINGS = { confirmed: 'confirmed by whoever made this page', other: 'no
 function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
   const standing = useStanding(keyOf);
   const holds = check.verdict !== 'fails';
-  const held = toneOf(holds && policy?.met !== false && !strange, standing);
-  const tone = held === 'ok' && stolen ? 'warn' : held;
+  const { tone: held, own, is, against } = useJudge(keyOf)(holds && policy?.met !== false && !strange);
+  const tone = isGreen(held) && stolen ? 'warn' : held;
   const failing = /the log (actions|control), record ([0-9]+)/.exec(check.reason);
   const pinned = check.all?.find((key) => standingOf({ companyId: keyOf.companyId, ...key }) === 'confirmed');
   return html`
     <section class="stack" data-report=${tone} data-code=${check.code}>
       <${Notice} kind=${tone}>
+        ${against && holds && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} />
         ${!holds ? html`<strong>This report fails</strong> (${check.code}): ${visible(check.reason)}.${failing && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>Look at that record</a>`}`
           : policy?.met === false ? html`<strong>Your policy does not take it:</strong> ${visible(policy.reason)}.`
-            : tone === 'bad' ? html`<strong>Signed by another key</strong> than the one that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
-              : tone !== held ? html`<strong>A compromised key.</strong> ${visible(keyOf.companyId)} has declared the key of this report compromised at ${stolen}, says this server: whoever stole it could make this.`
-              : tone === 'ok' ? html`<strong>This report holds.</strong> No record of the period was left out or changed.`
-                : html`<strong>It fits together, and nobody vouches for the key.</strong> Anyone can make such a report with a key of their own.`}
+            : strange || is === 'another key' ? html`<strong>Signed by another key</strong> than the one that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
+              : isGreen(own) && stolen ? html`<strong>A compromised key.</strong> ${visible(keyOf.companyId)} has declared the key of this report compromised at ${stolen}, says this server: whoever stole it could make this.`
+              : isGreen(own) ? html`<strong>${against ? 'By itself this report holds.' : 'This report holds.'}</strong> No record of the period was left out or changed.`
+                : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can make such a report with a key of their own.`}
       <//>
       <dl class="facts">
-        <dt>checked</dt><dd>${utc(at)} UTC, in a browser, with the attestd console</dd>
+        <dt>checked</dt><dd>${timeText(at)}, in a browser, with the attestd console</dd>
         ${check.last && html`<dt>key</dt><dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}${pinned && pinned.fingerprint !== check.last.fingerprint && html`, which follows from <code>${pinned.fingerprint}</code>`}</dd>`}
         ${policy && html`<dt>policy</dt><dd>${policy.met ? 'met: its witnesses have cosigned both checkpoints at the end' : 'not met'}</dd>`}
         <dt>SHA-256</dt><dd><code>${digest}</code> <span class="muted">of the report’s data (.jsonl)</span></dd>
@@ -102,10 +104,10 @@ function Rows({ title, lead, head, list, total = list.length, row, empty, counte
     </section>`;
 }
 
-const When = ({ timestamp }) => html`<span class="nowrap">${utc(timestamp)}</span>`;
+const When = ({ timestamp }) => html`<span class="nowrap">${timeText(timestamp)}</span>`;
 
 function Contents({ check: { file, ends }, tally }) {
-  const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${utc(to || file.to)}.`);
+  const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${timeText(to || file.to)}.`);
   if (tally.witnesses === null) alone.push('No change of this period says whether a witness was asked; the report before does.');
   return html`
     <${Numbers} ...${{ tally, ends }} />
@@ -142,7 +144,7 @@ export function ReportResult({ report }) {
       proveSince(key).catch(() => {}); // without an answer nothing is known
     }
     const before = document.title;
-    document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${utc(check.file.to)} UTC` : ''}`;
+    document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${timeText(check.file.to)}` : ''}`;
     return () => { document.title = before; };
   }, [report]);
   const name = `${companyId}-report${check.file ? `-${check.file.from.slice(0, 10)}-${check.file.to.slice(0, 10)}` : ''}`;
@@ -156,7 +158,7 @@ export function ReportResult({ report }) {
     ${holds && standing === 'unconfirmed' && html`<div class="card report-actions"><${ConfirmKey} keyOf=${keyOf} /></div>`}
     <article class="report" id="report">
       <header class="stack tight"><h2>Report of ${visible(companyId)}</h2>
-        ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${utc(check.file.to)}. All times are UTC.</p>`}</header>
+        ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${timeText(check.file.to)}.</p>`}</header>
       <${Verdict} ...${{ check, at, digest, keyOf, stolen, strange, policy: verdict?.value ?? null }} />
       ${holds && html`<${Contents} ...${{ check, tally }} />`}
       <${Words} title=${holds ? 'What was checked' : 'What was checked before it failed'} list=${check.checked} />

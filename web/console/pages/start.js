@@ -25,7 +25,7 @@ function Register({ onKey }) {
   return html`
     <form class="card" onSubmit=${submit}>
       <h2>Register a company</h2>
-      <p class="muted">It gets an Ed25519 key pair, an empty chain and a first API key.</p>
+      <p class="muted">Creates a signing key, an empty log and an API key.</p>
       <${Field} label="Company ID" hint="Letters, digits, dot, hyphen and underscore; it is permanent.">
         ${(props) => html`<input ...${props} class="input" name="companyId" required autocomplete="off" spellcheck="false" placeholder="acme"
           value=${companyId} onInput=${(e) => setCompanyId(e.target.value)} />`}
@@ -71,7 +71,7 @@ function FirstRun() {
 const Insecure = () => !isSecureContext && html`
   <div data-insecure><${Notice} kind="warn"><strong>This page came over plain HTTP.</strong> Anyone on the way can read a key that is pasted here, and can change this page so that it shows what they like. Use HTTPS, or a tunnel to this machine.<//></div>`;
 
-const KEY_TITLES = { confirmed: 'The company’s public key', unconfirmed: 'First: whose key is this?', other: 'Whose key is this now?' };
+const KEY_TITLES = { confirmed: 'The company’s public key', unconfirmed: 'Confirm the signing key', other: 'Whose key is this now?' };
 
 function CompanyKey({ company, companyKey }) {
   const is = useStanding(companyKey);
@@ -81,7 +81,7 @@ function CompanyKey({ company, companyKey }) {
       <div class="card-head"><h2>${KEY_TITLES[is]}</h2>${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
       <p>Everything here is checked with the key that this server names for <${Text} of=${company.companyId} />. Only the company can say whether it is theirs.</p>
       <${Fingerprint} of=${companyKey} />
-      <${ConfirmKey} keyOf=${companyKey} action="I compared it" />
+      <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
       <p class="small muted">Remembered in this browser. Green is only what was checked here with a key that you confirmed; until then it is amber. What the server merely says is never green.</p>
       <dl class="facts"><dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd><dt>key ID</dt><dd><code>${companyKey.kid}</code></dd></dl>
     </section>`;
@@ -95,10 +95,10 @@ export function Start() {
   const [newKey, setNewKey] = useState('');
   if (status !== 'in') {
     return html`
-      <${Page} title="See the chain. Check it yourself." lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and proofs in your browser, so you need not believe the server.">
+      <${Page} title="Tamper-evident logs of what your AI agents do" lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and proofs in your browser, so you don’t have to trust the server.">
         <${SignedOut} /><${Insecure} />
         <div class="columns"><${Register} onKey=${setNewKey} /><${Paste} /></div>
-        <p class="small muted without-key"><span>Without a key:</span><a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>look into a token</a><a href=${href('reference')}>read the API’s reference</a></p>
+        <p class="small muted without-key"><span>Without a key:</span><a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>inspect a token</a><a href=${href('reference')}>read the API’s reference</a></p>
       <//>`;
   }
   return html`
@@ -108,7 +108,7 @@ export function Start() {
           <h2>Your first API key</h2>
           <p class="muted">Copy it now to a safe place. Anyone who has it can act for the company.</p>
           <${Value} value=${newKey} what="API key" />
-          <div><button type="button" class="button" onClick=${() => setNewKey('')}>I have kept it</button></div>
+          <div><button type="button" class="button" onClick=${() => setNewKey('')}>I’ve saved it</button></div>
         </section>`}
       <${Insecure} />
       <div class="beside"><${CompanyKey} company=${company} companyKey=${key} /><${FirstRun} /></div>

@@ -1,16 +1,19 @@
 // Verify: the whole chain, recomputed in workers of this browser and compared with what the server says, and with what was seen before.
 import { html } from '../vendor/preact-htm.js';
-import { count, localTime, plural, short } from '../core/format.js';
+import { count, timeText, plural, short } from '../core/format.js';
+import { findings } from '../core/findings.js';
 import { heads, headsOf } from '../core/heads.js';
 import { adopt } from '../core/live.js';
 import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { standing as standingOf, toneOf } from '../core/trust.js';
+import { standing as standingOf } from '../core/trust.js';
 import { compare, start, stop, verification } from '../core/verification.js';
 import { Badge, Notice, Page } from '../parts/basic.js';
-import { KeyBadge, KeyHint, useStanding } from '../parts/key_trust.js';
+import { Against } from '../parts/findings.js';
+import { KeyBadge, KeyHint, useJudge } from '../parts/key_trust.js';
+import { Journal } from '../parts/journal.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
 
@@ -21,12 +24,12 @@ export const verifyAll = async () => {
 };
 
 // All that the page shows, for whoever asks later what was checked, with which key, and when.
-function saveReport(result, verdict, companyKey) {
+function saveReport(result, verdict, against, companyKey) {
   const { companyId, fingerprint, startedAt, endedAt, count: records, root, engine, workers, failures, server } = result;
   const report = {
     type: 'attestd-verification', v: 1, companyId, log: 'actions', origin: location.origin, startedAt, endedAt,
     key: { fingerprint, standing: standingOf(companyKey) },
-    verdict: { holds: verdict.ok, text: verdict.text }, records, root, failures, server, engine, workers, secureContext: isSecureContext,
+    verdict: { holds: verdict.ok && !against, text: verdict.text }, findings: findings.get().all.filter((one) => one.companyId === companyId), records, root, failures, server, engine, workers, secureContext: isSecureContext,
   };
   save(`verification-${companyId}-${records}.json`, 'application/json', `${JSON.stringify(report, null, 1)}\n`);
 }
@@ -36,21 +39,22 @@ function Outcome({ result }) {
   const { rewritten } = useStore(heads);
   const { failure } = useStore(live);
   const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null, failure);
-  const standing = useStanding(companyKey);
-  const tone = verdict.ok && result.count === 0 ? '' : toneOf(verdict.ok, standing);
+  const judged = useJudge(companyKey)(verdict.ok);
+  const { is, against } = judged;
+  const tone = verdict.ok && result.count === 0 && !against ? '' : judged.tone;
   const failedAt = result.failures.first?.index ?? result.server.failedAtIndex ?? failure?.failedAt;
-  const word = result.count === 0 && verdict.ok ? 'empty'
-    : verdict.ok ? (tone === 'bad' ? 'signed by another key' : 'valid')
+  const word = verdict.ok && is === 'another key' ? 'signed by another key'
+    : verdict.ok ? (against ? is : result.count === 0 ? 'empty' : 'valid')
       : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
     <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
-        <button type="button" class="button" onClick=${() => saveReport(result, verdict, companyKey)}>Save report</button></div>
-      <${Notice} kind=${tone}><${Text} of=${verdict.text} /><//>
+        <button type="button" class="button" onClick=${() => saveReport(result, verdict, against, companyKey)}>Save report</button></div>
+      <${Notice} kind=${tone}><${Text} of=${verdict.text} />${verdict.ok && html`<${Against} of=${against} />`}<//>
       <${KeyHint} keyOf=${companyKey} />
       <dl class="facts">
         <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
-        <dt>as of</dt><dd title=${result.endedAt}>${localTime(result.endedAt)}</dd>
+        <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
         <dt>server</dt><dd><${Badge} tone=${result.server.valid ? '' : 'bad'}>${result.server.valid ? 'says valid' : `says it fails at ${result.server.failedAtIndex}`}<//></dd>
         ${result.server.merkleRoot && html`<dt>server’s root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
@@ -76,7 +80,7 @@ function Kept({ companyKey, aside }) {
         <table class="table"><thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Root</th></tr></thead>
           <tbody>${kept.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
             <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
-              <td data-label="Since" title=${at}>${localTime(at)}, <span class="muted nowrap">${HOW[source]}</span></td><td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`)}</tbody></table>`
+              <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td><td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`)}</tbody></table>`
         : html`<p class="empty">Nothing yet.</p>`}
     </section>`;
 }
@@ -113,6 +117,7 @@ export function Verify() {
         ${phase === 'error' && html`<${Notice} kind="bad">${message}<//>`}
         ${shows && html`<${Outcome} result=${result} />`}
         <${Kept} companyKey=${key} aside=${!shows} />
+        <${Journal} companyId=${key.companyId} />
       </div>
     <//>`;
 }

@@ -1,22 +1,21 @@
 // One change of the control log in a line: what, when, by whom, and whether its record holds.
 import { html } from '../vendor/preact-htm.js';
-import { localTime } from '../core/format.js';
+import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
-import { toneOf } from '../core/trust.js';
 import { visible } from '../lib/visible.js';
 import { Badge } from './basic.js';
 import { By, ControlWords } from './control_words.js';
 
-/** change: of core/control_log.js, checked; standing: of the key that it was checked with. withBy: whether it says who made the change. */
-export function Change({ change: { record, by, ok, flaw }, standing, withBy = true }) {
+/** change: of core/control_log.js, checked; judge: of the key that it was checked with. withBy: whether it says who made the change. */
+export function Change({ change: { record, by, ok, flaw }, judge, withBy = true }) {
   const { index, timestamp, actionType: action, inner, source } = record;
-  const tone = toneOf(ok, standing);
+  const { tone, is } = judge(ok, { log: 'control', index });
   return html`
     <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${tone}>
       <a href=${href('control', index)}><code>#${index}</code></a>
       <div><${ControlWords} change=${{ action, inner, source }} />
-        <div class="muted small"><span class="nowrap" title=${timestamp}>${localTime(timestamp)}${withBy && ','}</span>${withBy && html` <span class="nowrap">by <${By} by=${by} /></span>`}</div>
+        <div class="muted small"><span class="nowrap" title=${timestamp}>${timeText(timestamp)}${withBy && ','}</span>${withBy && html` <span class="nowrap">by <${By} by=${by} /></span>`}</div>
         ${!ok && html`<p class="small bad-text">${flaw}</p>`}</div>
-      <${Badge} tone=${tone}>${!ok ? 'fails' : tone === 'bad' ? 'another key' : 'checked'}<//>
+      <${Badge} tone=${tone}>${is}<//>
     </li>`;
 }

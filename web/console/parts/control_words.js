@@ -1,7 +1,7 @@
 // What a control record says, in plain words. Its members were signed, but they are from outside all the same: each is read in its form, and a record that has others than
 // its kind should is shown by its kind alone.
 import { html } from '../vendor/preact-htm.js';
-import { count, localTime, plural, short } from '../core/format.js';
+import { count, timeText, plural, short } from '../core/format.js';
 import { href } from '../core/router.js';
 import { boolean, having, integer, json, jsonOf, list, nullable, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
@@ -18,8 +18,8 @@ export function aboutOf({ inner, source }) {
 const Agent = ({ id }) => html`<a href=${href('agents', id)}>${visible(id)}</a>`;
 const Passport = ({ jti }) => html`<a href=${href('control', '', { subject: `passport:${jti}` })} title="Passport ${visible(jti)}"><code>${short(visible(jti), 8, 4)}</code></a>`;
 const Name = ({ of }) => html`<code>${short(visible(of), 16, 6)}</code>`;
-const until = (expiresAt) => (expiresAt ? `, until ${localTime(expiresAt)}` : ', without expiry');
-const day = (seconds) => localTime(new Date(seconds * 1000).toISOString());
+const until = (expiresAt) => (expiresAt ? `, until ${timeText(expiresAt)}` : ', without expiry');
+const day = (seconds) => timeText(new Date(seconds * 1000).toISOString());
 
 const credential = having({ fingerprint: string }, { label: nullable(string), role: string, expiresAt: nullable(string), clientId: string });
 const agent = having({ agentId: string }, { passportsRevoked: integer, metadataHash: nullable(string) });

@@ -1,7 +1,7 @@
 // A key or an OAuth client: what it is called, and what of it stands out.
 import { html } from '../vendor/preact-htm.js';
 import { LONG, stateOf } from '../core/credentials.js';
-import { localTime } from '../core/format.js';
+import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { visible } from '../lib/visible.js';
 import { withText } from './text.js';
@@ -20,4 +20,4 @@ export function State({ of, now }) {
   return state && html`<span class="badge ${state === 'never' ? '' : 'mark'}">${STANDS_OUT[state]}</span>`;
 }
 
-export const Day = ({ of, none }) => (of ? html`<span class="nowrap" title=${of}>${localTime(of).split(' ')[0]}</span>` : html`<span class="muted">${none}</span>`);
+export const Day = ({ of, none }) => (of ? html`<span class="nowrap" title=${of}>${timeText(of, 10)}</span>` : html`<span class="muted">${none}</span>`);

@@ -34,8 +34,8 @@ export function Drawer({ title, onClose, children }) {
     </dialog>`;
 }
 
-/** Asks before something that cannot be undone. act may fail; its error is shown in the dialog. */
-export function Confirm({ title, action, act, onClose, reasonLabel, children }) {
+/** Asks before something that cannot be undone. act may fail; its error is shown in the dialog. needsReason: the most characters of a reason without which it is not done. */
+export function Confirm({ title, action, act, onClose, reasonLabel, needsReason, children }) {
   const ref = useModal();
   const [run, busy, error] = useTask();
   const [reason, setReason] = useState('');
@@ -53,7 +53,7 @@ export function Confirm({ title, action, act, onClose, reasonLabel, children }) 
         <div>${children}</div>
         ${reasonLabel && html`
           <label class="field"><span class="label">${reasonLabel}</span>
-            <input class="input" value=${reason} onInput=${(e) => setReason(e.target.value)} /></label>`}
+            <input class="input" name="reason" required=${Boolean(needsReason)} maxlength=${needsReason} value=${reason} onInput=${(e) => setReason(e.target.value)} /></label>`}
         <${Failure} error=${error} />
         <div class="buttons">
           <button class="button danger primary" disabled=${busy}>${action}</button>

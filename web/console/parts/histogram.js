@@ -1,8 +1,9 @@
 // How many records there were when. A bar narrows the period to its own; so does a stretch of bars, dragged over or chosen with Shift and the arrows.
 import { html, useRef, useState } from '../vendor/preact-htm.js';
-import { plural } from '../core/format.js';
+import { bare, plural } from '../core/format.js';
+import { zoneOf } from '../core/times.js';
 
-const clock = (timestamp, exact) => timestamp.slice(0, exact ? 23 : 19).replace('T', ' ');
+const clock = (timestamp, exact) => bare(timestamp, exact ? 23 : 19);
 
 // How exactly a period is written: to the millisecond where its parts are shorter than a second.
 const fine = (since, until, parts) => (Date.parse(until) - Date.parse(since)) / parts < 1000;
@@ -25,7 +26,7 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
   // Other bars may have come since: there may be fewer of them.
   const ends = range && [Math.min(...range, last), Math.min(Math.max(...range), last)];
   const current = Math.min(active, last);
-  const words = (from, to) => `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} UTC: ${plural(buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0), 'record')}`;
+  const words = (from, to) => `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} ${zoneOf(new Date(endOf(to)))}: ${plural(buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0), 'record')}`;
   const choose = (from, to) => {
     setRange(null);
     onPeriod(buckets[from].since, endOf(to));
@@ -70,6 +71,6 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
             aria-label="${words(i, i)}${fails.has(i) ? ', some fail' : ''}" onFocus=${() => { setActive(i); setHover(i); }} onBlur=${() => setHover(null)}>
             <span style=${{ height: b.count ? `${Math.max(3, b.count / most * 100)}%` : 0 }}></span></button>`)}
       </div>
-      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${until.slice(0, 10) === since.slice(0, 10) ? clock(until, exact).slice(11) : clock(until, exact)} UTC</span></figcaption>
+      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11) : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>
     </figure>`;
 }

@@ -1,9 +1,11 @@
 // Whose key it is: its fingerprint, whether it was confirmed, and the field that confirms it.
 import { html, useState } from '../vendor/preact-htm.js';
+import { findings } from '../core/findings.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { confirm, forget, standing, trust } from '../core/trust.js';
+import { judgeOf } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Field } from './basic.js';
 
@@ -12,6 +14,9 @@ const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconf
 
 /** How a key stands: confirmed, other or unconfirmed. The component renders again when that changes. */
 export const useStanding = (key) => standing(key, useStore(trust));
+
+/** judgeOf a key; the component renders again when what is confirmed changes, or what was found. */
+export const useJudge = (key) => judgeOf(key, useStore(trust), useStore(findings));
 
 export const KeyBadge = ({ keyOf }) => {
   const is = useStanding(keyOf);
@@ -39,7 +44,7 @@ export function ConfirmKey({ keyOf, action = 'Compare' }) {
   const [typed, setTyped] = useState('');
   const [wrong, setWrong] = useState(false);
   if (is === 'confirmed') {
-    return html`<div class="buttons"><${KeyBadge} keyOf=${keyOf} /><button type="button" class="button quiet small" onClick=${() => forget(keyOf)}>Take it back</button></div>`;
+    return html`<div class="buttons"><${KeyBadge} keyOf=${keyOf} /><button type="button" class="button quiet small" onClick=${() => forget(keyOf)}>Remove confirmation</button></div>`;
   }
   const submit = (event) => {
     event.preventDefault();

@@ -1,16 +1,17 @@
-// What bears on every page, above it: a key that changed, a pause that the server asks for, a clock that is wrong, the end of a session.
+// What bears on every page, above it: what was found, a key that changed, a pause that the server asks for, a clock that is wrong, the end of a session.
 import { html } from '../vendor/preact-htm.js';
-import { dropFinding, findingOf, findings } from '../core/findings.js';
-import { localTime } from '../core/format.js';
+import { timeText } from '../core/format.js';
 import { endPause, watchPause } from '../core/pause.js';
 import { href } from '../core/router.js';
 import { clock, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
-import { changeOf, remember, seenOf, toneOf, trust } from '../core/trust.js';
-import { clockDiffers, clockWords } from '../core/verdict.js';
+import { clockDiffers, clockWords } from '../core/token_verdict.js';
+import { changeOf, remember, seenOf, trust } from '../core/trust.js';
+import { PART } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Countdown, Notice } from './basic.js';
-import { ConfirmKey, Fingerprint, useStanding } from './key_trust.js';
+import { Findings } from './findings.js';
+import { ConfirmKey, Fingerprint, useJudge, useStanding } from './key_trust.js';
 import { SignedOut } from './sign_in.js';
 import { Text } from './text.js';
 
@@ -32,14 +33,15 @@ function Clock() {
 }
 
 const step = ({ old, next }) => html`
-  <li><strong>From record ${next.fromIndex}</strong>${old.endedAt && html` (the server says at <span title=${old.endedAt}>${localTime(old.endedAt)}</span>)`}${old.compromisedAt && html`; <strong>the old key was declared compromised</strong>`}
+  <li><strong>From record ${next.fromIndex}</strong>${old.endedAt && html` (the server says at <span title=${old.endedAt}>${timeText(old.endedAt)}</span>)`}${old.compromisedAt && html`; <strong>the old key was declared compromised</strong>`}
     <dl class="facts"><dt>old</dt><dd><code>${old.fingerprint}</code></dd><dt>new</dt><dd><code>${next.fingerprint}</code></dd></dl></li>`;
 
-function Rotated({ companyKey, change, keyStanding }) {
+function Rotated({ companyKey, change }) {
+  const judge = useJudge(companyKey);
   const many = change.rotations.length > 1;
   return html`
     <div data-key-change="rotated">
-      <${Notice} kind=${toneOf(true, keyStanding)} actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>Dismiss</button>`}>
+      <${Notice} kind=${judge(true, PART).tone} actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>Dismiss</button>`}>
         <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> It is proven: the old key and the new one both signed that the one follows the other${many ? ', each time' : ''}. Both signatures were checked here.
         <ul class="stack tight key-steps">${change.rotations.map(step)}</ul>
         Whoever pinned the old fingerprint must pin the new one.
@@ -54,7 +56,7 @@ function Replaced({ companyKey, known, atStart }) {
     <div data-key-change="replaced">
       <${Notice} kind="bad">
         <strong>This is not <${Text} of=${companyKey.companyId} />’s key as this browser knows it.</strong> <${Text} of=${why} />
-        <dl class="facts">${known && html`<dt>known${known.at && ` since ${localTime(known.at)}`}</dt><dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
+        <dl class="facts">${known && html`<dt>known${known.at && ` since ${timeText(known.at)}`}</dt><dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
         ${atStart ? 'Ask the company which one is theirs, by another way than this page, before you believe anything here.' : html`Believe nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
       <//>
     </div>`;
@@ -66,23 +68,12 @@ function FirstSeen({ companyKey }) {
   if (!first) return null;
   return html`
     <section class="card" data-key-change="first" aria-label=${visible(`Fingerprint of ${companyKey.companyId}`)}>
-      <h2>Whose key is this?</h2>
+      <h2>Confirm the signing key</h2>
       <p>This browser sees <${Text} of=${companyKey.companyId} /> for the first time. This server publishes as its key:</p>
       <${Fingerprint} of=${companyKey} />
-      <${ConfirmKey} keyOf=${companyKey} action="I compared it" />
-      <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>Later: everything stays amber until then</button></div>
+      <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
+      <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>Skip for now</button></div>
     </section>`;
-}
-
-// The server has published a key that does not follow, and now shows one that does: as if nothing had been.
-function WasReplaced({ companyKey: { companyId } }) {
-  const finding = findingOf('key', companyId, useStore(findings));
-  if (!finding) return null;
-  return html`
-    <div data-key-change="was-replaced">
-      <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => dropFinding('key', companyId)}>I know why</button>`}>
-        <strong>At ${localTime(finding.found)} nothing proved</strong> that the key which this server published for <${Text} of=${companyId} />, <code><${Text} of=${finding.fingerprint} /></code>, follows from the known one. What it shows now does. Ask who runs it.<//>
-    </div>`;
 }
 
 function KeyNews({ companyKey, page }) {
@@ -91,9 +82,10 @@ function KeyNews({ companyKey, page }) {
   const change = changeOf(companyKey, state);
   if (keyStanding === 'other') return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)} atStart=${page === 'start'} />`;
   return html`
-    <${WasReplaced} companyKey=${companyKey} />
-    ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} keyStanding=${keyStanding} />` : keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
+    ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} />` : keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
 }
+
+const FindingNews = ({ companyKey }) => html`<${Findings} companyId=${companyKey.companyId} keyIsSaid=${useStanding(companyKey) === 'other'} />`;
 
 /** page is the page that is shown below. */
 export function News({ page, open }) {
@@ -101,5 +93,5 @@ export function News({ page, open }) {
   return html`
     ${open && page !== 'start' && html`<${SignedOut} link />`}
     <${Pause} /><${Clock} />
-    ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />`}`;
+    ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} /><${FindingNews} companyKey=${key} />`}`;
 }

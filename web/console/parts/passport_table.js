@@ -2,15 +2,15 @@
 import { html, useState } from '../vendor/preact-htm.js';
 import { nothing } from '../core/answers.js';
 import { call, callText } from '../core/api.js';
-import { localTime } from '../core/format.js';
+import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { companyKey, session } from '../core/session.js';
-import { toneOf } from '../core/trust.js';
+import { PART } from '../core/verdict.js';
 import { checkStatus } from '../lib/status.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Confirm } from './dialogs.js';
-import { useStanding } from './key_trust.js';
+import { useJudge } from './key_trust.js';
 import { Text } from './text.js';
 
 const TONES = { revoked: 'bad' }; // valid is only the server’s word
@@ -36,22 +36,22 @@ async function signedStatus(jti) {
 function Status({ jti }) {
   const [found, setFound] = useState(null);
   const [run, busy, error] = useTask();
-  const standing = useStanding(found?.key ?? session.get().key);
+  const judge = useJudge(found?.key ?? session.get().key);
   const ask = () => run(async () => setFound(await signedStatus(jti)));
   return html`
-    ${found && html`<span data-signed-status=${found.status}><${Badge} tone=${toneOf(found.status === 'valid', standing)}>${found.status === 'valid' ? 'not revoked' : found.status}, signed<//>
-      <span class="small muted nowrap" title=${found.checkedAt}>${localTime(found.checkedAt)}</span></span>`}
+    ${found && html`<span data-signed-status=${found.status}><${Badge} tone=${judge(found.status === 'valid', PART).tone}>${found.status === 'valid' ? 'not revoked' : found.status}, signed<//>
+      <span class="small muted nowrap" title=${found.checkedAt}>${timeText(found.checkedAt)}</span></span>`}
     ${error && html`<span class="small bad-text" role="alert">The signed status is worth nothing: ${error.message}</span>`}
-    <button type="button" class="button small quiet" disabled=${busy} aria-label=${visible(`Ask for the signed status of passport ${jti}`)} onClick=${ask}>${found ? 'Ask again' : 'Signed status'}</button>`;
+    <button type="button" class="button small quiet" disabled=${busy} aria-label=${visible(`Ask for the signed status of passport ${jti}`)} onClick=${ask}>${found ? 'Refresh' : 'Signed status'}</button>`;
 }
 
 function Row({ passport: p, ofAgent, onRevoke }) {
   return html`
     <tr data-jti=${visible(p.jti)} data-status=${p.status}>
       <td data-label="Passport">${!ofAgent && html`<div><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></div>`}<code class=${ofAgent ? '' : 'muted'}><${Text} of=${p.jti} /></code>
-        ${p.revokedAt && html`<div class="small muted">revoked ${localTime(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</td>
+        ${p.revokedAt && html`<div class="small muted">revoked ${timeText(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</td>
       <td data-label="Status"><${Badge} tone=${TONES[p.status]}>${p.status}<//></td>
-      <td data-label="Expires" class="nowrap" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${localTime(p.expiresAt)}</td>
+      <td data-label="Expires" class="nowrap" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${timeText(p.expiresAt)}</td>
       <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
       <td><div class="buttons"><${Status} jti=${p.jti} />
         ${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label=${visible(`Revoke passport ${p.jti}`)} onClick=${() => onRevoke(p)}>Revoke</button>`}</div></td>

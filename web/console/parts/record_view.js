@@ -1,8 +1,8 @@
 // One record with everything that is in it. It is checked when it is opened, and the verdict stands above what it is about.
 import { html, useEffect } from '../vendor/preact-htm.js';
-import { localTime } from '../core/format.js';
+import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
-import { toneOf } from '../core/trust.js';
+import { isGreen } from '../core/verdict.js';
 import { canonical } from '../lib/jcs.js';
 import { refreshKey } from '../core/session.js';
 import { keyAt } from '../lib/keyring.js';
@@ -10,7 +10,8 @@ import { checkRecord } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
-import { KeyHint, useStanding } from './key_trust.js';
+import { KeyHint, useJudge } from './key_trust.js';
+import { Against } from './findings.js';
 import { Principals } from './principals.js';
 import { Text } from './text.js';
 
@@ -31,47 +32,50 @@ function canonicalOf(node) {
 }
 
 /** Every value on the way from the content to the verdict, computed in this page. result as of checkRecord. */
-function CheckSteps({ record, result, companyKey, standing }) {
+function CheckSteps({ record, result, companyKey, judge }) {
   return html`
     <ol class="stack">
       <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload"><${Text} of=${canonicalOf(record.payloadNode)} /></pre><//>
       <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage"><${Text} of=${result.preimage} /></pre><//>
-      <${Step} number="3" title="SHA-256 of the preimage" tone=${toneOf(result.hashOK, standing)}>
+      <${Step} number="3" title="SHA-256 of the preimage" tone=${judge(result.hashOK)}>
         <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
       <//>
-      <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${toneOf(result.signatureOK, standing)}>
+      <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${judge(result.signatureOK)}>
         <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt><dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd></dl>
       <//>
     </ol>`;
 }
 
-function Verdict({ result, tone, record }) {
+function Verdict({ result, verdict, record }) {
   if (!result) return html`<p class="muted" role="status">Checking …</p>`;
   if (!result.ok) return html`<${Notice} kind="bad"><strong>This record fails:</strong> ${result.reason}.<//>`;
-  if (tone === 'bad') return html`<${Notice} kind="bad"><strong>Signed by another key</strong> than the one that you confirmed for ${record.companyId}.<//>`;
-  return html`<${Notice} kind=${tone}>${tone === 'ok' ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<//>`;
+  const { tone, own, is, against } = verdict;
+  if (is === 'another key') return html`<${Notice} kind="bad"><strong>Signed by another key</strong> than the one that you confirmed for ${record.companyId}.<//>`;
+  return html`<${Notice} kind=${tone}>${isGreen(own) ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} /><//>`;
 }
 
 // A value that the page Records searches for.
 const Only = ({ name, value }) => html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })} aria-label="find all of ${name} ${visible(value)}">find all</a>`;
 
 /** companyKey: {companyId, fingerprint, prepared, ring}. */
-export function RecordView({ record, companyKey }) {
-  const standing = useStanding(companyKey);
+export function RecordView({ record, companyKey, log = 'actions' }) {
+  const judge = useJudge(companyKey);
+  const about = { log, index: record.index };
   const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
-  const tone = result ? toneOf(result.ok, standing) : '';
+  const verdict = result && judge(result.ok, about);
+  const tone = verdict?.tone ?? '';
   // The key may have been rotated since it was asked for: a newer one comes with the session.
   useEffect(() => { if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {}); }, [result]);
   const { delegation } = record;
   return html`
     <section class="stack tight" data-check=${tone}>
-      <${Verdict} result=${result} tone=${tone} record=${record} />
+      <${Verdict} ...${{ result, verdict, record }} />
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>
     <dl class="facts">
       <dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
       <dt>action</dt><dd><${Only} name="action" value=${record.actionType} /></dd>
-      <dt>time</dt><dd>${localTime(record.timestamp)} <span class="muted">(${record.timestamp})</span></dd>
+      <dt>time</dt><dd title=${record.timestamp}>${timeText(record.timestamp, 23)}</dd>
       <dt>company</dt><dd><${Text} of=${record.companyId} /></dd>
     </dl>
     <section class="stack tight"><h3>Payload</h3>
@@ -83,6 +87,6 @@ export function RecordView({ record, companyKey }) {
       </section>`}
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
-    <div class="buttons"><a class="button" href=${href('proof', record.index)}>See its proof</a><a class="button" href=${href('agents', record.agentId, { record: record.index })}>See what gave it the right</a></div>
-    ${result && html`<details class="steps"><summary>How it was checked, step by step</summary><${CheckSteps} ...${{ record, result, companyKey, standing }} /></details>`}`;
+    <div class="buttons"><a class="button" href=${href('proof', record.index)}>See its proof</a><a class="button" href=${href('agents', record.agentId, { record: record.index })}>Authorization at that time</a></div>
+    ${result && html`<details class="steps"><summary>How it was checked, step by step</summary><${CheckSteps} ...${{ record, result, companyKey, judge: (ok) => judge(ok, about).tone }} /></details>`}`;
 }

@@ -8,7 +8,7 @@ import { Failure, Field, Notice, Page, useTask } from './basic.js';
 export function Keep({ keep, setKeep }) {
   return html`
     <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
-      <span>Keep the key for reloads and new tabs<br /><small class="muted">Each tab holds it, and hands it to new ones of this browser; it ends with the last. Signing out in one tab signs out all.</small></span></label>`;
+      <span>Stay signed in until the last tab closes<br /><small class="muted">Each tab holds the key, and hands it to new ones of this browser. Signing out in one tab signs out all.</small></span></label>`;
 }
 
 export function Paste() {
@@ -26,7 +26,7 @@ export function Paste() {
   };
   return html`
     <form class="card" onSubmit=${submit}>
-      <h2>Paste a key</h2>
+      <h2>Sign in with an API key</h2>
       <p class="muted">An API key, or an OAuth access token, of a company that exists.</p>
       <${Field} label="API key" hint="It stays in this page’s memory unless you keep it.">
         ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"

@@ -1,0 +1,46 @@
+// In which zone times are shown: that of the reader, or UTC. One choice for all pages and for paper, kept in this browser.
+import { store } from './store.js';
+
+const NAME = 'attestd.times';
+const CHOICES = ['utc', 'local']; // the first where nobody chose: what records and the API say
+
+function restored() {
+  try {
+    const kept = localStorage.getItem(NAME);
+    return CHOICES.includes(kept) ? kept : CHOICES[0];
+  } catch {
+    return CHOICES[0]; // no storage
+  }
+}
+
+/** zone: local or utc. */
+export const times = store({ zone: restored() });
+globalThis.addEventListener?.('storage', ({ key }) => { if (key === NAME) times.set({ zone: restored() }); });
+
+export function chooseZone(zone) {
+  try {
+    localStorage.setItem(NAME, zone);
+  } catch { /* the choice then lasts as long as the page */ }
+  times.set({ zone });
+}
+
+// Minutes by which the shown zone is ahead of UTC at a date.
+const ahead = (date) => (times.get().zone === 'utc' ? 0 : -date.getTimezoneOffset());
+
+/** A date in the shown zone, spelled as toISOString does, without the Z. */
+export const zoned = (date) => new Date(date.getTime() + ahead(date) * 60_000).toISOString().slice(0, -1);
+
+const two = (n) => String(n).padStart(2, '0');
+
+/** The name of the shown zone at a date: UTC, or UTC+05:30. */
+export function zoneOf(date = new Date()) {
+  if (times.get().zone === 'utc') return 'UTC';
+  const minutes = Math.abs(ahead(date));
+  return `UTC${ahead(date) < 0 ? '−' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}
+
+/** The date of a spelling like 2026-03-02T09:05:04.218 in the shown zone; null where there is no such time. */
+export function dateOf(spelled) {
+  const date = new Date(times.get().zone === 'utc' ? `${spelled}Z` : spelled);
+  return Number.isNaN(date.getTime()) || zoned(date) !== spelled ? null : date;
+}

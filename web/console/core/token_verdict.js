@@ -1,0 +1,67 @@
+// One verdict on a token, above all that was found out about it. It is green where the token can be used now and nothing is left to ask.
+import { titleOf } from './finding_words.js';
+import { timeText } from './format.js';
+import { iso } from '../lib/token.js';
+import { PART, isGreen } from './verdict.js';
+
+const CLOCK = 30; // seconds by which two clocks may differ before it is said
+const FRESH = 300; // seconds; an older statement that a token is not revoked may be from before it was
+const AHEAD = 60; // seconds that the server's clock may be ahead of this one
+const TIMES = ['Not before', 'Expiry']; // the checks of token.js that time alone decides: they are decided here, again and again
+
+/** Whether the server's clock, {offset, error} in seconds, differs from this computer's by more than can be overlooked. */
+export const clockDiffers = ({ offset, error }) => Math.abs(offset) - error > CLOCK;
+
+const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']];
+
+function roughly(seconds) {
+  const [size, unit] = UNITS.find(([one]) => seconds >= 1.5 * one) ?? UNITS.at(-1);
+  const n = Math.round(seconds / size);
+  return `${n} ${unit}${n === 1 ? '' : 's'}`;
+}
+
+export const clockWords = ({ offset }) => `Your clock differs by ${roughly(Math.abs(offset))}: it is ${offset > 0 ? 'behind' : 'ahead of'} the server’s. One of the two is wrong.`;
+
+const phaseAt = ({ nbf, exp }, now) => (exp <= now ? 'expired' : nbf > now ? 'not yet' : 'usable now');
+const at = (seconds) => timeText(iso(seconds));
+
+/**
+ * The verdict on a token: {is, tone, why}. found: checks as of token.js, or null where they could not be made, with why not in problem; status,
+ * the statement on revocation whose signature was checked, or null, with why not in unasked; statusProblem, why a statement is worth
+ * nothing; disabledAt, when the server says that the agent was disabled. now is in seconds, clock as for clockDiffers, judge as judgeOf.
+ */
+export function verdictOf({ kind, claims, found, judge, now, clock }) {
+  const bad = (is, why) => ({ is, tone: 'bad', why });
+  const open = (is, why) => ({ is, tone: '', why });
+  if (!found.checks) return open('not checked', found.problem);
+
+  const failed = found.checks.filter((c) => !c.ok && !TIMES.includes(c.name)).map((c) => c.name);
+  if (failed.some((name) => ['Algorithm', 'Key', 'Signature'].includes(name))) return bad('forged, or not signed by this key', 'The key that this server publishes for the company did not sign what stands here.');
+  if (failed.length) return bad('not acceptable', `It is signed, but is not what it must be: ${failed.join(', ')}.`);
+  if (typeof claims.exp !== 'number') return bad('not acceptable', 'It names no expiry.');
+  const { tone, own, is, against } = judge(true, PART);
+  if (is === 'another key') return bad('signed by another key', 'Its key is not the one that you confirmed, or that this browser knows, for this company.');
+
+  const { status } = found;
+  if (status?.status === 'revoked') return bad('revoked', `At ${timeText(status.revokedAt)}${status.reason ? `: ${status.reason}` : ''}. So says a statement that the company’s key signed.`);
+  if (status?.status === 'unknown') return bad('never issued', 'The company’s key signed it, but the company says that it never issued a passport with this ID.');
+  if (found.statusProblem) return bad('revocation not known', `The server’s statement about revocation is worth nothing: ${found.statusProblem}.`);
+  if (found.disabledAt) return bad('agent disabled', `The server says that the agent was disabled at ${timeText(found.disabledAt)}: it accepts nothing of it.`);
+
+  const mine = phaseAt(claims, now);
+  const theirs = phaseAt(claims, now + clock.offset);
+  const says = { expired: `It expired at ${at(claims.exp)}.`, 'not yet': `It begins at ${at(claims.nbf)}.` };
+  if (mine === theirs && mine !== 'usable now') return bad(mine, says[mine]);
+  if (clockDiffers(clock)) {
+    const same = mine === theirs ? '' : ` By your clock it is ${mine}; by the server’s, ${theirs}.`;
+    return open(`your clock differs by ${roughly(Math.abs(clock.offset))}`, `${clockWords(clock)}${same} Whether it can be used now is not sure until that is mended.`);
+  }
+  if (mine !== 'usable now') return bad(mine, says[mine]);
+
+  if (kind === 'passport' && !status) return open('revocation not asked', `${found.unasked} Everything else holds; until it is asked this may be a passport that was revoked.`);
+  const age = status ? now - Date.parse(status.checkedAt) / 1000 : 0;
+  if (age < -AHEAD || age > FRESH) return open('revocation not asked', `The last statement is of ${timeText(status.checkedAt)}; the passport may have been revoked since.`);
+  const rest = kind === 'passport' ? `It is not revoked, says a statement of ${timeText(status.checkedAt)} that the company’s key signed.` : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
+  const doubts = [!isGreen(own) && 'But you have not confirmed the key: anybody may have made it.', against && `But ${titleOf(against)}`].filter(Boolean);
+  return { is: 'usable now', tone, why: [rest, ...doubts].join(' ') };
+}

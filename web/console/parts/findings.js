@@ -1,0 +1,44 @@
+// What was found to be wrong with a company: on every page until somebody acknowledges it, and beside what it bears on.
+import { textOf, titleOf } from '../core/finding_words.js';
+import { findings, logOf } from '../core/findings.js';
+import { LONGEST, acknowledge } from '../core/journal.js';
+import { href } from '../core/router.js';
+import { useStore } from '../core/store.js';
+import { html, useState } from '../vendor/preact-htm.js';
+import { Notice } from './basic.js';
+import { Confirm } from './dialogs.js';
+import { Text } from './text.js';
+
+/** Why something that holds by itself is not green; of: a finding, or null. */
+export const Against = ({ of }) => of && html`
+  <div class="against" data-against=${of.kind}><strong><${Text} of=${titleOf(of)} /></strong> <${Text} of=${textOf(of)} /></div>`;
+
+const WHAT_THEN = {
+  rewritten: 'Do so only where you know the reason, a backup that was restored, say. What the server shows from now on is then what this browser remembers.',
+  failure: 'Do so only where you know the reason. What still fails is found again.',
+  key: 'Do so only where you know the reason.',
+};
+
+function Finding({ of }) {
+  const [asks, setAsks] = useState(false);
+  const log = logOf(of);
+  return html`
+    <div data-finding=${of.kind} data-log=${log} data-rewritten=${of.kind === 'rewritten' ? log : undefined} data-key-change=${of.kind === 'key' ? 'was-replaced' : undefined}>
+      <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>Acknowledge…</button>`}>
+        <${Against} of=${of} />
+        ${of.kind === 'failure' && of.failedAt !== 'the root' && html`<a href=${href(log === 'control' ? 'control' : 'records', of.failedAt)}>Show the record</a>`}
+      <//>
+      ${asks && html`
+        <${Confirm} title="Acknowledge this finding?" action="Acknowledge" reasonLabel="Reason" needsReason=${LONGEST} act=${async (reason) => acknowledge(of, reason)} onClose=${() => setAsks(false)}>
+          <p><strong><${Text} of=${titleOf(of)} /></strong> ${WHAT_THEN[of.kind]} The finding and your reason are kept in the <a href=${href('verify')}>journal of this browser</a>.</p>
+        <//>`}
+    </div>`;
+}
+
+const ORDER = ['rewritten', 'failure', 'key'];
+
+/** A banner for each finding about a company. keyIsSaid: that its key was replaced stands there already. */
+export const Findings = ({ companyId, keyIsSaid }) => useStore(findings).all
+  .filter((one) => one.companyId === companyId && !(keyIsSaid && one.kind === 'key'))
+  .sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))
+  .map((one) => html`<${Finding} key=${`${one.kind} ${logOf(one)}`} of=${one} />`);
