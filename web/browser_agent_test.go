@@ -94,7 +94,7 @@ func TestBrowserAgentPage(t *testing.T) {
 
 	// Which record is asked about stands in the URL: a record leads there, also one that is not among the newest, and never one of another agent.
 	b.goTo("#/records/0")
-	b.press("See what gave it the right")
+	b.press("Authorization at that time")
 	b.shows(`[data-authority="0"] .change-line[data-check="ok"]`)
 	eval[bool](b, `(() => { const s = document.querySelector('select[name="record"]'); s.value = '6'; return s.dispatchEvent(new Event('change', { bubbles: true })); })()`)
 	b.shows(`[data-authority="6"]`)

@@ -167,7 +167,7 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 		b.shows(".guide-step")
 		told = lie
 		b.goTo("#/control")
-		b.reads(`main [role="alert"]`, says)
+		b.reads(`.page [role="alert"]`, says)
 		if n := eval[int](b, `document.querySelectorAll('main .ok').length`); n > 0 {
 			t.Errorf("%s: %d things are green", lie, n)
 		}

@@ -267,7 +267,7 @@ func TestBrowserVerdictIsOfItsKey(t *testing.T) {
 	b.press("Verify the whole chain")
 	b.shows(`[data-verdict="valid"][data-tone="bad"]`)
 	f.show(s, s)
-	b.goTo("#/checkpoints") // asks for the keys again
+	b.goTo("#/checkpoints")                                                       // asks for the keys again
 	b.reads(`[data-log="actions"][data-checkpoint="bad"] .badge`, "key replaced") // which nobody has acknowledged
 	b.shows(`[data-key-change="was-replaced"]`)
 	b.goTo("#/verify")

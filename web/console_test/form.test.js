@@ -147,7 +147,7 @@ test('answers of the API give what their forms name and nothing else (row 31)', 
   const entry = { index: 2, timestamp, actionType: 'agent.registered', by: 'f' };
   const samples = {
     company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
-    discovery: { issuer: 'i', passport_format: { audience: 'a' } },
+    discovery: { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } },
     chainVerdict: { valid: true, merkleRoot: root },
     agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp, disabledAt: timestamp }], total: 1, next: 'n' },
     passportPage: { passports: [{ jti: 'j', agentId: 'a', scopes: ['*'], issuedAt: timestamp, expiresAt: timestamp, status: 'revoked', revokedAt: timestamp, reason: 'r' }] },

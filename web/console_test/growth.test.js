@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import test, { beforeEach } from 'node:test';
 
 // A browser's storage and a server with two logs, from which what is asked for is counted.
@@ -35,23 +35,34 @@ function proofOf(m, list, join, whole = true) {
 const leavesOf = (seed, n) => Array.from({ length: n }, (_, i) => sha(Buffer.from(`${seed} ${i}`)));
 const hex = (hash) => hash.toString('hex');
 
+const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+const raw = new Uint8Array(publicKey.export({ type: 'spki', format: 'der' }).subarray(-32));
+
+// A checkpoint as the company signs it, or somebody else.
+function checkpointOf(origin, leaves, signer = privateKey) {
+  const text = `${origin}\n${leaves.length}\n${rootOf(leaves, rfc6962).toString('base64')}\n`;
+  const id = sha(Buffer.from(`${origin}\n`), Buffer.from([1]), raw).subarray(0, 4);
+  return `${text}\n— ${origin} ${Buffer.concat([id, sign(null, Buffer.from(text), signer)]).toString('base64')}\n`;
+}
+
 // Answers for logs with these leaves; signs says how long the log is whose checkpoint is given.
-function serve(logs, signs = (name) => logs[name].length) {
+function serve(logs, signs = (name) => logs[name].length, signer = privateKey) {
   answer = (path) => {
     const url = new URL(path, 'http://service');
     if (url.pathname === '/v1/logs') {
       return { logs: ['actions', 'control'].map((log) => ({ log, logId: log, origin: `o/v1/log/${log}`, vkeys: [], size: logs[log].length, merkleRoot: hex(rootOf(logs[log], specified)), root: hex(rootOf(logs[log], rfc6962)) })) };
     }
     const from = Number(url.searchParams.get('from'));
-    if (url.pathname === '/v1/consistency') return { proof: proofOf(from, logs[url.searchParams.get('log')].slice(0, Number(url.searchParams.get('to'))), specified).map(hex) };
+    if (url.pathname === '/v1/consistency') return { from, to: Number(url.searchParams.get('to')), proof: proofOf(from, logs[url.searchParams.get('log')].slice(0, Number(url.searchParams.get('to'))), specified).map(hex) };
     const name = url.pathname.split('/')[3];
     const signed = logs[name].slice(0, signs(name));
     const lines = [`old ${from}`, ...proofOf(from, signed, rfc6962).map((hash) => hash.toString('base64'))];
-    return `${lines.join('\n')}\n\no/v1/log/${name}\n${signed.length}\n${rootOf(signed, rfc6962).toString('base64')}\n\n— o/v1/log/${name} AAAAAAAAAA==\n`;
+    const checkpoint = checkpointOf(`o/v1/log/${name}`, signed, signer);
+    return url.pathname.endsWith('/checkpoint') ? checkpoint : `${lines.join('\n')}\n\n${checkpoint}`;
   };
 }
 
-const key = { companyId: 'acme', fingerprint: 'K1', ring: [{ fingerprint: 'K0' }, { fingerprint: 'K1' }] };
+const key = { companyId: 'acme', fingerprint: 'K1', ring: [{ fingerprint: 'K0', raw: new Uint8Array(32) }, { fingerprint: 'K1', raw }] };
 const records = leavesOf('honest', 200);
 const at = (n) => ({ actions: records.slice(0, n), control: records.slice(100, 103) });
 const red = () => findingOf('rewritten', 'acme');
@@ -82,7 +93,7 @@ test('a head that is proven to have grown is proven with what it has grown into,
   serve(at(20), () => 18);
   checkpoint(10);
   await proveSince(key);
-  assert.deepEqual(headsOf(key, 'actions').map(({ size, proven }) => [size, proven]), [[10, true], [18, false], [20, false]]);
+  assert.deepEqual(headsOf(key, 'actions').map(({ size, proven }) => [size, proven]), [[10, true], [18, false]]);
   // The log tree parts from the one that was proven after record 15, and the specification's tree does not.
   const other = [...records.slice(0, 15), ...leavesOf('other', 30)];
   serve(at(30));
@@ -117,14 +128,52 @@ test('a history is known by any key of its company', async () => {
     serve(at(20));
     await proveSince(key);
     serve({ ...at(20), actions: leavesOf('other', 20) });
-    await proveSince({ companyId: 'acme', ring: ring.map((fingerprint) => ({ fingerprint })) });
+    await proveSince({ companyId: 'acme', ring: ring.map((fingerprint) => ({ fingerprint, raw })) });
     assert.equal(red() !== null, ring.includes('K1'), ring.join());
+    forgetHeads({ companyId: 'acme', log: 'actions' });
+  }
+});
+
+test('what no key of the company has signed is not remembered, and accuses nobody later', async () => {
+  const honest = () => serve(at(20));
+  const stranger = generateKeyPairSync('ed25519').privateKey;
+  const lies = {
+    'both roots in the list': () => {
+      honest();
+      const truth = answer;
+      answer = async (path) => {
+        const body = await truth(path);
+        if (path === '/v1/logs') Object.assign(body.logs[0], { root: 'a'.repeat(64), merkleRoot: 'b'.repeat(64) });
+        return body;
+      };
+    },
+    'a longer log': () => {
+      serve(at(30));
+      const longer = answer;
+      honest();
+      const truth = answer;
+      answer = (path) => (path === '/v1/logs' ? longer(path) : truth(path));
+    },
+    'a checkpoint of a stranger': () => serve({ ...at(20), actions: leavesOf('other', 25) }, undefined, stranger),
+  };
+  for (const [name, lie] of Object.entries(lies)) {
+    lie();
+    await proveSince(key);
+    assert.ok(headsOf(key, 'actions').every(({ size, root, logRoot }) => size === 20 && !root && logRoot === hex(rootOf(records.slice(0, 20), rfc6962))), name);
+    honest();
+    await proveSince(key);
+    assert.equal(red(), null, name);
+    serve(at(40));
+    await proveSince(key);
+    assert.equal(red(), null, name);
+    assert.equal(headsOf(key, 'actions').at(-1).size, 40, name);
     forgetHeads({ companyId: 'acme', log: 'actions' });
   }
 });
 
 test('a lie is found where the server does not repeat it, and stays found', async () => {
   serve(at(20));
+  keepHead(key, { log: 'actions', size: 20, root: hex(rootOf(records.slice(0, 20), specified)), logRoot: hex(rootOf(records.slice(0, 20), rfc6962)), source: 'checked' });
   await proveSince(key);
   const honest = answer;
   let once = true;
@@ -133,7 +182,7 @@ test('a lie is found where the server does not repeat it, and stays found', asyn
   answer = async (path) => {
     if (!path.startsWith('/v1/consistency') || !once) return grown(path);
     once = false;
-    return { proof: [] };
+    return { from: 20, to: 30, proof: [] };
   };
   await proveSince(key);
   const { found, size } = red();

@@ -13,7 +13,7 @@ let asked = 0;
 globalThis.fetch = async ({ path }) => {
   asked++;
   if (!published) throw new TypeError('away');
-  const body = path.startsWith('/v1/ca/public-keys') ? { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', origin: 'o', keys: published } : { issuer: 'i', passport_format: { audience: 'a' } };
+  const body = path.startsWith('/v1/ca/public-keys') ? { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', origin: 'o', keys: published } : { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } };
   return new Response(JSON.stringify(body), { headers: { 'Content-Type': 'application/json' } });
 };
 

@@ -1,16 +1,20 @@
 // Records of one agent: what the server finds, each checked here.
 import { checkNewest } from './checker.js';
+import { provenSize } from './heads.js';
 import { foundRecord, histogramOf, pageOf, searchOf } from './search.js';
+import { mustBeInOrder } from './search_pages.js';
+import { session } from './session.js';
 
 const searchFor = (asked) => searchOf(asked, Date.now());
 
-/** Some of the newest records that a search finds: {found, next}, and in found {record, ok, reason} of each. */
-export async function newest(asked, limit, cursor = '') {
+/** Some of the newest records that a search finds, after a page of before: {found, page}, and in found {record, ok, reason} of each. */
+export async function newest(asked, limit, before = null) {
   const search = searchFor(asked);
-  const page = await pageOf(search, cursor, limit);
+  const page = await pageOf(search, before, limit, { proven: provenSize(session.get().key, 'actions') });
   const records = page.records.map((one) => foundRecord(one, search));
+  mustBeInOrder(records, page, search);
   const results = records.length ? await checkNewest(records) : [];
-  return { found: records.map((record, i) => ({ record, ok: results[i].ok, reason: results[i].reason })), next: page.next };
+  return { found: records.map((record, i) => ({ record, ok: results[i].ok, reason: results[i].reason })), page };
 }
 
 /** How many records of an agent there are, and when. */
@@ -26,11 +30,11 @@ export async function delegationsOf({ agentId, spiffeId }, most) {
   const searches = [{ agent: agentId, delegatedBy: '*' }, { delegatedBy: spiffeId }];
   const read = async (asked) => {
     const all = [];
-    for (let cursor = ''; ;) {
-      const { found, next } = await newest(asked, Math.min(PAGE, most - all.length), cursor);
+    for (let before = null; ;) {
+      const { found, page } = await newest(asked, Math.min(PAGE, most - all.length), before);
       all.push(...found);
-      if (!next || all.length >= most) return all;
-      cursor = next;
+      if (!page.next || all.length >= most) return all;
+      before = page;
     }
   };
   const [acted, gave] = await Promise.all(searches.map(read));

@@ -1,10 +1,12 @@
 // Agents and their passports, and what the service says of why an agent might act: the forms of these answers, and where they are asked for.
 import { having, integer, jsonOf, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
+import { decode } from '../lib/token.js';
 import { call } from './api.js';
+import { eachNames, mustFit, mustName } from './asked.js';
 
 export const agent = having({ agentId: string, spiffeId: string, registeredAt: timestamp }, { disabledAt: timestamp, metadata: jsonOf('object', 'null') });
 export const agentPage = having({ agents: list(agent), total: integer }, { next: string });
-export const disabling = having({ disabledAt: timestamp, revokedPassports: integer });
+export const disabling = having({ agentId: string, disabledAt: timestamp, revokedPassports: integer });
 
 export const passportPage = having({
   passports: list(having(
@@ -26,16 +28,48 @@ export const authorityForm = having({
   cannotSay: list(string),
 });
 
+// An answer must be about an agent, by both of its names.
+const isOf = (agentId) => (found) => {
+  mustName({ agentId }, found);
+  mustFit(found.spiffeId.endsWith(`/agent/${agentId}`), `it names another SPIFFE ID, ${found.spiffeId}`);
+};
+
+const folded = (text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+/** What a page of agents that match {q, status} must hold. */
+export const agentsAsked = ({ q, status }) => ({ agents }) => {
+  for (const { agentId, disabledAt } of agents) {
+    mustFit(!q || folded(agentId).includes(folded(q)), `it lists the agent ${agentId}`);
+    mustFit(!status || (status === 'disabled') === Boolean(disabledAt), `it lists the agent ${agentId}, which is not ${status}`);
+  }
+};
+
+/** What a page of passports that match {agent, status} must hold. */
+export const passportsAsked = ({ agent: agentId, status }) => eachNames('passports', { agentId, status });
+
 const at = (agentId, more = '') => `/v1/agents/${encodeURIComponent(agentId)}${more}`;
 
-export const readSVID = async (agentId) => (await call(having({ svid: string }), 'GET', at(agentId, '/svid'))).svid;
-export const disable = (agentId) => call(disabling, 'POST', at(agentId, '/disable'));
-export const enable = (agentId) => call(agent, 'POST', at(agentId, '/enable'));
+/** A fresh SVID of an agent. */
+export async function readSVID(agentId) {
+  const { svid, spiffeId } = await call(having({ agentId: string, spiffeId: string, svid: string }), 'GET', at(agentId, '/svid'), { asked: isOf(agentId) });
+  mustFit(decode(svid).claims.value.sub === spiffeId, 'its token is of another agent');
+  return svid;
+}
+
+/** Whether a passport in an answer is of an agent, with no other scopes than those. */
+export function mustBePassport(token, agentId, scopes) {
+  const { passport } = decode(token);
+  mustFit(passport?.agentId === agentId, 'its token is of another agent');
+  mustFit(!scopes || passport.scopes.every((scope) => scopes.includes(scope)), `its token has the scopes ${passport.scopes.join(' ')}`);
+}
+
+export const disable = (agentId) => call(disabling, 'POST', at(agentId, '/disable'), { asked: { agentId } });
+export const enable = (agentId) => call(agent, 'POST', at(agentId, '/enable'), { asked: isOf(agentId) });
 
 /** An agent as it stands; null where nobody registered it. */
 export async function findAgent(agentId) {
   try {
-    return await call(agent, 'GET', at(agentId));
+    return await call(agent, 'GET', at(agentId), { asked: isOf(agentId) });
   } catch (err) {
     if (err.status === 404) return null;
     throw err;
@@ -44,11 +78,9 @@ export async function findAgent(agentId) {
 
 /** Registers an agent. isNew: only where it is none yet. metadata: a JSON object, or undefined. */
 export const register = (agentId, metadata, isNew) =>
-  call(agent, 'POST', '/v1/agents/register', { body: { agentId, metadata }, headers: isNew ? { 'If-None-Match': '*' } : {} });
+  call(agent, 'POST', '/v1/agents/register', { asked: isOf(agentId), body: { agentId, metadata }, headers: isNew ? { 'If-None-Match': '*' } : {} });
 
 /** What the control log says of whether a record's action was allowed when it happened. */
-export async function authorityOf(index) {
-  const found = await call(authorityForm, 'GET', `/v1/authority/${index}`);
-  if (found.index !== index) throw new Error(`The server answers about record ${found.index} instead.`);
-  return found;
+export function authorityOf(index) {
+  return call(authorityForm, 'GET', `/v1/authority/${index}`, { asked: { index } });
 }

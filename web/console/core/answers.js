@@ -8,7 +8,7 @@ export const nothing = () => undefined; // where that it succeeded is all that m
 const companyId = stringThat((s) => /^[A-Za-z0-9._-]{1,128}$/.test(s), 'the ID of a company');
 
 export const company = having({ companyId, spiffeId: string });
-export const companyCreated = having({ apiKey: string });
+export const companyCreated = having({ companyId, apiKey: string });
 export const publishedKeys = having({
   companyId, spiffeId: string, origin: string,
   keys: list(having(
@@ -16,7 +16,7 @@ export const publishedKeys = having({
     { endedAt: timestamp, compromisedAt: timestamp, rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) },
   )),
 });
-export const discovery = having({ issuer: string, passport_format: having({ audience: string }) });
+export const discovery = having({ company_id: string, issuer: string, passport_format: having({ audience: string }) });
 
 const verdict = { valid: boolean };
 const more = { merkleRoot: hash, failedAtIndex: integer, error: string };
@@ -28,9 +28,9 @@ const whole = (form) => (...args) => {
 export const chainVerdict = whole(having(verdict, more));
 export const streamMessage = whole(having({ type: oneOf('record'), record: recordForm, ...verdict }, more));
 
-export const agentState = having({}, { disabledAt: timestamp });
-export const passportIssued = having({ passport: string, expiresIn: integer });
-export const passportRotated = having({ passport: string, rotatedFrom: string });
+export const passportIssued = having({ agentId: string, passport: string, expiresIn: integer });
+export const passportRotated = having({ agentId: string, passport: string, rotatedFrom: string });
+export const passportRevoked = having({ jti: string });
 
 export const keyRotated = having({ fingerprint: string, index: integer });
 export const keyCreated = having({ key: string });

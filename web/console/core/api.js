@@ -3,6 +3,7 @@ import { text } from '../lib/bytes.js';
 import { FormError, having, json, list, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 import { failure } from './answers.js';
+import { NOTHING, mustName } from './asked.js';
 import { rest } from './pause.js';
 
 const ATTEMPTS = 5; // of one read that the server puts off
@@ -113,16 +114,24 @@ async function textOf(response) {
 /** The text of an answer, exactly as it came: what is signed in it can be checked. */
 export const callText = async (method, path, options) => textOf(await send(method, path, options));
 
-/** A call whose answer has a form of answers.js; it returns what the form makes of it. */
-export async function call(form, method, path, options) {
+/**
+ * A call whose answer has a form of answers.js; it returns what the form makes of it. asked: what the answer must name, as of mustName, or a function that
+ * throws where the answer is to another question; a call cannot be made without it.
+ */
+export async function call(form, method, path, { asked, ...options } = {}) {
+  if (!asked) throw new TypeError(`it is not said what an answer of ${path} must name`);
   const response = await send(method, path, options);
   if (!/\bjson\b/i.test(response.headers.get('Content-Type') ?? '')) throw fromElsewhere(response);
   const answer = await textOf(response);
+  let found;
   try {
-    return read(form, answer, 'answer');
+    found = read(form, answer, 'answer');
   } catch (err) {
     throw new FormError(`The server’s answer is not what it must be: ${err.message}`);
   }
+  if (typeof asked === 'function') asked(found);
+  else mustName(asked, found);
+  return found;
 }
 
 // The record that must have an index. The error names the index, so that a page can say where a chain fails.
@@ -138,7 +147,7 @@ function recordAt(index, node, source) {
 
 /** The records [from, from + limit) as far as they exist. */
 export async function records(from, limit, options) {
-  const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, options);
+  const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { ...options, asked: NOTHING }); // each record is compared below
   return found.records.map(({ node, source }, i) => recordAt(from + i, node, source));
 }
 

@@ -1,11 +1,14 @@
 // Changes that the control log holds about something: found by the server by a text in them, or by their indices, and checked here.
-import { having, integer, json, list, nullable, string } from '../lib/form.js';
+import { having, json, list, nullable, string } from '../lib/form.js';
 import { controlRecordForm } from '../lib/record.js';
 import { call } from './api.js';
+import { NOTHING } from './asked.js';
 import { checkRecords } from './checker.js';
 import { change } from './control.js';
 import { fail } from './failures.js';
+import { provenSize } from './heads.js';
 import { controlKey } from './logs.js';
+import { PAGE_SAYS, mustBeInOrder, mustGoOn } from './search_pages.js';
 import { refreshKey, session } from './session.js';
 
 const about = having({ subject: string, by: nullable(string) }, { agentId: string });
@@ -32,13 +35,17 @@ async function checked(records) {
   return records.map((record, i) => ({ record, ...about(record.inner, record.source, `control record ${record.index}`), ok: results[i].ok, flaw: results[i].reason }));
 }
 
-const page = having({ records: list(json, 1000), read: having({ from: integer }) }, { next: string });
+const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 
-/** The newest changes in which a text stands, some at a time: {found, from, next}; from: down to which record the server has looked. */
-export async function changesWith(text, cursor, limit) {
-  const query = new URLSearchParams({ log: 'control', q: text, limit, ...(cursor && { cursor }) });
-  const { records, read, next = '' } = await call(page, 'GET', `/v1/records?${query}`);
-  return { found: await checked(records.map(({ node, source }, i) => controlRecordForm(node, source, `records[${i}]`))), from: read.from, next };
+/** The newest changes in which a text stands, some at a time, after a page of before: {found, page}; in page {read: {from, to}, next}. */
+export async function changesWith(text, before, limit) {
+  const query = new URLSearchParams({ log: 'control', q: text, limit, ...(before && { cursor: before.next }) });
+  const proven = provenSize(session.get().key, 'control');
+  const { records, ...page } = { next: '', ...(await call(pageForm, 'GET', `/v1/records?${query}`, { asked: NOTHING })) };
+  mustGoOn(page, before, { order: 'newest', proven });
+  const found = records.map(({ node, source }, i) => controlRecordForm(node, source, `records[${i}]`));
+  mustBeInOrder(found, page, { order: 'newest' });
+  return { found: await checked(found), page };
 }
 
 /** The changes at some indices of the control log, by index. */

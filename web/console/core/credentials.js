@@ -2,6 +2,7 @@
 import { having, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
 import { sha256hex } from '../lib/sha256.js';
 import { call } from './api.js';
+import { NOTHING } from './asked.js';
 
 export const credential = having(
   { kind: oneOf('apiKey', 'oauthClient'), fingerprint: string, createdAt: timestamp, role: oneOf('admin', 'writer', 'reader') },
@@ -9,13 +10,13 @@ export const credential = having(
 );
 
 /** The company's keys, then its clients, each in the order of creation. */
-export const readCredentials = async () => (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials')).credentials;
+export const readCredentials = async () => (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials', { asked: NOTHING })).credentials;
 
 export const fingerprintOf = async (secret) => (await sha256hex(secret)).slice(0, 16);
 
 /** The secret of the API key with a fingerprint. The server gives all keys at once; the others are not kept. */
 export async function secretOf(fingerprint) {
-  const { keys } = await call(having({ keys: list(having({ key: string })) }), 'GET', '/v1/keys');
+  const { keys } = await call(having({ keys: list(having({ key: string })) }), 'GET', '/v1/keys', { asked: NOTHING });
   for (const { key } of keys) if ((await fingerprintOf(key)) === fingerprint) return key;
   throw new Error('There is no such key any more.');
 }

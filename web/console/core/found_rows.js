@@ -1,8 +1,12 @@
 // What a search finds, and what of it fails.
 import { FormError, json, read } from '../lib/form.js';
 import { jsonLines } from './api.js';
+import { mustFit } from './asked.js';
+import { provenSize } from './heads.js';
 import { PIECE, Rows, brokenRow, logSize } from './rows.js';
 import { foundRecord, matches, narrows, pageOf, pathOf, readsAll, streamOf } from './search.js';
+import { mustReach } from './search_pages.js';
+import { session } from './session.js';
 
 const PAGE = 500; // records of a page that is searched for
 const MOST = 200000; // rows of a search
@@ -43,7 +47,7 @@ class ListedRows extends Rows {
 
 /** What a search finds, as far as the list was scrolled. */
 export class FoundRows extends ListedRows {
-  cursor = '';
+  before = null; // the page that was read last
 
   want(first, last) {
     if (!this.error && last >= this.count - 50) this.more();
@@ -56,7 +60,6 @@ export class FoundRows extends ListedRows {
   add(given, next) {
     this.rows.push(...this.rowsOf(given, (one) => this.found(() => one)).rows);
     if (next === undefined) return;
-    this.cursor = next;
     this.done = !next || this.count >= MOST;
   }
 
@@ -73,7 +76,8 @@ export class FoundRows extends ListedRows {
   }
 
   async page(options) {
-    const page = await pageOf(this.search, this.cursor, PAGE, options);
+    const page = await pageOf(this.search, this.before, PAGE, { ...options, proven: provenSize(session.get().key, 'actions') });
+    this.before = page;
     this.size = page.size;
     this.add(page.records, page.next);
   }
@@ -82,18 +86,27 @@ export class FoundRows extends ListedRows {
     let given = [];
     let timer;
     const before = this.read;
+    const { since, until, hash } = this.search;
+    const proven = provenSize(session.get().key, 'actions');
     const show = (next) => {
       clearTimeout(timer);
       timer = undefined;
       if (!this.stopped) this.add(given, next);
       given = [];
     };
-    for await (const { text, progress, end } of streamOf(this.search, this.cursor, PAGE, options)) {
+    for await (const { text, progress, end } of streamOf(this.search, this.before?.next ?? '', PAGE, options)) {
       if (text !== undefined) given.push(read(json, text, 'record'));
-      if (progress) this.size = progress.size;
+      if (progress) {
+        this.size = progress.size;
+        mustReach(this.size, proven);
+      }
       if (progress ?? end) this.read = before + (progress ?? end).read;
-      if (end) show(end.next);
-      else timer ??= setTimeout(show, OFTEN);
+      if (end) {
+        // The record with a hash is one: nothing need be read after it.
+        mustFit(end.next || since || until || hash || this.read === this.size, `it has read ${this.read} of ${this.size} records`);
+        this.before = end;
+        show(end.next);
+      } else timer ??= setTimeout(show, OFTEN);
     }
   }
 }

@@ -6,6 +6,8 @@ import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
 import { nodeHash } from '../lib/merkle.js';
 import { readCheckpoint } from '../lib/note.js';
 import { call, callText, records } from './api.js';
+import { NOTHING } from './asked.js';
+import { openCheckpoint } from './checkpoint.js';
 import { headsOf, keepHead, rewrittenSince } from './heads.js';
 
 const LOGS = ['actions', 'control'];
@@ -13,38 +15,46 @@ const LOGS = ['actions', 'control'];
 const logs = having({
   logs: list(having({ log: oneOf(...LOGS), logId: string, origin: string, vkeys: list(string), size: integer, merkleRoot: hash, root: hash })),
 });
-const proofForm = having({ proof: list(hash, 128) });
+const proofForm = having({ from: integer, to: integer, proof: list(hash, 128) });
 
 /** The logs of the company that is signed in, actions and then control, with their sizes and both roots of each, as the server says. */
 export async function readLogs(options) {
-  const { logs: all } = await call(logs, 'GET', '/v1/logs', options);
+  const { logs: all } = await call(logs, 'GET', '/v1/logs', { ...options, asked: NOTHING }); // their names are compared below
   if (all.map(({ log }) => log).join() !== LOGS.join()) throw new FormError('The server does not list the two logs of the company.');
   return all;
 }
 
-// The server's newest checkpoint and how it grew from a size. Who signed it matters nothing here: a history that was rewritten has no such proof at all.
+// The server's newest checkpoint and how it grew from a size. A history that was rewritten has no such proof at all, whoever signed it.
 async function logProof(now, from, options) {
   const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`, options), from);
   const { origin, size, root } = readCheckpoint(signed);
   if (origin !== now.origin) throw new FormError('The server’s proof of consistency is of another log.');
-  return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex) };
+  return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex), signed };
 }
 
-// Whether a kept head is the beginning of a log as the server shows it now: the proof is the server's, checking it is not. Returns a list of the head that
-// the log tree's proof leads to, where that is not now's own, and null where there is no proof.
+// The head in the text of a checkpoint, null where no key of the company has signed it: then whoever answered may have made it up.
+async function signedHead(signed, now, key) {
+  try {
+    const { size, root } = await openCheckpoint(signed, now.origin, key);
+    return { log: now.log, size: Number(size), logRoot: hex(root), source: 'seen' };
+  } catch {
+    return null;
+  }
+}
+
+// Whether a kept head is the beginning of a log as the server shows it now: the proof is the server's, checking it is not. Returns a list of the text of the
+// checkpoint that the log tree's proof leads to, if one was asked for, and null where there is no proof.
 async function grownInto({ size: from, root, logRoot }, now, options) {
   if (from > now.size) return null;
   if (from === now.size) return (root ?? now.merkleRoot) === now.merkleRoot && (logRoot ?? now.root) === now.root ? [] : null;
   if (root !== undefined) {
-    const { proof } = await call(proofForm, 'GET', `/v1/consistency?from=${from}&to=${now.size}&log=${now.log}`, options);
+    const { proof } = await call(proofForm, 'GET', `/v1/consistency?from=${from}&to=${now.size}&log=${now.log}`, { ...options, asked: { from, to: now.size } });
     if (!(await grows({ from, to: now.size, fromRoot: root, toRoot: now.merkleRoot, proof }, nodeHash))) return null;
   }
   if (logRoot === undefined) return [];
-  const proven = await logProof(now, from, options);
+  const { signed, ...proven } = await logProof(now, from, options);
   if (!(await grows({ from, fromRoot: logRoot, ...proven }, nodeOfHex))) return null;
-  const { to: size, toRoot } = proven;
-  if (size === now.size) return toRoot === now.root ? [] : null;
-  return [{ size, logRoot: toRoot }]; // records came meanwhile, or the server signs a checkpoint now and then
+  return proven.to === now.size && proven.toRoot !== now.root ? null : [signed]; // of another size where records came meanwhile
 }
 
 // The shortest head that does not hold, {head, from}, with how many records are still what they were; all that are longer fail with it, if any does. Else
@@ -63,7 +73,8 @@ async function judge(entries, now, options) {
 const due = (entries) => entries.filter(({ proven }, i) => !proven || i === entries.length - 1);
 
 /**
- * Proves that all that was seen of a company's logs is the beginning of what the server shows now, and keeps that: returns the logs. What was
+ * Proves that all that was seen of a company's logs is the beginning of what the server shows now, and keeps the checkpoints that a key of the company has
+ * signed: returns the logs. What is only said of them is not kept, for an honest server would be held to it later. What was
  * rewritten is in heads. Throws where the server does not answer: then nothing is known.
  */
 export async function proveSince(key, options) {
@@ -80,9 +91,16 @@ export async function proveSince(key, options) {
   }
   if (judged.some(({ head }) => head)) return shown;
   for (const [i, now] of shown.entries()) {
-    const asked = due(before[i]);
-    judged[i].grown.forEach((into, j) => into.forEach((one) => keepHead(key, { log: now.log, ...one, source: 'seen' }, [asked[j]])));
-    keepHead(key, { log: now.log, size: now.size, root: now.merkleRoot, logRoot: now.root, source: 'seen' }, asked.filter((_, j) => !judged[i].grown[j].length));
+    for (const [j, head] of due(before[i]).entries()) {
+      for (const signed of judged[i].grown[j]) {
+        const grown = await signedHead(signed, now, key);
+        if (grown) keepHead(key, grown, [head]);
+      }
+    }
+    if (now.size > 0 && !before[i].some(({ logRoot }) => logRoot)) {
+      const first = await signedHead(await callText('GET', `/v1/log/${now.logId}/checkpoint`, { accept: 'text/plain', ...options }), now, key);
+      if (first) keepHead(key, first);
+    }
   }
   return shown;
 }

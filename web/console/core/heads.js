@@ -87,6 +87,9 @@ export async function keepChecked(key, log, whole) {
   return top;
 }
 
+/** How many records a company's log is known to have, by what its keys have signed. */
+export const provenSize = (key, log) => Math.max(0, ...headsOf(key, log).map(({ size }) => size));
+
 /** The heads that are kept of a company's log, the shortest first. */
 export const headsOf = (key, log) => kept.get().all.filter(ofLog(key, log));
 

@@ -3,6 +3,7 @@
 import { FormError, read } from '../lib/form.js';
 import { chainVerdict, streamMessage } from './answers.js';
 import { call, records } from './api.js';
+import { NOTHING } from './asked.js';
 import { CheckedRange } from './checked_range.js';
 import { checkNewest } from './checker.js';
 import { fail, failureNow } from './failures.js';
@@ -168,7 +169,7 @@ async function catchUp(current) {
     await stillThere(size, key, current);
     await fetchMissed(size, true, current);
   }
-  const said = await call(chainVerdict, 'GET', '/v1/verify');
+  const said = await call(chainVerdict, 'GET', '/v1/verify', { asked: NOTHING });
   if (!current()) return;
   serverSays(said, size);
   await settle(current);

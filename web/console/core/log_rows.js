@@ -2,6 +2,7 @@
 import { FormError, having, json, list } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 import { call } from './api.js';
+import { NOTHING } from './asked.js';
 import { PIECE, Rows, logSize } from './rows.js';
 
 const KEPT = 32; // pieces of the whole log kept in memory on each side of what is shown
@@ -62,7 +63,7 @@ export class LogRows extends Rows {
     if (this.stopped || from < 0 || limit < 1 || this.pieces.has(piece)) return;
     this.pieces.set(piece, null);
     try {
-      const { records } = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { signal: this.abort.signal });
+      const { records } = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { signal: this.abort.signal, asked: NOTHING });
       let next = 0;
       const recordAt = (_, i) => {
         const record = records[next] && recordForm(records[next++].node, records[next - 1].source, 'it');

@@ -4,13 +4,15 @@ import { grows } from '../lib/consistency.js';
 import { FormError, having, integer, list, oneOf, signature, string } from '../lib/form.js';
 import { follows } from '../lib/keyring.js';
 import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
-import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';
+import { must } from '../lib/note.js';
 import { call, callText } from './api.js';
+import { openCheckpoint } from './checkpoint.js';
 import { readLogs } from './growth.js';
 import { keepHead } from './heads.js';
 import { refreshKey, session } from './session.js';
 
 const logKeys = having({
+  companyId: string,
   logs: list(having({
     log: oneOf('control'), origin: string,
     keys: list(having({ kid: string, fromIndex: integer }, { rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) })),
@@ -38,7 +40,7 @@ export async function controlKey(key = session.get().key) {
 }
 
 async function ringOf(key) {
-  const { logs: [log] } = await call(logKeys, 'GET', `/v1/ca/public-keys?companyId=${encodeURIComponent(key.companyId)}`);
+  const { logs: [log] } = await call(logKeys, 'GET', `/v1/ca/public-keys?companyId=${encodeURIComponent(key.companyId)}`, { asked: { companyId: key.companyId } });
   if (!log?.keys.length) throw new FormError('The server does not say which keys sign the control log.');
   let { ring = [key] } = key;
   if (!log.keys.every(({ kid }) => ring.some((one) => one.kid === kid))) ({ ring = [key] } = await refreshKey(key.companyId)); // one may have been rotated since
@@ -54,20 +56,6 @@ async function ringOf(key) {
   // Keys that ended before the log began have signed none of its records, and vouch for those that did.
   const earlier = ring.slice(0, -keys.length).map((one) => ({ ...one, fromIndex: Infinity }));
   return { ...key, ...keys.at(-1), origin: log.origin, ring: [...earlier, ...keys] };
-}
-
-/**
- * Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root, text, lines, signed, signer}. The line of the signer is the
- * first of lines.
- */
-export async function openCheckpoint(signed, origin, key) {
-  const { lines, ...checkpoint } = readCheckpoint(signed);
-  must(checkpoint.origin === origin, `it is of another log, ${checkpoint.origin}`);
-  for (const signer of (key.ring ?? [key]).toReversed()) {
-    const named = await noteKey(origin, LOG, signer.raw);
-    for (const own of lines) if (await signedBy(own, checkpoint.text, named)) return { ...checkpoint, lines: [own, ...lines.filter((line) => line !== own)], signed, signer };
-  }
-  throw new FormError('no key of the company has signed it');
 }
 
 /** The newest checkpoint that the server gives of a log, as openCheckpoint reads it. */

@@ -29,7 +29,7 @@ async function checkReport(job, { signal, progress }) {
       };
       worker.onerror = async (event) => reject(await whyFailed(event, SCRIPT));
       signal.addEventListener('abort', () => reject(signal.reason));
-      worker.postMessage({ ...job, credential: getCredential() });
+      worker.postMessage({ ...job, companyId: session.get().company?.companyId, credential: getCredential() });
     });
     idle ??= worker;
     return report;

@@ -1,9 +1,9 @@
 // Reads a report from the server, or from a file, and checks it while it comes: in a worker, so that the page stays alive.
 import { hex } from '../lib/bytes.js';
-import { FormError } from '../lib/form.js';
 import { checkReport, linesOf } from '../lib/report.js';
 import { sha256 } from '../lib/sha256.js';
 import { callStream } from './api.js';
+import { mustFit, mustName } from './asked.js';
 import { Tally } from './report_tally.js';
 
 const NEWS = 150; // ms between two words on how far it is
@@ -73,14 +73,15 @@ async function readReport(stream, progress) {
 }
 
 /**
- * The report of a period, [since, until) in timestamps, either of which may be '', from the server; or that in a Blob, given. A report of another period than the one that was
+ * The report of a period of a company, [since, until) in timestamps, either of which may be '', from the server; or that in a Blob, given. A report of another period than the one that was
  * asked for is none.
  */
-export async function takeReport({ since, until, given }, progress) {
+export async function takeReport({ companyId, since, until, given }, progress) {
   if (given) return readReport(given.stream(), progress);
   const query = new URLSearchParams(Object.entries({ from: since, to: until }).filter(([, value]) => value)).toString();
   const report = await readReport(await callStream(`/v1/report${query && `?${query}`}`, { accept: 'application/x-ndjson' }), progress);
   const { file } = report.check;
-  if (file && ((since && file.from !== since) || (until && file.to !== until))) throw new FormError(`The server gives the report of another period: from ${file.from} to ${file.to}.`);
+  if (file) mustName({ companyId }, file);
+  if (file) mustFit((!since || file.from === since) && (!until || file.to === until), `it is the report of another period, from ${file.from} to ${file.to}`);
   return report;
 }

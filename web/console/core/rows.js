@@ -8,6 +8,8 @@
 import { checkNewest } from './checker.js';
 import { fail as failsHere } from './failures.js';
 import { readLogs } from './growth.js';
+import { provenSize } from './heads.js';
+import { mustReach } from './search_pages.js';
 import { session } from './session.js';
 
 /** How many records are fetched or checked at a time. */
@@ -25,8 +27,13 @@ const rowOf = (record) => ({
 /** What stands where a record should be. */
 export const brokenRow = (index, reason) => ({ index, timestamp: '', agentId: '', actionType: '', hash: '', text: '', check: { ok: false, reason } });
 
-/** How many records the log has, as the server says. */
-export const logSize = async () => (await readLogs()).find(({ log }) => log === 'actions')?.size ?? 0;
+/** How many records the log has, as the server says, and no fewer than its keys have signed. */
+export async function logSize() {
+  const proven = provenSize(session.get().key, 'actions');
+  const [{ size }] = await readLogs();
+  mustReach(size, proven);
+  return size;
+}
 
 /** What the three sources share. search is as of searchOf; changed() is called whenever the rows are others. */
 export class Rows {

@@ -3,6 +3,8 @@
 import { FormError, having, integer, json, list, read, string, timestamp } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 import { call, lines } from './api.js';
+import { NOTHING, mustFit } from './asked.js';
+import { PAGE_SAYS, mustGoOn } from './search_pages.js';
 import { dateOf } from './times.js';
 
 /** Periods that end now, in seconds, by the name that a URL has for them. */
@@ -58,23 +60,32 @@ export function pathOf(search, more = {}, what = '/v1/records') {
   return `${what}?${new URLSearchParams([...asked, ...Object.entries(more).filter(([, value]) => value)])}`;
 }
 
-const pageForm = having({ records: list(json, 1000), size: integer }, { next: string });
+const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 const progressForm = having({ read: integer, at: integer, size: integer });
 const endForm = having({ read: integer, found: integer }, { next: string });
 const histogramForm = having({ since: timestamp, until: timestamp, total: integer, size: integer, buckets: list(having({ since: timestamp, count: integer }), 200) });
 
-/** A page of what a search finds: {records: [{node, source}], size, next}, next '' at the end. */
-export async function pageOf(search, cursor, limit, options) {
-  return { next: '', ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor, limit }), options)) };
+/** A page of what a search finds after another one (null for the first): {records: [{node, source}], size, read, next}, next '' at the end. proven: how many records the log has at least. */
+export async function pageOf(search, before, limit, { proven, ...options }) {
+  const page = { next: '', ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor: before?.next, limit }), { ...options, asked: NOTHING })) };
+  mustGoOn(page, before, { ...search, proven });
+  return page;
 }
 
 /** How many records match in each part of a period; neither text nor hash is asked for. */
-export const histogramOf = (search, buckets, options) => call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), options);
+export const histogramOf = (search, buckets, options) => call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), {
+  ...options,
+  asked({ since, until, total, buckets: given }) {
+    mustFit((!search.since || since === search.since) && (!search.until || until === search.until), `it counts the records of another period, from ${since} to ${until}`);
+    mustFit(given.length <= buckets && total === given.reduce((sum, { count }) => sum + count, 0), 'its parts are not of the total that it names');
+  },
+});
 
 /** What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read, found, next}}. */
 export async function* streamOf(search, cursor, limit, options) {
   let event = '';
   let data = [];
+  let given = 0;
   for await (const line of lines(pathOf(search, { order: search.order, cursor, limit }), 'text/event-stream', options)) {
     const [, name, value] = /^(event|data): ?(.*)$/s.exec(line) ?? [];
     if (name === 'event') event = value;
@@ -82,10 +93,14 @@ export async function* streamOf(search, cursor, limit, options) {
     if (line || !data.length) continue;
     const text = data.join('\n');
     data = [];
-    if (event === 'record') yield { text };
-    else if (event === 'progress') yield { progress: read(progressForm, text, 'progress') };
+    if (event === 'record') {
+      given++;
+      yield { text };
+    } else if (event === 'progress') yield { progress: read(progressForm, text, 'progress') };
     else if (event === 'end') {
-      yield { end: { next: '', ...read(endForm, text, 'end') } };
+      const end = { next: '', ...read(endForm, text, 'end') };
+      mustFit(end.found === given, `it found ${end.found} records, and gave ${given}`);
+      yield { end };
       return;
     }
   }

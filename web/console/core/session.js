@@ -2,6 +2,7 @@
 import { prepareKey, prepareRing } from '../lib/keyring.js';
 import * as answers from './answers.js';
 import { call, getCredential, hear, setCredential } from './api.js';
+import { NOTHING } from './asked.js';
 import { keepFinding } from './findings.js';
 import { endPause } from './pause.js';
 import { keepCredential, keptCredential, shareCredential } from './shared.js';
@@ -35,10 +36,9 @@ async function prepare({ keys, ...company }) {
 async function askKey(companyId) {
   const query = `companyId=${encodeURIComponent(companyId)}`;
   const [published, discovery] = await Promise.all([
-    call(answers.publishedKeys, 'GET', `/v1/ca/public-keys?${query}`),
-    call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`),
+    call(answers.publishedKeys, 'GET', `/v1/ca/public-keys?${query}`, { asked: { companyId } }),
+    call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`, { asked: { company_id: companyId } }),
   ]);
-  if (published.companyId !== companyId) throw new Error(`the server answers with the key of ${published.companyId}`);
   return { ...(await prepare(published)), audience: discovery.passport_format.audience, issuer: discovery.issuer, published: true };
 }
 
@@ -104,7 +104,7 @@ export async function signIn(credential, keep) {
   companyKeys.clear(); // the service may be another one than before
   covered.clear();
   try {
-    const company = await call(answers.company, 'GET', '/v1/company');
+    const company = await call(answers.company, 'GET', '/v1/company', { asked: NOTHING });
     const key = await companyKey(company.companyId);
     if (getCredential() !== credential) return; // signed out meanwhile
     const first = !seenOf(company.companyId);

@@ -1,6 +1,7 @@
 // The connection on which the server sends records as they are written: opened, and opened again whenever it is lost.
 import { company } from './answers.js';
 import { call, getCredential } from './api.js';
+import { NOTHING } from './asked.js';
 
 const REFUSED = 1008; // the code with which the server ends a stream whose credential is gone
 const FIRST = 400; // ms until the first attempt after a loss; each further one takes twice as long, up to LONGEST
@@ -53,8 +54,8 @@ export const isConnecting = () => socket?.readyState === WebSocket.CONNECTING;
  */
 export async function whyRefused() {
   try {
-    await call(company, 'GET', '/v1/company');
-    await call(company, 'POST', '/v1/ws').catch((err) => { if (err.status === 403) throw err; });
+    await call(company, 'GET', '/v1/company', { asked: NOTHING });
+    await call(company, 'POST', '/v1/ws', { asked: NOTHING }).catch((err) => { if (err.status === 403) throw err; });
     return 'The server answers, but not on the stream: it refuses it, or something before it does.';
   } catch (err) {
     return err.message;

@@ -1,6 +1,6 @@
 // One agent: what it did, what gave it the right, what it holds, and what can be changed of it.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { disable, enable, findAgent, passportPage, readSVID } from '../core/agents.js';
+import { disable, enable, findAgent, passportPage, passportsAsked, readSVID } from '../core/agents.js';
 import { timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
@@ -79,7 +79,7 @@ const Nobody = ({ agentId, onChange }) => html`
   </section>`;
 
 function Passports({ agent, version, onChange }) {
-  const paged = usePaged(passportPage, '/v1/passports', 'passports', { agent: agent.agentId });
+  const paged = usePaged(passportPage, '/v1/passports', 'passports', { agent: agent.agentId }, passportsAsked);
   const bare = useRef(null); // whether it had none when the page was opened: then the form stands open, and stays so
   if (paged.items) bare.current ??= paged.items.length === 0;
   useEffect(() => { if (version) paged.reload(); }, [version]);

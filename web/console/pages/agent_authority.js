@@ -77,20 +77,20 @@ export function AgentChanges({ agentId, version, companyKey }) {
   const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
-  const load = (cursor, before) => run(async () => {
-    const page = await changesWith(agentId, cursor, PAGE);
-    const about = page.found.filter((change) => change.subject === `agent:${agentId}` || change.agentId === agentId);
-    setState({ ...page, found: [...before, ...about] });
+  const load = (after, before) => run(async () => {
+    const { found: fresh, page } = await changesWith(agentId, after, PAGE);
+    const about = fresh.filter((change) => change.subject === `agent:${agentId}` || change.agentId === agentId);
+    setState({ page, found: [...before, ...about] });
   });
-  useEffect(() => { load('', []); }, [agentId, version]);
+  useEffect(() => { load(null, []); }, [agentId, version]);
   return html`
     <section class="card" aria-label="Changes of this agent" data-changes=${state ? state.found.length : ''}>
       <div class="card-head"><h2>Changes</h2><a href=${href('control', '', { subject: agentId })}>Control log</a></div>
-      <${Failure} error=${error} retry=${() => load(state?.next ?? '', state?.found ?? [])} />
-      ${state?.found.length === 0 && !state.next && html`<p class="empty">The control log says nothing of it.</p>`}
+      <${Failure} error=${error} retry=${() => load(state?.page ?? null, state?.found ?? [])} />
+      ${state?.found.length === 0 && !state.page.next && html`<p class="empty">The control log says nothing of it.</p>`}
       ${state && html`
         <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>
-        ${state.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, state.found)}>Look further back</button>
-          <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}`}
+        ${state.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, state.found)}>Look further back</button>
+          <span class="small muted">looked down to control record ${count(state.page.read.from)}</span></div>`}`}
     </section>`;
 }

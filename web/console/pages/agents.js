@@ -1,6 +1,6 @@
 // Agents: who may act for the company. The list is searched by the server, and what was searched for stands in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { agentPage } from '../core/agents.js';
+import { agentPage, agentsAsked } from '../core/agents.js';
 import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
@@ -46,7 +46,7 @@ function AgentList() {
   const { query } = useStore(route);
   const { q = '', status = '' } = query;
   const asked = { q, status: STATES.some(([state]) => state === status) ? status : '' };
-  const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked);
+  const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked, agentsAsked);
   const sought = asked.q || asked.status;
   return html`
     <${Page} title="Agents" lead="Each agent has a SPIFFE ID below the company’s. Open one for what it did, what gave it the right, and its passports.">

@@ -2,7 +2,8 @@
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
-import { follow, keepCheckpoint, openCheckpoint } from '../core/logs.js';
+import { openCheckpoint } from '../core/checkpoint.js';
+import { follow, keepCheckpoint } from '../core/logs.js';
 import { PART } from '../core/verdict.js';
 import { readCheckpoint } from '../lib/note.js';
 import { visible } from '../lib/visible.js';

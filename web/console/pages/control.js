@@ -37,23 +37,23 @@ const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) =
 
 // The records that match, as far as they were asked for, each with its check.
 function useChanges(filters, companyKey) {
-  const nothing = { entries: [], read: null, size: 0, next: '' };
+  const nothing = { entries: [], page: null };
   const [state, setState] = useState(nothing);
   const [run, busy, error] = useTask();
-  const load = async (cursor, entries) => {
+  const load = async (before, entries) => {
     const page = await run(async () => {
-      const { found, ...rest } = await searchChanges(askedOf(filters), matcher(filters), cursor);
+      const { found, page: last } = await searchChanges(askedOf(filters), matcher(filters), before);
       const { results } = await checkControl(found);
-      return { ...rest, entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: results[i] }))] };
+      return { page: last, entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: results[i] }))] };
     });
     if (page) setState(page);
   };
   const wanted = JSON.stringify([filters.kind, filters.subject, filters.by, filters.since, filters.until]);
   useEffect(() => {
     setState(nothing);
-    load('', []);
+    load(null, []);
   }, [wanted, companyKey]);
-  return { ...state, busy, error, more: () => load(state.next, state.entries) };
+  return { ...state, busy, error, more: () => load(state.page, state.entries) };
 }
 
 function Filters({ query }) {
@@ -89,11 +89,12 @@ function Change({ entry: { record, about: { by }, check }, judge, query }) {
     </li>`;
 }
 
-function Summary({ entries, read, size, busy, standing }) {
+function Summary({ entries, page, busy, error, standing }) {
   const failed = entries.filter(({ check }) => !check.ok).length;
-  const words = busy && !entries.length ? 'Reading …' : `${plural(entries.length, 'record')} shown of ${count(size)}${read > 0 ? `; read back to record ${count(read)}` : ', read to the beginning'}`;
+  const words = !page ? (busy || !error ? 'Reading …' : 'Nothing was read: see the error below')
+    : `${plural(entries.length, 'record')} shown of ${count(page.size)}${page.next ? `; read back to record ${count(page.read.from)}` : ', read to the beginning'}${error ? '; what comes before was not read: see the error below' : ''}`;
   return html`
-    <p class="small muted" role="status" data-read=${read ?? ''}>${words}. ${entries.length > 0 && html`<span data-failed=${failed}>${failed ? html`<strong class="bad-text">${plural(failed, 'record')} fail${failed === 1 ? 's' : ''}.</strong>` : standing === 'other' ? '' : 'Each was checked here: hash, and signature.'}</span>`}</p>`;
+    <p class="small muted" role="status" data-read=${page ? (page.next ? page.read.from : 0) : ''}>${words}. ${entries.length > 0 && html`<span data-failed=${failed}>${failed ? html`<strong class="bad-text">${plural(failed, 'record')} fail${failed === 1 ? 's' : ''}.</strong>` : standing === 'other' ? '' : 'Each was checked here: hash, and signature.'}</span>`}</p>`;
 }
 
 export function Control({ argument }) {
@@ -101,19 +102,19 @@ export function Control({ argument }) {
   const { query } = useStore(route);
   const standing = useStanding(key);
   const judge = useJudge(key);
-  const { entries, read, size, next, busy, error, more } = useChanges(query, key);
+  const { entries, page, busy, error, more } = useChanges(query, key);
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   return html`
     <${Page} title="Control log" lead="What was issued and changed in the service, and by which credential. Each change is written together with its record: there is no change without one.">
       <${Filters} query=${query} />
       <div class="stack tight">
-        <${Summary} ...${{ entries, read, size, busy, standing }} />
+        <${Summary} ...${{ entries, page, busy, error, standing }} />
         <${KeyHint} keyOf=${key} />
       </div>
       <${Failure} error=${error} retry=${more} />
       ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, judge, query }} />`)}</ol>`}
-      ${!busy && !error && !entries.length && html`<p class="empty">${size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
-      ${next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
+      ${!busy && !error && !entries.length && html`<p class="empty">${page?.size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
+      ${page?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
       <${Notice}>What the server left out would not be missed in a list: a <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that nothing was written anew.<//>
       ${opened !== null && html`<${OpenChange} key=${opened} index=${opened} onClose=${() => go('control', '', query)} />`}
     <//>`;

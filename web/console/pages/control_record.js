@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { change } from '../core/control.js';
 import { checkControl } from '../core/control_log.js';
-import { callText } from '../core/api.js';
+import { evidenceOf } from '../core/evidence.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
@@ -42,8 +42,8 @@ function Content({ record, check, companyKey }) {
   const [run, busy, error] = useTask();
   const { subject, kind, name, by } = aboutOf(record);
   const evidence = () => run(async () => {
-    const text = await callText('GET', `/v1/evidence/${record.index}?log=control`);
-    save(`${record.companyId}-control-${record.index}.evidence.json`, 'application/json', text);
+    const { name, text } = await evidenceOf(record.index, 'control');
+    save(name, 'application/json', text);
   });
   return html`
     <${Verdict} check=${check} verdict=${judge(check.ok, { log: 'control', index: record.index })} companyKey=${companyKey} />

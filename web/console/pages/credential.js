@@ -26,24 +26,24 @@ function Opened({ fingerprint, companyKey }) {
   const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
-  const load = (cursor, before) => run(async () => {
-    const page = await changesWith(fingerprint, cursor, PAGE);
-    setState({ ...page, found: [...before, ...page.found.filter(({ by }) => by === fingerprint)] });
+  const load = (after, before) => run(async () => {
+    const { found: fresh, page } = await changesWith(fingerprint, after, PAGE);
+    setState({ page, found: [...before, ...fresh.filter(({ by }) => by === fingerprint)] });
   });
-  useEffect(() => { load('', []); }, []);
+  useEffect(() => { load(null, []); }, []);
   const { found = [] } = state ?? {};
   const kinds = new Map();
   for (const { record: { actionType } } of found) kinds.set(actionType, (kinds.get(actionType) ?? 0) + 1);
   return html`
     <section class="card" aria-label="Changes with this credential" data-opened=${state ? found.length : ''}>
       <div class="card-head"><h2>What was changed with it</h2><a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
-      <${Failure} error=${error} retry=${() => load(state?.next ?? '', found)} />
-      ${state && !found.length && !state.next && html`<p class="empty">The control log names no change with it.</p>`}
+      <${Failure} error=${error} retry=${() => load(state?.page ?? null, found)} />
+      ${state && !found.length && !state.page.next && html`<p class="empty">The control log names no change with it.</p>`}
       ${found.length > 0 && html`
         <div class="chips">${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
         <ul class="change-list">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} withBy=${false} />`)}</ul>`}
-      ${state?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.next, found)}>Look further back</button>
-        <span class="small muted">looked down to control record ${count(state.from)}</span></div>`}
+      ${state?.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, found)}>Look further back</button>
+        <span class="small muted">looked down to control record ${count(state.page.read.from)}</span></div>`}
       <p class="small muted">Which records name it is the server’s word; what each says was checked here. Reading, attesting, SVIDs and tokens leave no control record.</p>
     </section>`;
 }

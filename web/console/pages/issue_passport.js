@@ -1,6 +1,7 @@
 // Issues a passport: which scopes, for how long. The token is shown once.
 import { html, useState } from '../vendor/preact-htm.js';
 import { passportIssued } from '../core/answers.js';
+import { mustBePassport } from '../core/agents.js';
 import { call } from '../core/api.js';
 import { duration } from '../core/format.js';
 import { Failure, Field, Notice, Value, useTask } from '../parts/basic.js';
@@ -18,7 +19,9 @@ export function IssuePassport({ agentId, onDone }) {
     event.preventDefault();
     run(async () => {
       const body = { scopes: scopes.split(/[\s,]+/).filter(Boolean), ttl: Number(ttl) };
-      setMade(await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, { body }));
+      const issued = await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, { asked: { agentId, expiresIn: body.ttl }, body });
+      mustBePassport(issued.passport, agentId, body.scopes);
+      setMade(issued);
       onDone();
     });
   };

@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { clientCreated, keyCreated, nothing } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
+import { NOTHING } from '../core/asked.js';
 import { chosen, fingerprintOf, lasting, madeBy, readCredentials, secretOf, sizeOf } from '../core/credentials.js';
 import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
@@ -50,7 +51,7 @@ function Delete({ of, own, load, onClose }) {
   const isKey = of.kind === 'apiKey';
   const act = async () => {
     const path = isKey ? `/v1/keys/${encodeURIComponent(await secretOf(of.fingerprint))}` : `/v1/oauth/clients/${encodeURIComponent(of.clientId)}`;
-    await call(nothing, 'DELETE', path);
+    await call(nothing, 'DELETE', path, { asked: NOTHING });
     if (own) signOut('You deleted the key that you were signed in with.');
     else await load();
   };
@@ -99,7 +100,7 @@ function NewKey({ load }) {
   const create = (event) => {
     event.preventDefault();
     run(async () => {
-      setMade((await call(keyCreated, 'POST', '/v1/keys', { body: { label: label.trim() || null, ...grantMembers() } })).key);
+      setMade((await call(keyCreated, 'POST', '/v1/keys', { asked: NOTHING, body: { label: label.trim() || null, ...grantMembers() } })).key);
       setLabel('');
       await load();
     });
@@ -124,7 +125,7 @@ function NewClient({ load }) {
   const create = (event) => {
     event.preventDefault();
     run(async () => {
-      setMade(await call(clientCreated, 'POST', '/v1/oauth/clients', { body: grantMembers() }));
+      setMade(await call(clientCreated, 'POST', '/v1/oauth/clients', { asked: NOTHING, body: grantMembers() }));
       await load();
     });
   };

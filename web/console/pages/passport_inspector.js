@@ -1,7 +1,7 @@
 // One token taken apart: a verdict, then what it was made of. It is checked in this page against the company's key, and asked about online.
 import { html, useState } from '../vendor/preact-htm.js';
-import { agentState } from '../core/answers.js';
-import { call, callText } from '../core/api.js';
+import { findAgent } from '../core/agents.js';
+import { callText } from '../core/api.js';
 import { duration, timeText } from '../core/format.js';
 import { go } from '../core/router.js';
 import { clock, companyKey, refreshKey, session } from '../core/session.js';
@@ -33,7 +33,7 @@ async function askServer(decoded, found) {
   try {
     if (!decoded.passport) {
       const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1))?.[1];
-      return agentId ? await call(agentState, 'GET', `/v1/agents/${encodeURIComponent(agentId)}`) : {};
+      return agentId ? (await findAgent(agentId)) ?? {} : {};
     }
     const { jti } = decoded.claims.value;
     if (!jti) return { unasked: 'It has no ID that could be asked about.' };

@@ -1,7 +1,7 @@
 // Passports: look into a token, revoke or rotate it, and the list of those issued.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import * as answers from '../core/answers.js';
-import { passportPage } from '../core/agents.js';
+import { mustBePassport, passportPage, passportsAsked } from '../core/agents.js';
 import { call } from '../core/api.js';
 import { replace, route } from '../core/router.js';
 import { session } from '../core/session.js';
@@ -16,8 +16,11 @@ import { Inspector, bench } from './passport_inspector.js';
 function Rotate({ decoded, onDone }) {
   const [run, busy, error] = useTask();
   const rotate = () => run(async () => {
-    const path = `/v1/agents/${encodeURIComponent(decoded.passport.agentId)}/passport/rotate`;
-    const made = await call(answers.passportRotated, 'POST', path, { headers: { 'Attestd-Passport': decoded.compact } });
+    const { agentId, scopes } = decoded.passport;
+    const path = `/v1/agents/${encodeURIComponent(agentId)}/passport/rotate`;
+    const asked = { agentId, rotatedFrom: decoded.claims.value.jti };
+    const made = await call(answers.passportRotated, 'POST', path, { asked, headers: { 'Attestd-Passport': decoded.compact } });
+    mustBePassport(made.passport, agentId, scopes);
     bench.set({ token: made.passport, rotatedFrom: made.rotatedFrom });
     onDone();
   });
@@ -33,7 +36,7 @@ function Issued({ onChange }) {
   const [typed, setTyped] = useState(agent);
   const asked = { agent, status: STATES.some(([state]) => state === status) ? status : '' };
   useEffect(() => setTyped(agent), [agent]); // another link was followed
-  const paged = usePaged(passportPage, '/v1/passports', 'passports', asked);
+  const paged = usePaged(passportPage, '/v1/passports', 'passports', asked, passportsAsked);
   const look = (event) => {
     event.preventDefault();
     replace({ ...query, agent: typed.trim() });

@@ -1,18 +1,17 @@
 // What can be taken away of a search: the records as text, evidence of some of them, or a report of the whole period. Each says what it proves.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { callText, send } from '../core/api.js';
-import { count, plural } from '../core/format.js';
+import { send } from '../core/api.js';
+import { evidenceOf, mustBeReport } from '../core/evidence.js';
+import { count, plural, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { pathOf } from '../core/search.js';
-import { FormError, having, read } from '../lib/form.js';
-import { recordForm } from '../lib/record.js';
 import { zip } from '../lib/zip.js';
 import { Failure, Notice, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { save } from '../parts/save.js';
 
 const MOST = 100; // evidence files at a time
-const evidenceForm = having({ record: recordForm });
+const HEADER = 1 << 22; // bytes within which the first line of a report ends
 
 /** The whole of an answer, in parts that the browser may put on disk. onBytes(n) says how many have come. */
 async function blobOf(path, accept, signal, onBytes) {
@@ -27,13 +26,6 @@ async function blobOf(path, accept, signal, onBytes) {
     bytes += value.length;
     onBytes(bytes);
   }
-}
-
-async function evidenceOf(index, signal) {
-  const text = await callText('GET', `/v1/evidence/${index}`, { signal });
-  const { record } = read(evidenceForm, text, 'evidence');
-  if (record.index !== index) throw new FormError(`The server gives evidence of record ${record.index} instead of ${index}.`);
-  return { name: `evidence-${record.companyId}-${index}.json`, text };
 }
 
 function Offer({ title, children }) {
@@ -58,19 +50,23 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
     }
   });
   const took = (bytes) => setSo(`${count(Math.round(bytes / 1024))} KB so far …`);
-  const download = (path, accept, name) => task(async (signal) => {
+  const download = (path, accept, name, check = () => {}) => task(async (signal) => {
     const blob = await blobOf(path, accept, signal, took);
+    await check(blob);
     save(name, accept, blob);
     return `Saved ${name}, ${count(blob.size)} bytes.`;
   });
   const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
   const records = (accept, ending) => download(pathOf(search, { order: search.order }), accept, `records-${companyId}-${stamp}.${ending}`);
   const until = search.until && search.until < new Date().toISOString() ? search.until : '';
-  const report = () => download(pathOf({}, { from: search.since, to: until }, '/v1/report'), 'application/x-ndjson', `report-${companyId}-${stamp}.ndjson`);
+  const report = () => download(pathOf({}, { from: search.since, to: until }, '/v1/report'), 'application/x-ndjson', `report-${companyId}-${stamp}.ndjson`, async (blob) => {
+    const [line] = (await blob.slice(0, HEADER).text()).split('\n');
+    mustBeReport(line, companyId, { since: search.since, until });
+  });
   const evidence = () => task(async (signal) => {
     const files = [];
     for (const index of chosen) {
-      files.push(await evidenceOf(index, signal));
+      files.push(await evidenceOf(index, 'actions', { signal }));
       setSo(`${files.length} of ${plural(chosen.length, 'file')} …`);
     }
     if (files.length === 1) save(files[0].name, 'application/json', files[0].text);
@@ -97,7 +93,7 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
           : html`<p class="small">Select up to ${MOST} records by their boxes, or by Space in the list.</p>`}
       <//>
       <${Offer} title="Report of the period">
-        <p class="small muted">All records of both logs ${search.since || until ? html`from ${search.since || 'the beginning'} to ${until || 'now'}` : 'from the beginning to now'}, whatever else is searched for,
+        <p class="small muted">All records of both logs ${search.since || until ? html`from ${search.since ? timeText(search.since) : 'the beginning'} to ${until ? timeText(until) : 'now'}` : 'from the beginning to now'}, whatever else is searched for,
           between signed checkpoints: it proves that none of that period was left out or changed. <a href=${href('report')}>Report</a> and <code>attestd report</code> check it.</p>
         <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${report}>Save the report</button></div>
       <//>

@@ -1,5 +1,6 @@
 // The API's reference, from the document that the service itself serves: one resource at a time, with what is said of all of them first.
 import { call } from '../core/api.js';
+import { NOTHING } from '../core/asked.js';
 import { readLogs } from '../core/growth.js';
 import { openAPI } from '../core/openapi.js';
 import { href } from '../core/router.js';
@@ -93,7 +94,7 @@ export function Reference({ argument }) {
   const [shown, show] = useState(known);
   const [run, busy, error] = useTask();
   const load = () => run(async () => {
-    known = await call(openAPI, 'GET', DOCUMENT);
+    known = await call(openAPI, 'GET', DOCUMENT, { asked: NOTHING });
     show(known);
   });
   useEffect(() => { if (!known) load(); }, []);

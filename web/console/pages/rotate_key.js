@@ -2,6 +2,7 @@
 import { html, useState } from '../vendor/preact-htm.js';
 import { keyRotated } from '../core/answers.js';
 import { call } from '../core/api.js';
+import { NOTHING } from '../core/asked.js';
 import { refreshKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Notice, Value } from '../parts/basic.js';
@@ -37,7 +38,7 @@ export function RotateKey() {
   const [made, setMade] = useState(null);
   const act = async () => {
     const compromised = asks.dialog === Compromised;
-    const answer = await call(keyRotated, 'POST', '/v1/companies/rotate-keys', { body: { compromised } });
+    const answer = await call(keyRotated, 'POST', '/v1/companies/rotate-keys', { asked: NOTHING, body: { compromised } });
     await refreshKey(company.companyId).catch(() => {}); // it is rotated all the same, and asked for again with the next record
     setMade({ ...answer, compromised });
   };

@@ -17,7 +17,7 @@ function Register({ onKey }) {
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
-      const made = await call(companyCreated, 'POST', '/v1/companies', { body: { companyId } });
+      const made = await call(companyCreated, 'POST', '/v1/companies', { asked: { companyId }, body: { companyId } });
       onKey(made.apiKey);
       await signIn(made.apiKey, keep);
     });

@@ -7,17 +7,17 @@ const LIMIT = 50;
 
 /**
  * {items, total, more(), reload(), retry(), hasMore, busy, error} of a paged endpoint: its form, its path, the name that its list has, and a query, of which what is
- * empty is left out. Another query begins anew.
+ * empty is left out. asked(query) gives what each answer must name, as of call. Another query begins anew.
  */
-export function usePaged(form, path, name, query = {}) {
+export function usePaged(form, path, name, query, asked) {
   const [state, setState] = useState({ items: null, next: '' });
   const [run, busy, error] = useTask();
   const last = useRef([]);
-  const load = (...asked) => run(async () => {
-    last.current = asked;
-    const [cursor, before] = asked;
+  const load = (...place) => run(async () => {
+    last.current = place;
+    const [cursor, before] = place;
     const search = new URLSearchParams(Object.entries({ limit: LIMIT, ...query, cursor }).filter(([, value]) => value));
-    const page = await call(form, 'GET', `${path}?${search}`);
+    const page = await call(form, 'GET', `${path}?${search}`, { asked: asked(query) });
     setState({ items: [...before, ...page[name]], next: page.next ?? '', total: page.total });
   });
   useEffect(() => { load('', []); }, [JSON.stringify(query)]);

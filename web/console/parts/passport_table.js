@@ -1,6 +1,6 @@
 // Passports that were issued, as the server lists them; each can be revoked, and its signed status asked for.
 import { html, useState } from '../vendor/preact-htm.js';
-import { nothing } from '../core/answers.js';
+import { passportRevoked } from '../core/answers.js';
 import { call, callText } from '../core/api.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
@@ -17,7 +17,7 @@ const TONES = { revoked: 'bad' }; // valid is only the server’s word
 
 export function Revoke({ jti, agentId, onDone, onClose }) {
   const act = async (reason) => {
-    await call(nothing, 'POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, { body: reason ? { reason } : {} });
+    await call(passportRevoked, 'POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, { asked: { jti }, body: reason ? { reason } : {} });
     onDone();
   };
   return html`
