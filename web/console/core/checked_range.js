@@ -20,9 +20,14 @@ export class CheckedRange {
     this.to = from + (this.#whole?.length ?? 0);
   }
 
+  /** Whether it begins with the first record, and so has a root. */
+  get isWhole() {
+    return this.#whole !== null;
+  }
+
   /** What the store of Live has of it. */
   get shown() {
-    return { range: { from: this.from, to: this.to }, whole: this.#whole !== null, agreed: this.#agreed, root: this.#top?.root ?? '' };
+    return { range: { from: this.from, to: this.to }, whole: this.isWhole, agreed: this.#agreed, root: this.#top?.root ?? '' };
   }
 
   /** What is shown is as of before: it is settled anew. */

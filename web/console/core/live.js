@@ -10,7 +10,7 @@ import { fail, failureNow } from './failures.js';
 import { findings } from './findings.js';
 import { changedOf, proveSince } from './growth.js';
 import { heads, rewrittenSince, showFindings } from './heads.js';
-import { add, change, clear, live, state } from './live_state.js';
+import { add, addCheck, change, clear, live, state } from './live_state.js';
 import { session } from './session.js';
 import { closeStream, isConnecting, openStream, whyRefused } from './stream.js';
 import { forget } from './verification.js';
@@ -18,7 +18,7 @@ import { forget } from './verification.js';
 const HISTORY = 20; // records read at first from a chain that is not read whole
 const WHOLE = 1000; // records of a chain that is read whole at once, and most that are fetched of those that were missed
 const BATCH = 256; // messages taken together
-const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked, and counted
+const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked; they are fetched and checked after it
 const LOOK = 30_000; // ms after which the server is asked what it has, though the stream is silent
 const PATIENCE = 10_000; // ms until a server that does not answer then is taken for gone
 
@@ -29,6 +29,7 @@ let everOpen = false;
 let work = Promise.resolve();
 let inbox = []; // messages that nobody has taken yet
 let lookTimer = 0;
+let filling = false; // whether records behind the newest are to be fetched
 let red = false; // whether something was found that nobody has acknowledged
 
 const isRed = () => Boolean(failureNow() || heads.get().rewritten);
@@ -40,6 +41,7 @@ function reset() {
   epoch++;
   last = -1;
   range = null;
+  filling = false;
   clearInterval(lookTimer);
   everOpen = false;
   inbox = [];
@@ -98,6 +100,7 @@ async function compare(current) {
   if (size > last + 1) await take(await given(last + 1, Math.min(WHOLE, size - last - 1), current), true, current);
   if (!current()) return;
   change({ problem: '' });
+  fillSoon();
   if (!state('agreed')) await settle(current);
 }
 
@@ -255,15 +258,49 @@ async function take(found, late, current) {
     await extend(record, check);
     last = record.index;
   }
-  if (skipped) change({ unchecked: state('unchecked') + due.length });
+  if (skipped && !range.isWhole) change({ unchecked: state('unchecked') + due.length });
+  fillSoon();
 }
 
+// Of a chain that was checked whole, a record that comes too fast, or after some that are missing, leaves the range as it is: it is filled in.
 async function extend({ index, hash }, check) {
-  if (index < range.to) return; // the range was taken over from a run over the whole chain
-  if (!check?.ok) return show(new CheckedRange(index + 1));
+  if (index < range.to) return; // it is in the range already
+  if (check && !check.ok) return show(new CheckedRange(index + 1));
+  if (range.isWhole && (!check || index !== range.to)) return;
+  if (!check) return show(new CheckedRange(index + 1));
   if (index !== range.to) range = new CheckedRange(index);
   await range.add({ hash, leaf: check.leaf }, session.get().key);
   change(range.shown);
+}
+
+// Records after a range that is whole are fetched and checked one part after the other, between the messages that come meanwhile.
+function fillSoon() {
+  change({ behind: range.isWhole ? Math.max(0, last + 1 - range.to) : 0 });
+  if (filling || !range.isWhole || range.to > last) return;
+  filling = true;
+  queue(async (current) => {
+    try {
+      await fill(current);
+    } finally {
+      if (current()) filling = false;
+    }
+    if (current()) fillSoon();
+  });
+}
+
+async function fill(current) {
+  const held = range;
+  const found = await given(held.to, Math.min(WHOLE, last + 1 - held.to), current);
+  const checks = current() && found.length ? await checkNewest(found) : [];
+  for (const [i, record] of found.entries()) {
+    if (!current() || range !== held) return;
+    addCheck(record.index, checks[i]);
+    await extend(record, checks[i]);
+  }
+  if (!current() || range !== held) return;
+  if (!found.length) throw new Error('The server does not give records that it has sent before.');
+  change({ missed: state('missed').map((one) => (one.to <= range.to ? { ...one, fetched: one.to - one.from } : one)) });
+  if (range.to > last && state('server')) await settle(current);
 }
 
 // Holds all that was checked against the root that the server has named.
@@ -280,13 +317,10 @@ async function settle(current) {
 export const adopt = ({ count, state: read, failures, server }) => queue(async (current) => {
   if (failures.first || !server.valid) return fail(failures.first?.index ?? server.failedAtIndex, failures.first?.reason ?? server.error);
   show(new CheckedRange(0, read));
-  for (let from = count; from <= last; from += WHOLE) {
-    const found = await given(from, Math.min(WHOLE, last + 1 - from), current);
-    const checks = await checkNewest(found);
-    for (const [i, record] of found.entries()) if (current()) await extend(record, checks[i]);
-  }
+  change({ unchecked: 0 });
   last = Math.max(last, count - 1);
-  if (current() && state('server')) await settle(current);
+  if (range.to > last && state('server')) await settle(current);
+  fillSoon();
 });
 
 function serverSays({ valid, merkleRoot, failedAtIndex, error }, length) {

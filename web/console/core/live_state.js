@@ -4,12 +4,13 @@ import { store } from './store.js';
 const SHOWN = 400; // entries kept, the newest first
 
 const quiet = {
-  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, unchecked: 0, failure: null, server: null, missed: [], problem: '', beats: 0,
+  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, behind: 0, unchecked: 0, failure: null, server: null, missed: [], problem: '', beats: 0,
 };
 
 /**
  * connection: off, connecting, open, retrying; since: when that began. range: the records [from, to) that were checked here one after the
- * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is the one that the server names for that length. failure: the first that failed
+ * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is the one that the server names for that length. behind: how many records
+ * came since the range, and are fetched and checked after it. failure: the first that failed
  * here or by the server's word, a finding of findings.js that lasts until it is dismissed, or null. server: what it said last of its whole chain, {valid, root, length, at} or
  * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the stream, {from, to, fetched, away}.
  */
@@ -28,6 +29,7 @@ export function toneOfLive({ connection, whole, agreed, range, failure, server, 
 }
 
 let fresh = []; // entries since the last flush, the newest last
+let late = new Map(); // by index, checks of entries that were shown without one
 let changes = {};
 let flushTimer = 0;
 
@@ -37,6 +39,7 @@ export const state = (name) => (name in changes ? changes : live.get())[name];
 /** Begins anew, with nothing of what was shown before. */
 export function clear(patch) {
   fresh = [];
+  late = new Map();
   changes = {};
   live.set({ ...quiet, ...patch });
 }
@@ -46,15 +49,21 @@ export function change(patch) {
   Object.assign(changes, patch);
   flushTimer ||= setTimeout(() => {
     flushTimer = 0;
-    const [added, patch] = [fresh, changes];
+    const [added, checks, patch] = [fresh, late, changes];
     fresh = [];
+    late = new Map();
     changes = {};
-    const entries = added.length ? [...added.toReversed(), ...live.get().entries].slice(0, SHOWN) : live.get().entries;
+    let { entries } = live.get();
+    if (added.length) entries = [...added.toReversed(), ...entries].slice(0, SHOWN);
+    if (checks.size) entries = entries.map((entry) => (entry.check || !checks.has(entry.record.index) ? entry : { ...entry, check: checks.get(entry.record.index) }));
     live.set({ ...patch, entries, beats: live.get().beats + added.length });
   }, 80);
 }
 
 /** Shows an entry, {record, check, late}, with the next change. */
 export const add = (entry) => fresh.push(entry);
+
+/** Shows the check of a record that was passed on without one, with the next change. */
+export const addCheck = (index, check) => late.set(index, check);
 
 export const dismissMissed = () => live.set({ missed: [] });

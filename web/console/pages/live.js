@@ -38,7 +38,7 @@ function pulseWords({ connection, since, range, whole, agreed, failure, server }
 const short12 = (hash) => html`<code title=${hash}>${short(hash, 12, 12)}</code>`;
 
 function CheckedHere({ state, companyKey }) {
-  const { range, whole, agreed, failure, root, unchecked } = state;
+  const { range, whole, agreed, behind, failure, root, unchecked } = state;
   const { phase, done, total } = useStore(verification);
   return html`
     <section class="stack tight" aria-label="Checked here" data-checked=${range ? `${range.from}-${range.to}` : ''}><h2>Checked here</h2>
@@ -47,6 +47,7 @@ function CheckedHere({ state, companyKey }) {
         ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
         ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} />
           <span class="muted"> (${failure.by === 'server' ? 'so said the server' : 'found here'} at ${timeText(failure.found)})</span></dd>`}
+        ${behind > 0 && html`<dt>not yet</dt><dd data-behind=${behind}>${plural(behind, 'record')} that came too fast; ${behind === 1 ? 'it is' : 'they are'} being fetched and checked</dd>`}
         ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
         <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
       </dl>

@@ -51,7 +51,7 @@ function cells({ row, index, link, tab, judge, selected, onSelect, q }) {
     <span role="gridcell" class="row-verdict ${tone}" title=${says}>${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}<span class="visually-hidden">${says}</span></span>
     <span role="gridcell" class="row-index"><a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>${index ?? '?'}</a></span>
     ${!row ? cell('time', '…') : html`
-      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>${bare(row.timestamp, 23).slice(11)}`, row.timestamp && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
+      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>${bare(row.timestamp, 23).slice(11)}<span class="row-zone"> ${zoneOf(new Date(row.timestamp))}</span>`, row.timestamp && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
       ${cell('action', withText(row.actionType))}
       ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span><span class="visually-hidden">delegated</span></span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}

@@ -71,6 +71,6 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
             aria-label="${words(i, i)}${fails.has(i) ? ', some fail' : ''}" onFocus=${() => { setActive(i); setHover(i); }} onBlur=${() => setHover(null)}>
             <span style=${{ height: b.count ? `${Math.max(3, b.count / most * 100)}%` : 0 }}></span></button>`)}
       </div>
-      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11) : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>
+      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)} ${zoneOf(new Date(since))}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11) : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>
     </figure>`;
 }
