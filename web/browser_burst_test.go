@@ -8,7 +8,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// Records that come faster than the page can check them end no verdict: those that were passed on unchecked, and those that the stream left out, are fetched and
+// Records that come faster than the page can check them end no verdict: those that were passed on
+// unchecked, and those that the stream left out, are fetched and
 // checked after it, and the chain is green again up to its newest record without anybody's doing.
 func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
 	s := startService(t, "", "")
@@ -21,7 +22,8 @@ func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
 	b.shows(`.pulse.ok`)
 	total := 50
 	for range 2 {
-		// The page stands still while thousands of records come: its messages wait, or the server ends its stream.
+		// The page stands still while thousands of records come: its messages wait, or the server ends
+		// its stream.
 		eval[bool](b, `(setTimeout(() => { const end = performance.now() + 3000; while (performance.now() < end); }), true)`)
 		s.attest(key, 4500)
 		total += 4500
@@ -33,7 +35,8 @@ func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
 	b.reads(".pulse-sub", "9,050 records checked here")
 }
 
-// All times are in one zone, which each of them names: UTC, or that of the reader where he chose it, on paper and in the files that are saved too. The choice
+// All times are in one zone, which each of them names: UTC, or that of the reader where he chose
+// it, on paper and in the files that are saved too. The choice
 // stays, and fields and histograms follow it.
 func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
 	s := startService(t, "", "")

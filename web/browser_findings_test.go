@@ -10,7 +10,8 @@ import (
 	"attestd/test/rewrite"
 )
 
-// rewritten returns a console that knows that the history of acme was rewritten from record 35 of 40 on, of a confirmed key.
+// rewritten returns a console that knows that the history of acme was rewritten from record 35 of
+// 40 on, of a confirmed key.
 func rewritten(t *testing.T) (b *browser, s *service, key string) {
 	t.Helper()
 	address := freePort(t)
@@ -34,8 +35,10 @@ func rewritten(t *testing.T) (b *browser, s *service, key string) {
 	return b, s, key
 }
 
-// While the browser knows that the history was rewritten nothing of the company is green on any page, however well each part verifies by itself: neither a
-// report, on the screen, saved or printed, nor a proof, and each says why. Evidence that is dropped in after signing out says so too.
+// While the browser knows that the history was rewritten nothing of the company is green on any
+// page, however well each part verifies by itself: neither a
+// report, on the screen, saved or printed, nor a proof, and each says why. Evidence that is dropped
+// in after signing out says so too.
 func TestBrowserNothingIsGreenBesideAFinding(t *testing.T) {
 	b, s, key := rewritten(t)
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "deploy-bot"})
@@ -91,7 +94,8 @@ func TestBrowserNothingIsGreenBesideAFinding(t *testing.T) {
 	nothingGreen("evidence from a file")
 }
 
-// A record that fails is a banner on every page, also on a phone and also of the control log, until somebody acknowledges it with a reason; the journal keeps
+// A record that fails is a banner on every page, also on a phone and also of the control log, until
+// somebody acknowledges it with a reason; the journal keeps
 // the finding, the reason and the time, over a reload, and can be saved.
 func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 	s := startService(t, "", "")
@@ -108,7 +112,7 @@ func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 	for _, page := range strings.Fields("start live records proof verify agents passports control checkpoints report keys reference") {
 		b.goTo("#/" + page)
 		b.wait(fmt.Sprintf(`document.querySelector('[aria-current="page"]')?.getAttribute('href') === '#/%s'`, page))
-		b.reads(`.news [data-finding="failure"][data-log="control"] [role="alert"]`, "of the control log")
+		b.reads(`.news [data-finding="failure"][data-finding-log="control"] [role="alert"]`, "of the control log")
 		for _, width := range []int64{360, 1280} {
 			b.look(width, "light")
 			if area := eval[float64](b, `((r) => r.width * r.height / innerWidth)(document.querySelector('[data-finding] .notice').getBoundingClientRect())`); area < 40 {
@@ -116,6 +120,14 @@ func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 			}
 		}
 	}
+	b.fits("a page with a finding")
+	b.look(360, "light")
+	b.goTo("#/control")
+	b.shows(`.change[data-check="bad"]`)
+	b.fits("the control log with a finding")
+	b.picture("finding-360-light", "")
+	b.look(1280, "light")
+	b.picture("finding-1280-light", "")
 	b.goTo("#/agents")
 	b.press("Acknowledge…")
 	b.press("Acknowledge") // without a reason nothing happens
@@ -130,6 +142,8 @@ func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 	b.goTo("#/verify")
 	b.reads(`[data-journal="failure"]`, "Reason: we changed <b>it</b> ourselves")
 	b.reads(`[data-journal="failure"]`, "acknowledged 2")
+	b.fits("the journal")
+	b.picture("journal-1280-light", "")
 	eval[bool](b, keepSaved)
 	b.press("Save journal")
 	if saved := eval[string](b, `saved.at(-1).text()`); !strings.Contains(saved, `"reason": "we changed <b>it</b> ourselves"`) || !strings.Contains(saved, `"log": "control"`) {

@@ -156,7 +156,7 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.everyPage(func(string) {
-		b.reads(`[data-key-change="rotated"] .notice.ok`, "the old key and the new one both signed")
+		b.reads(`[data-key-change="rotated"] .notice.warn`, "the old key and the new one both signed")
 		b.reads(`.key-steps li:nth-child(1)`, "From record 3")
 		b.reads(`.key-steps li:nth-child(1)`, first)
 		b.reads(`.key-steps li:nth-child(1)`, second)

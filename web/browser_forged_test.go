@@ -114,7 +114,7 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.goTo("#/proof")
 	b.judged("whole.json", whole, "warn")
 	b.shows(`[data-witnesses="2"]`)
-	b.reads(`[data-witnesses]`, "witness-101.example at 2026-11-21T")
+	b.reads(`[data-witnesses]`, "witness-101.example at 2026-11-21 ")
 	b.reads(`[data-witnesses]`, "each is a witness only if you know it as one")
 
 	// The policy of a stranger, beside the file: met, and no green anywhere, before and after the key is confirmed.

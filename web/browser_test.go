@@ -316,7 +316,8 @@ func (b *browser) confirmKey(s *service, companyID string) {
 	b.reads(".card .badge", "confirmed by you")
 }
 
-// acknowledge ends every finding that the page shows, and each that comes meanwhile, until the condition holds.
+// acknowledge ends every finding that the page shows, and each that comes meanwhile, until the
+// condition holds.
 func (b *browser) acknowledge(condition string) {
 	b.t.Helper()
 	for range 8 {

@@ -16,7 +16,8 @@ const ask = (more = {}) => verdictOf({
 const failed = (name) => ({ checks: [{ name, ok: false }] });
 const revoked = { status: 'revoked', revokedAt: iso(now - 90000), checkedAt: iso(now - 80000) };
 
-// Each row holds what is wrong, the verdict, and its tone; what stands further up wins over what stands below it.
+// Each row holds what is wrong, the verdict, and its tone; what stands further up wins over what
+// stands below it.
 const cases = [
   ['nothing', {}, 'usable now', 'ok'],
   ['a key that nobody confirmed', { given: { judge: judging('unconfirmed') } }, 'usable now', 'warn'],

@@ -39,7 +39,8 @@ test('a judge takes the findings of its own company alone', () => {
   assert.ok(!isGreen(judgeOf(own, trusted, { all: [rewritten] })(true).tone));
 });
 
-// Whatever is green has come through verdict(): nowhere else does the name of that tone stand, nor a class that is it.
+// Whatever is green has come through verdict(): nowhere else does the name of that tone stand, nor
+// a class that is it.
 test('no other module names the tone of what holds', () => {
   const folder = new URL('../console/', import.meta.url);
   const own = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.js') && !name.startsWith('vendor') && name !== 'core/verdict.js');

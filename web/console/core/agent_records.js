@@ -7,7 +7,10 @@ import { session } from './session.js';
 
 const searchFor = (asked) => searchOf(asked, Date.now());
 
-/** Some of the newest records that a search finds, after a page of before: {found, page}, and in found {record, ok, reason} of each. */
+/**
+ * Some of the newest records that a search finds, after a page of before: {found, page}, and in
+ * found {record, ok, reason} of each.
+ */
 export async function newest(asked, limit, before = null) {
   const search = searchFor(asked);
   const page = await pageOf(search, before, limit, { proven: provenSize(session.get().key, 'actions') });

@@ -115,7 +115,8 @@ async function textOf(response) {
 export const callText = async (method, path, options) => textOf(await send(method, path, options));
 
 /**
- * A call whose answer has a form of answers.js; it returns what the form makes of it. asked: what the answer must name, as of mustName, or a function that
+ * A call whose answer has a form of answers.js; it returns what the form makes of it. asked: what
+ * the answer must name, as of mustName, or a function that
  * throws where the answer is to another question; a call cannot be made without it.
  */
 export async function call(form, method, path, { asked, ...options } = {}) {

@@ -1,17 +1,24 @@
-// Whether an answer is to the question that was asked. A server that answers about something else, on purpose or by a cache between, must not be shown under
+// Whether an answer is to the question that was asked. A server that answers about something else,
+// on purpose or by a cache between, must not be shown under
 // the name that was asked for.
 import { FormError } from '../lib/form.js';
 
 const spelled = (value) => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-/** Throws where an answer lacks one of some members, or has another value there: {agentId: 'bot'} is an answer about that agent. */
+/**
+ * Throws where an answer lacks one of some members, or has another value there: {agentId: 'bot'} is
+ * an answer about that agent.
+ */
 export function mustName(asked, answer, what = 'The server’s answer') {
   for (const [name, wanted] of Object.entries(asked)) {
     if (answer[name] !== wanted) throw new FormError(`${what} is not to what was asked: it names ${spelled(answer[name])} as its ${name}, and not ${spelled(wanted)}.`);
   }
 }
 
-/** For a list: each of its items must be what was asked for, by members as of mustName. What is asked as '' or undefined is not asked. */
+/**
+ * For a list: each of its items must be what was asked for, by members as of mustName. What is
+ * asked as '' or undefined is not asked.
+ */
 export const eachNames = (list, asked) => (answer) => {
   const wanted = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined && value !== ''));
   answer[list].forEach((item, i) => mustName(wanted, item, `Entry ${i} of the server’s answer`));

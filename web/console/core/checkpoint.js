@@ -3,7 +3,8 @@ import { FormError } from '../lib/form.js';
 import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';
 
 /**
- * Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root, text, lines, signed, signer}. The line of the signer is the
+ * Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root,
+ * text, lines, signed, signer}. The line of the signer is the
  * first of lines.
  */
 export async function openCheckpoint(signed, origin, key) {

@@ -1,4 +1,5 @@
-// The control log of the company that is signed in: what the server finds in it, and one record. That nothing was left out between, of a search, only a report shows.
+// The control log of the company that is signed in: what the server finds in it, and one record.
+// That nothing was left out between, of a search, only a report shows.
 import { FormError, having, json, list, string } from '../lib/form.js';
 import { controlRecordForm } from '../lib/record.js';
 import { call } from './api.js';
@@ -31,8 +32,10 @@ export async function change(index, options) {
 }
 
 /**
- * The newest control records that match, the newest first, after a page of before: {found, page}. page is {size, read, next}: read.from is the index down to which the
- * server has looked, and next '' at the beginning of the log. asked: {action, since, until, q} for the server; what it cannot be asked for matches decides here.
+ * The newest control records that match, the newest first, after a page of before: {found, page}.
+ * page is {size, read, next}: read.from is the index down to which the
+ * server has looked, and next '' at the beginning of the log. asked: {action, since, until, q} for
+ * the server; what it cannot be asked for matches decides here.
  */
 export async function searchChanges(asked, matches, before = null) {
   const found = [];

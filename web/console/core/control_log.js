@@ -14,7 +14,8 @@ import { refreshKey, session } from './session.js';
 const about = having({ subject: string, by: nullable(string) }, { agentId: string });
 
 /**
- * Checks records of the control log: {key, results}, with what checkRecords says of each and the key that it was checked with. Where that did not sign one
+ * Checks records of the control log: {key, results}, with what checkRecords says of each and the
+ * key that it was checked with. Where that did not sign one
  * of them the company's keys are asked for again. What fails is a finding.
  */
 export async function checkControl(records) {
@@ -37,7 +38,10 @@ async function checked(records) {
 
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 
-/** The newest changes in which a text stands, some at a time, after a page of before: {found, page}; in page {read: {from, to}, next}. */
+/**
+ * The newest changes in which a text stands, some at a time, after a page of before: {found, page};
+ * in page {read: {from, to}, next}.
+ */
 export async function changesWith(text, before, limit) {
   const query = new URLSearchParams({ log: 'control', q: text, limit, ...(before && { cursor: before.next }) });
   const proven = provenSize(session.get().key, 'control');

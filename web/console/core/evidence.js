@@ -1,4 +1,5 @@
-// The service's evidence of one record, and its report of a period, as they are saved: both must be of what was asked for.
+// The service's evidence of one record, and its report of a period, as they are saved: both must be
+// of what was asked for.
 import { having, integer, oneOf, read, string, timestamp } from '../lib/form.js';
 import { callText } from './api.js';
 import { mustFit, mustName } from './asked.js';
@@ -7,7 +8,9 @@ import { session } from './session.js';
 const evidenceForm = having({ companyId: string, log: oneOf('actions', 'control'), record: having({ index: integer }) });
 const reportForm = having({ companyId: string, from: timestamp, to: timestamp });
 
-/** {name, text}: the evidence file of a record of the company that is signed in, and a name for it. */
+/**
+ * {name, text}: the evidence file of a record of the company that is signed in, and a name for it.
+ */
 export async function evidenceOf(index, log, options) {
   const { companyId } = session.get().company;
   const text = await callText('GET', `/v1/evidence/${index}?log=${log}`, options);
@@ -17,7 +20,10 @@ export async function evidenceOf(index, log, options) {
   return { name: `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${index}.json`, text };
 }
 
-/** Throws where the first line of a report is not that of a period of a company, each end of it where one was asked for. */
+/**
+ * Throws where the first line of a report is not that of a period of a company, each end of it
+ * where one was asked for.
+ */
 export function mustBeReport(line, companyId, { since, until }) {
   const { from, to, ...found } = read(reportForm, line, 'report');
   mustName({ companyId }, found);

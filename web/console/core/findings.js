@@ -9,7 +9,8 @@ const of = (kind, members, optional) => exactly({ kind: oneOf(kind), companyId: 
 const forms = {
   // At that time the log had so many records that are not the beginning of the now records that the server showed. Those before from still were.
   rewritten: of('rewritten', { log: oneOf('actions', 'control'), size: integer, at: timestamp, source: oneOf('seen', 'checked', 'checkpoint'), from: integer, now: integer }),
-  // The first record that failed, or "the root", of the log of actions where none is named; by says whether it failed here or the server said so.
+  // The first record that failed, or "the root", of the log of actions where none is named; by says
+  // whether it failed here or the server said so.
   failure: of('failure', { failedAt: string, reason: string, by: oneOf('here', 'server') }, { log: oneOf('actions', 'control') }),
   // A key that the server published for the company, and that nothing proves to follow from the one that was known.
   key: of('key', { fingerprint: string }),

@@ -8,7 +8,10 @@ export const plural = (n, one, many = one + 's') => `${count(n)} ${n === 1 ? one
 
 export const short = (s, head = 8, tail = 6) => (s.length > head + tail + 1 ? `${s.slice(0, head)}…${s.slice(-tail)}` : s);
 
-/** The beginning of a timestamp in the zone that the reader chose, without that zone: for a column whose head names it. */
+/**
+ * The beginning of a timestamp in the zone that the reader chose, without that zone: for a column
+ * whose head names it.
+ */
 export function bare(timestamp, length = 19) {
   const date = new Date(timestamp);
   return Number.isNaN(date.getTime()) ? visible(timestamp) : zoned(date).slice(0, length).replace('T', ' ');

@@ -24,7 +24,8 @@ export async function readLogs(options) {
   return all;
 }
 
-// The server's newest checkpoint and how it grew from a size. A history that was rewritten has no such proof at all, whoever signed it.
+// The server's newest checkpoint and how it grew from a size. A history that was rewritten has no
+// such proof at all, whoever signed it.
 async function logProof(now, from, options) {
   const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`, options), from);
   const { origin, size, root } = readCheckpoint(signed);
@@ -32,7 +33,8 @@ async function logProof(now, from, options) {
   return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex), signed };
 }
 
-// The head in the text of a checkpoint, null where no key of the company has signed it: then whoever answered may have made it up.
+// The head in the text of a checkpoint, null where no key of the company has signed it: then
+// whoever answered may have made it up.
 async function signedHead(signed, now, key) {
   try {
     const { size, root } = await openCheckpoint(signed, now.origin, key);
@@ -42,8 +44,10 @@ async function signedHead(signed, now, key) {
   }
 }
 
-// Whether a kept head is the beginning of a log as the server shows it now: the proof is the server's, checking it is not. Returns a list of the text of the
-// checkpoint that the log tree's proof leads to, if one was asked for, and null where there is no proof.
+// Whether a kept head is the beginning of a log as the server shows it now: the proof is the
+// server's, checking it is not. Returns a list of the text of the
+// checkpoint that the log tree's proof leads to, if one was asked for, and null where there is no
+// proof.
 async function grownInto({ size: from, root, logRoot }, now, options) {
   if (from > now.size) return null;
   if (from === now.size) return (root ?? now.merkleRoot) === now.merkleRoot && (logRoot ?? now.root) === now.root ? [] : null;
@@ -73,8 +77,10 @@ async function judge(entries, now, options) {
 const due = (entries) => entries.filter(({ proven }, i) => !proven || i === entries.length - 1);
 
 /**
- * Proves that all that was seen of a company's logs is the beginning of what the server shows now, and keeps the checkpoints that a key of the company has
- * signed: returns the logs. What is only said of them is not kept, for an honest server would be held to it later. What was
+ * Proves that all that was seen of a company's logs is the beginning of what the server shows now,
+ * and keeps the checkpoints that a key of the company has
+ * signed: returns the logs. What is only said of them is not kept, for an honest server would be
+ * held to it later. What was
  * rewritten is in heads. Throws where the server does not answer: then nothing is known.
  */
 export async function proveSince(key, options) {

@@ -1,4 +1,5 @@
-// What persons at this browser have acknowledged: each finding that does not stand any more, with the reason and when. Nothing of it is taken back here.
+// What persons at this browser have acknowledged: each finding that does not stand any more, with
+// the reason and when. Nothing of it is taken back here.
 import { exactly, string, timestamp } from '../lib/form.js';
 import { dropFinding, finding, logOf } from './findings.js';
 import { forgetHeads } from './heads.js';
@@ -11,7 +12,8 @@ export const LONGEST = 1000; // characters of a reason
 export const journal = keptList('attestd.journal', exactly({ finding, at: timestamp, reason: string }));
 
 /**
- * Ends a finding, for a reason that is kept. What was seen of a log that was rewritten is forgotten: what is shown from now on is remembered anew.
+ * Ends a finding, for a reason that is kept. What was seen of a log that was rewritten is
+ * forgotten: what is shown from now on is remembered anew.
  * Throws where no reason is given.
  */
 export function acknowledge(found, reason) {

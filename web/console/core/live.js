@@ -65,7 +65,8 @@ export function stop() {
   showFindings('');
 }
 
-// Another tab may have found what this one has not, and a person may have acknowledged it there: then all is looked at anew.
+// Another tab may have found what this one has not, and a person may have acknowledged it there:
+// then all is looked at anew.
 function found() {
   if (state('connection') === 'off') return;
   const was = red;
@@ -262,7 +263,8 @@ async function take(found, late, current) {
   fillSoon();
 }
 
-// Of a chain that was checked whole, a record that comes too fast, or after some that are missing, leaves the range as it is: it is filled in.
+// Of a chain that was checked whole, a record that comes too fast, or after some that are missing,
+// leaves the range as it is: it is filled in.
 async function extend({ index, hash }, check) {
   if (index < range.to) return; // it is in the range already
   if (check && !check.ok) return show(new CheckedRange(index + 1));
@@ -273,7 +275,8 @@ async function extend({ index, hash }, check) {
   change(range.shown);
 }
 
-// Records after a range that is whole are fetched and checked one part after the other, between the messages that come meanwhile.
+// Records after a range that is whole are fetched and checked one part after the other, between the
+// messages that come meanwhile.
 function fillSoon() {
   change({ behind: range.isWhole ? Math.max(0, last + 1 - range.to) : 0 });
   if (filling || !range.isWhole || range.to > last) return;

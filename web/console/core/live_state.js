@@ -9,7 +9,8 @@ const quiet = {
 
 /**
  * connection: off, connecting, open, retrying; since: when that began. range: the records [from, to) that were checked here one after the
- * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is the one that the server names for that length. behind: how many records
+ * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is
+ * the one that the server names for that length. behind: how many records
  * came since the range, and are fetched and checked after it. failure: the first that failed
  * here or by the server's word, a finding of findings.js that lasts until it is dismissed, or null. server: what it said last of its whole chain, {valid, root, length, at} or
  * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the stream, {from, to, fetched, away}.
@@ -18,7 +19,8 @@ export const live = store(quiet);
 
 /**
  * The tone of the chain as far as it is known: bad where a check failed here or the server says one did; ok or warn only where the whole chain was
- * checked here, up to the root that the server names, while the connection stands. The server's word alone has no tone, nor has a part. judge: as judgeOf.
+ * checked here, up to the root that the server names, while the connection stands. The server's
+ * word alone has no tone, nor has a part. judge: as judgeOf.
  */
 export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, judge) {
   const { tone, against } = judge(true);

@@ -73,7 +73,8 @@ async function readReport(stream, progress) {
 }
 
 /**
- * The report of a period of a company, [since, until) in timestamps, either of which may be '', from the server; or that in a Blob, given. A report of another period than the one that was
+ * The report of a period of a company, [since, until) in timestamps, either of which may be '',
+ * from the server; or that in a Blob, given. A report of another period than the one that was
  * asked for is none.
  */
 export async function takeReport({ companyId, since, until, given }, progress) {

@@ -25,7 +25,10 @@ export const readsAll = ({ q, hash }) => Boolean(q || hash);
 /** Whether a search asks for less than all records. */
 export const narrows = (search) => ASKED.some((name) => search[name]);
 
-/** A time as people type it, in the shown zone or, with a Z, in UTC, in the form of the API; null where it is none. */
+/**
+ * A time as people type it, in the shown zone or, with a Z, in UTC, in the form of the API; null
+ * where it is none.
+ */
 export function timeOf(typed) {
   const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?(Z)?$/.exec(typed.trim());
   if (!m) return null;
@@ -65,7 +68,10 @@ const progressForm = having({ read: integer, at: integer, size: integer });
 const endForm = having({ read: integer, found: integer }, { next: string });
 const histogramForm = having({ since: timestamp, until: timestamp, total: integer, size: integer, buckets: list(having({ since: timestamp, count: integer }), 200) });
 
-/** A page of what a search finds after another one (null for the first): {records: [{node, source}], size, read, next}, next '' at the end. proven: how many records the log has at least. */
+/**
+ * A page of what a search finds after another one (null for the first): {records: [{node, source}],
+ * size, read, next}, next '' at the end. proven: how many records the log has at least.
+ */
 export async function pageOf(search, before, limit, { proven, ...options }) {
   const page = { next: '', ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor: before?.next, limit }), { ...options, asked: NOTHING })) };
   mustGoOn(page, before, { ...search, proven });

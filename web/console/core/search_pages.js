@@ -1,5 +1,7 @@
-// Whether the pages of a search are all that there is: each says which indexes of the log it has decided, and those of all pages must be the whole log, as far
-// as no time bounds them, and the log no shorter than it is known to be. What is left out between is not seen by this.
+// Whether the pages of a search are all that there is: each says which indexes of the log it has
+// decided, and those of all pages must be the whole log, as far
+// as no time bounds them, and the log no shorter than it is known to be. What is left out between
+// is not seen by this.
 import { having, integer } from '../lib/form.js';
 import { mustFit } from './asked.js';
 
@@ -12,8 +14,10 @@ const records = (n) => `${n} ${n === 1 ? 'record' : 'records'}`;
 export const mustReach = (size, proven) => mustFit(size >= proven, `the log is said to have ${records(size)}, and a checkpoint that the company signed, or what was checked here, has ${proven}`);
 
 /**
- * Throws where a page, {size, read, next}, does not go on from the one before it (null for the first), or is the last and ends before the log does. order,
- * since and until are of the search, and proven is how many records the log had before it was asked for.
+ * Throws where a page, {size, read, next}, does not go on from the one before it (null for the
+ * first), or is the last and ends before the log does. order,
+ * since and until are of the search, and proven is how many records the log had before it was asked
+ * for.
  */
 export function mustGoOn({ size, read: { from, to }, next }, before, { order, since, until, proven }) {
   const newest = order !== 'oldest';
@@ -26,7 +30,10 @@ export function mustGoOn({ size, read: { from, to }, next }, before, { order, si
   mustFit(next || end === last, `it ends at record ${end}, and the log goes on to ${last}: records were left out`);
 }
 
-/** Throws where records of a page do not come in their order, each once, from the part of the log that it has read. */
+/**
+ * Throws where records of a page do not come in their order, each once, from the part of the log
+ * that it has read.
+ */
 export function mustBeInOrder(found, { read: { from, to } }, { order }) {
   const newest = order !== 'oldest';
   found.forEach(({ index }, i) => {

@@ -1,4 +1,5 @@
-// In which zone times are shown: that of the reader, or UTC. One choice for all pages and for paper, kept in this browser.
+// In which zone times are shown: that of the reader, or UTC. One choice for all pages and for
+// paper, kept in this browser.
 import { store } from './store.js';
 
 const NAME = 'attestd.times';
@@ -39,7 +40,10 @@ export function zoneOf(date = new Date()) {
   return `UTC${ahead(date) < 0 ? '−' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
 
-/** The date of a spelling like 2026-03-02T09:05:04.218 in the shown zone; null where there is no such time. */
+/**
+ * The date of a spelling like 2026-03-02T09:05:04.218 in the shown zone; null where there is no
+ * such time.
+ */
 export function dateOf(spelled) {
   const date = new Date(times.get().zone === 'utc' ? `${spelled}Z` : spelled);
   return Number.isNaN(date.getTime()) || zoned(date) !== spelled ? null : date;

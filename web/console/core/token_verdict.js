@@ -1,4 +1,5 @@
-// One verdict on a token, above all that was found out about it. It is green where the token can be used now and nothing is left to ask.
+// One verdict on a token, above all that was found out about it. It is green where the token can be
+// used now and nothing is left to ask.
 import { titleOf } from './finding_words.js';
 import { timeText } from './format.js';
 import { iso } from '../lib/token.js';
@@ -9,7 +10,10 @@ const FRESH = 300; // seconds; an older statement that a token is not revoked ma
 const AHEAD = 60; // seconds that the server's clock may be ahead of this one
 const TIMES = ['Not before', 'Expiry']; // the checks of token.js that time alone decides: they are decided here, again and again
 
-/** Whether the server's clock, {offset, error} in seconds, differs from this computer's by more than can be overlooked. */
+/**
+ * Whether the server's clock, {offset, error} in seconds, differs from this computer's by more than
+ * can be overlooked.
+ */
 export const clockDiffers = ({ offset, error }) => Math.abs(offset) - error > CLOCK;
 
 const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']];
@@ -26,9 +30,12 @@ const phaseAt = ({ nbf, exp }, now) => (exp <= now ? 'expired' : nbf > now ? 'no
 const at = (seconds) => timeText(iso(seconds));
 
 /**
- * The verdict on a token: {is, tone, why}. found: checks as of token.js, or null where they could not be made, with why not in problem; status,
- * the statement on revocation whose signature was checked, or null, with why not in unasked; statusProblem, why a statement is worth
- * nothing; disabledAt, when the server says that the agent was disabled. now is in seconds, clock as for clockDiffers, judge as judgeOf.
+ * The verdict on a token: {is, tone, why}. found: checks as of token.js, or null where they could
+ * not be made, with why not in problem; status,
+ * the statement on revocation whose signature was checked, or null, with why not in unasked;
+ * statusProblem, why a statement is worth
+ * nothing; disabledAt, when the server says that the agent was disabled. now is in seconds, clock
+ * as for clockDiffers, judge as judgeOf.
  */
 export function verdictOf({ kind, claims, found, judge, now, clock }) {
   const bad = (is, why) => ({ is, tone: 'bad', why });

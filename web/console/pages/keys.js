@@ -37,7 +37,7 @@ function Row({ of, all, own, last, now, onDelete }) {
       <td data-label="Role" class="nowrap">${of.role}</td>
       <td data-label="Expires"><${Day} of=${of.expiresAt} none="never" /></td>
       <td data-label="Made"><div><${Day} of=${of.createdAt} /><div class="small muted">${of.madeBy ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />` : 'with the company'}</div></div></td>
-      <td data-label="Last used"><div>${of.lastUsedAt && html`<span class="nowrap" title=${of.lastUsedAt}>${timeText(of.lastUsedAt, 16)}</span> `}<${State} of=${of} now=${now} /></div></td>
+      <td data-label="Last used"><div>${of.lastUsedAt && html`<span title=${of.lastUsedAt}>${timeText(of.lastUsedAt, 16)}</span> `}<${State} of=${of} now=${now} /></div></td>
       <td data-label="Opened">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>` : html`<span class="muted">0</span>`}</td>
       <td><div class="buttons">
         ${isKey && html`<button type="button" class="button small quiet" disabled=${busy} aria-pressed=${secret ? 'true' : 'false'} aria-label="${secret ? 'Hide' : 'Reveal'} key ${nameOf(of)}" onClick=${reveal}>${secret ? 'Hide' : 'Reveal'}</button>`}

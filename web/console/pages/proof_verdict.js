@@ -17,7 +17,9 @@ const PATIENCE = 3000; // ms; what is checked here needs no server
 /** The keys that this server publishes for a company, or null where it knows none or does not answer. */
 export const publishedKey = (companyId) => Promise.race([companyKey(companyId).catch(() => null), new Promise((resolve) => setTimeout(resolve, PATIENCE, null))]);
 
-// Whose key has signed: {keyStanding, head, text, late}, with a head where it stays uncertain. late says that whoever has the key now may not be its owner. A key that was confirmed needs no server. The server's word makes nothing green, and much less: it may know of
+// Whose key has signed: {keyStanding, head, text, late}, with a head where it stays uncertain. late
+// says that whoever has the key now may not be its owner. A key that was confirmed needs no server.
+// The server's word makes nothing green, and much less: it may know of
 // another key, of a compromised one, or of those that came later.
 function originOf(key, published, entries) {
   const { companyId } = key;
@@ -37,8 +39,10 @@ function originOf(key, published, entries) {
 }
 
 /**
- * What verdict() says of the whole, with {origin, part, takes, unmet}: part is the tone of what holds of it by itself, takes what a policy says of each
- * checkpoint, unmet why it does not take them. A small file is never green, for nobody has signed its root.
+ * What verdict() says of the whole, with {origin, part, takes, unmet}: part is the tone of what
+ * holds of it by itself, takes what a policy says of each
+ * checkpoint, unmet why it does not take them. A small file is never green, for nobody has signed
+ * its root.
  */
 export function useVerdict(opened, published, { policy }) {
   const entries = useStore(trust);

@@ -14,7 +14,8 @@ const LARGEST = 1 << 30; // bytes of a file
 
 const two = (n) => String(n).padStart(2, '0');
 
-// When a day of the shown zone begins. The day may be of the month before; where a clock is put forward at midnight, the day begins an hour later.
+// When a day of the shown zone begins. The day may be of the month before; where a clock is put
+// forward at midnight, the day begins an hour later.
 function midnight(year, month, day) {
   const date = new Date(Date.UTC(year, month, day));
   const spelled = `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}T`;

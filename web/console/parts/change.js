@@ -6,7 +6,10 @@ import { visible } from '../lib/visible.js';
 import { Badge } from './basic.js';
 import { By, ControlWords } from './control_words.js';
 
-/** change: of core/control_log.js, checked; judge: of the key that it was checked with. withBy: whether it says who made the change. */
+/**
+ * change: of core/control_log.js, checked; judge: of the key that it was checked with. withBy:
+ * whether it says who made the change.
+ */
 export function Change({ change: { record, by, ok, flaw }, judge, withBy = true }) {
   const { index, timestamp, actionType: action, inner, source } = record;
   const { tone, is } = judge(ok, { log: 'control', index });

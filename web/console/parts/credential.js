@@ -1,7 +1,8 @@
 // A key or an OAuth client: what it is called, and what of it stands out.
 import { html } from '../vendor/preact-htm.js';
 import { LONG, stateOf } from '../core/credentials.js';
-import { timeText } from '../core/format.js';
+import { bare } from '../core/format.js';
+import { zoneOf } from '../core/times.js';
 import { href } from '../core/router.js';
 import { visible } from '../lib/visible.js';
 import { withText } from './text.js';
@@ -20,4 +21,4 @@ export function State({ of, now }) {
   return state && html`<span class="badge ${state === 'never' ? '' : 'mark'}">${STANDS_OUT[state]}</span>`;
 }
 
-export const Day = ({ of, none }) => (of ? html`<span class="nowrap" title=${of}>${timeText(of, 10)}</span>` : html`<span class="muted">${none}</span>`);
+export const Day = ({ of, none }) => (of ? html`<span title=${of}><span class="nowrap">${bare(of, 10)}</span> ${zoneOf(new Date(of))}</span>` : html`<span class="muted">${none}</span>`);

@@ -34,7 +34,10 @@ export function Drawer({ title, onClose, children }) {
     </dialog>`;
 }
 
-/** Asks before something that cannot be undone. act may fail; its error is shown in the dialog. needsReason: the most characters of a reason without which it is not done. */
+/**
+ * Asks before something that cannot be undone. act may fail; its error is shown in the dialog.
+ * needsReason: the most characters of a reason without which it is not done.
+ */
 export function Confirm({ title, action, act, onClose, reasonLabel, needsReason, children }) {
   const ref = useModal();
   const [run, busy, error] = useTask();

@@ -1,4 +1,5 @@
-// What was found to be wrong with a company: on every page until somebody acknowledges it, and beside what it bears on.
+// What was found to be wrong with a company: on every page until somebody acknowledges it, and
+// beside what it bears on.
 import { textOf, titleOf } from '../core/finding_words.js';
 import { findings, logOf } from '../core/findings.js';
 import { LONGEST, acknowledge } from '../core/journal.js';
@@ -23,7 +24,7 @@ function Finding({ of }) {
   const [asks, setAsks] = useState(false);
   const log = logOf(of);
   return html`
-    <div data-finding=${of.kind} data-log=${log} data-rewritten=${of.kind === 'rewritten' ? log : undefined} data-key-change=${of.kind === 'key' ? 'was-replaced' : undefined}>
+    <div data-finding=${of.kind} data-finding-log=${log} data-rewritten=${of.kind === 'rewritten' ? log : undefined} data-key-change=${of.kind === 'key' ? 'was-replaced' : undefined}>
       <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>Acknowledge…</button>`}>
         <${Against} of=${of} />
         ${of.kind === 'failure' && of.failedAt !== 'the root' && html`<a href=${href(log === 'control' ? 'control' : 'records', of.failedAt)}>Show the record</a>`}
@@ -37,7 +38,10 @@ function Finding({ of }) {
 
 const ORDER = ['rewritten', 'failure', 'key'];
 
-/** A banner for each finding about a company. keyIsSaid: that its key was replaced stands there already. */
+/**
+ * A banner for each finding about a company. keyIsSaid: that its key was replaced stands there
+ * already.
+ */
 export const Findings = ({ companyId, keyIsSaid }) => useStore(findings).all
   .filter((one) => one.companyId === companyId && !(keyIsSaid && one.kind === 'key'))
   .sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))

@@ -1,4 +1,5 @@
-// What bears on every page, above it: what was found, a key that changed, a pause that the server asks for, a clock that is wrong, the end of a session.
+// What bears on every page, above it: what was found, a key that changed, a pause that the server
+// asks for, a clock that is wrong, the end of a session.
 import { html } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';
 import { endPause, watchPause } from '../core/pause.js';

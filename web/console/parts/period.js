@@ -1,4 +1,5 @@
-// The two ends of a time: fields in the zone that the reader chose, whose values are timestamps as the API has them.
+// The two ends of a time: fields in the zone that the reader chose, whose values are timestamps as
+// the API has them.
 import { html } from '../vendor/preact-htm.js';
 import { bare } from '../core/format.js';
 import { dateOf, zoneOf } from '../core/times.js';
