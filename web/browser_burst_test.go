@@ -95,11 +95,8 @@ func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
 	b.goTo("#/records")
 	b.shows(`[data-index="0"]`)
 	b.look(360, "light")
-	for _, found := range eval[[]string](b, times) { // there is no room for a head
-		if found != " UTC+05:30" {
-			t.Errorf("a time in %q on a phone", found)
-		}
-	}
+	b.wait(`document.querySelector('.row-zone').innerText === 'Times are in UTC+05:30.' && document.querySelector('.row-zone').getClientRects().length`) // there is no room for a head
+	b.fits("Records in a zone with a long name")
 	b.goTo("#/start")
 	b.reload()
 	b.signIn(key)

@@ -46,7 +46,10 @@ function ofLog(key, log) {
   return (one) => one.companyId === key.companyId && one.log === log && one.fingerprints.some((fingerprint) => own.includes(fingerprint));
 }
 
-const isSame = (a) => (b) => a.size === b.size && a.root === b.root && a.logRoot === b.logRoot;
+const holdsAll = (own, other) => other === undefined || own === other;
+
+// Whether one head says all that another one of its length says.
+const covers = (a, b) => a.size === b.size && holdsAll(a.root, b.root) && holdsAll(a.logRoot, b.logRoot);
 
 const differ = (a, b) => a !== undefined && b !== undefined && a !== b;
 const contradicts = (a) => (b) => a.size === b.size && (differ(a.root, b.root) || differ(a.logRoot, b.logRoot));
@@ -69,12 +72,18 @@ export function keepHead(key, { at = new Date().toISOString(), ...given }, begin
   const other = headsOf(key, given.log).find(contradicts(given));
   if (other) rewrittenSince(key, given.log, other, { from: 0, now: given.size });
   kept.change((all) => {
-    const own = all.filter(isOwn).map((one) => (one.size < given.size && beginnings.some(isSame(one)) ? { ...one, proven: true } : one));
-    const known = own.find(isSame(given));
-    // What was checked, or stands in a file, is more than what was seen; the first time stays.
-    const source = known && known.source !== 'seen' ? known.source : given.source;
-    const one = { companyId: key.companyId, at, proven: false, ...given, ...known, source, fingerprints: [...new Set([...(known?.fingerprints ?? []), ...fingerprintsOf(key)])] };
-    return [...all.filter((e) => !isOwn(e)), ...thinned([...own.filter((e) => e !== known), one].sort((a, b) => a.size - b.size))];
+    const own = all.filter(isOwn).map((one) => (one.size < given.size && beginnings.some((begin) => covers(begin, one)) ? { ...one, proven: true } : one));
+    const known = own.filter((one) => covers(one, given) || covers(given, one));
+    const roots = Object.assign({}, ...[given, ...known].flatMap(({ root, logRoot }) => [root && { root }, logRoot && { logRoot }]));
+    const one = {
+      companyId: key.companyId, log: given.log, size: given.size, ...roots,
+      at: [at, ...known.map((e) => e.at)].sort()[0], // the first time stays
+      // What was checked, or stands in a file, is more than what was seen.
+      source: known.find(({ source }) => source !== 'seen')?.source ?? given.source,
+      proven: known.some((e) => e.proven && covers(e, { size: given.size, ...roots })),
+      fingerprints: [...new Set([...known.flatMap(({ fingerprints }) => fingerprints), ...fingerprintsOf(key)])],
+    };
+    return [...all.filter((e) => !isOwn(e)), ...thinned([...own.filter((e) => !known.includes(e)), one].sort((a, b) => a.size - b.size))];
   });
 }
 

@@ -51,7 +51,7 @@ function cells({ row, index, link, tab, judge, selected, onSelect, q }) {
     <span role="gridcell" class="row-verdict ${tone}" title=${says}>${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}<span class="visually-hidden">${says}</span></span>
     <span role="gridcell" class="row-index"><a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>${index ?? '?'}</a></span>
     ${!row ? cell('time', '…') : html`
-      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>${bare(row.timestamp, 23).slice(11)}<span class="row-zone"> ${zoneOf(new Date(row.timestamp))}</span>`, row.timestamp && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
+      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>${bare(row.timestamp, 23).slice(11)}`, row.timestamp && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
       ${cell('action', withText(row.actionType))}
       ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span><span class="visually-hidden">delegated</span></span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
@@ -159,6 +159,7 @@ export function Records({ argument }) {
         ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.hash ? 'counted without the hash' : search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
         ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />
+        <p class="row-zone small muted">Times are in ${zoneOf()}.</p>
         <div class="records-bar">
           <${Status} search=${search} rows=${stale ? null : rows} total=${histogram && Math.max(histogram.total, rows?.count ?? 0)} follows=${follows} />
           <div class="buttons">

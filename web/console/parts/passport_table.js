@@ -40,7 +40,7 @@ function Status({ jti }) {
   const ask = () => run(async () => setFound(await signedStatus(jti)));
   return html`
     ${found && html`<span data-signed-status=${found.status}><${Badge} tone=${judge(found.status === 'valid', PART).tone}>${found.status === 'valid' ? 'not revoked' : found.status}, signed<//>
-      <span class="small muted nowrap" title=${found.checkedAt}>${timeText(found.checkedAt)}</span></span>`}
+      <span class="small muted" title=${found.checkedAt}>${timeText(found.checkedAt)}</span></span>`}
     ${error && html`<span class="small bad-text" role="alert">The signed status is worth nothing: ${error.message}</span>`}
     <button type="button" class="button small quiet" disabled=${busy} aria-label=${visible(`Ask for the signed status of passport ${jti}`)} onClick=${ask}>${found ? 'Refresh' : 'Signed status'}</button>`;
 }
@@ -51,7 +51,7 @@ function Row({ passport: p, ofAgent, onRevoke }) {
       <td data-label="Passport">${!ofAgent && html`<div><a href=${href('agents', p.agentId)}><${Text} of=${p.agentId} /></a></div>`}<code class=${ofAgent ? '' : 'muted'}><${Text} of=${p.jti} /></code>
         ${p.revokedAt && html`<div class="small muted">revoked ${timeText(p.revokedAt)}${p.reason && html`: <${Text} of=${p.reason} />`}</div>`}</td>
       <td data-label="Status"><${Badge} tone=${TONES[p.status]}>${p.status}<//></td>
-      <td data-label="Expires" class="nowrap" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${timeText(p.expiresAt)}</td>
+      <td data-label="Expires" title="issued ${p.issuedAt}, expires ${p.expiresAt}">${timeText(p.expiresAt)}</td>
       <td data-label="Scopes"><span class="chips">${p.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</span></td>
       <td><div class="buttons"><${Status} jti=${p.jti} />
         ${p.status === 'valid' && html`<button type="button" class="button danger small" aria-label=${visible(`Revoke passport ${p.jti}`)} onClick=${() => onRevoke(p)}>Revoke</button>`}</div></td>
