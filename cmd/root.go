@@ -85,11 +85,13 @@ func Run(version, schema string) int {
 	return status
 }
 
-// joinLines makes an error of each line of a text, and one of them all.
+// joinLines makes an error of each line of a text that is not empty, and one of them all.
 func joinLines(text string) error {
 	var lines []error
 	for line := range strings.SplitSeq(text, "\n") {
-		lines = append(lines, errors.New(strings.ReplaceAll(line, "\t", "  ")))
+		if line != "" {
+			lines = append(lines, errors.New(strings.ReplaceAll(line, "\t", "  ")))
+		}
 	}
 	return errors.Join(lines...)
 }

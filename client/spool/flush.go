@@ -182,12 +182,10 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 		items = append(items, item{a, line})
 	}
 	if len(lines) > 0 {
-		if err = appendOnce(f.path(damagedAs), damaged); err == nil {
-			err = done.finish(lines)
-		}
-		if err != nil {
+		if err = appendOnce(f.path(damagedAs), damaged); err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
 		}
+		done.finish(lines)
 		f.apart.Damaged += len(lines)
 	}
 	return items, nil
@@ -218,7 +216,7 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 		errors.As(err, &answer)
 		switch at, named := place(answer, n); {
 		case err == nil:
-			err = done.finish(gone)
+			done.finish(gone)
 			f.backlog.sent = append(f.backlog.sent, sent{time.Now().UnixMilli(), n})
 		case answer != nil && answer.Status == http.StatusTooManyRequests && f.limited():
 			if room, full := f.room(len(left), true); full == nil && room < n { // fewer may go
@@ -232,7 +230,7 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 			err = done.rekey(items[at].line, client.NewIdempotencyKey())
 		case named || n == 1:
 			if err = f.setApart(items[at].Attestation, answer); err == nil {
-				err = done.finish([]int{items[at].line})
+				done.finish([]int{items[at].line})
 			}
 		default: // too long for one request, or for what may be sent in a minute
 			f.most, err = n/2, nil

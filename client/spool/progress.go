@@ -97,8 +97,9 @@ func (p *progress) write(steps ...string) error {
 	return nil
 }
 
-// finish keeps that lines are done. They ascend.
-func (p *progress) finish(lines []int) error {
+// finish keeps that lines are done. They ascend. Where the disk does not take that, this process alone remembers it: sending
+// needs no room, and what the next process sends again under the same keys is recorded once.
+func (p *progress) finish(lines []int) {
 	var steps []string
 	for i := 0; i < len(lines); {
 		from := i
@@ -106,7 +107,11 @@ func (p *progress) finish(lines []int) error {
 		}
 		steps = append(steps, fmt.Sprintf("%d %d", lines[from], lines[i-1]+1))
 	}
-	return p.write(steps...)
+	if p.write(steps...) != nil {
+		for _, step := range steps {
+			p.apply(step)
+		}
+	}
 }
 
 // rekey keeps under which key a line is sent from now on.
