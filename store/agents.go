@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/projection"
 )
 
 // Agent is a registered agent.
@@ -94,17 +95,33 @@ func findAgentState(c *conn, company int64, id string) (agentState, error) {
 	return state, err
 }
 
+// loadAgentState is findAgentState held against the control log. Of a name that is no agent's, which is remembered too, it says so:
+// records come in the names of agents that nobody has registered.
+func (s *Store) loadAgentState(r *conn, company *Company, id string) (agentState, error) {
+	var state agentState
+	var disabled sql.NullString
+	var latest sql.NullInt64
+	err := r.one([]any{&state.registered, &disabled, &latest}, `SELECT agent_id IS NOT NULL, disabled_at, `+latestOf("CAST(?1 AS BIGINT)", "'agent:' || ?2")+`
+		FROM (SELECT 1) AS one LEFT JOIN agent ON company = ?1 AND agent_id = ?2`, company.Chain, id)
+	if err != nil {
+		return agentState{}, err
+	}
+	state.disabled = disabled.Valid
+	l, err := r.controlRecord(company, latest)
+	if err != nil {
+		return agentState{}, s.noted(company, err)
+	}
+	return state, s.checked(company, l.Agent(id, state.registered, disabled.String))
+}
+
 // CheckAgent says whether an agent of the caller's company may be given anything: ErrNotFound, ErrDisabled. Answers are cached; a change takes
 // effect before RegisterAgent, DisableAgent or EnableAgent returns.
 func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
 	state, err := lookup(s, &s.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
 		err = s.read(ctx, func(r *conn) error {
-			state, err = findAgentState(r, by.Company.Chain, id)
+			state, err = s.loadAgentState(r, by.Company, id)
 			return err
 		})
-		if errors.Is(err, ErrNotFound) {
-			return agentState{}, nil // to be remembered, too: records come in the names of agents that nobody has registered
-		}
 		return state, err
 	})
 	switch {
@@ -121,7 +138,7 @@ func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
 }
 
 // disabledReason is the reason of the revocations that come with an agent's disabling.
-const disabledReason = "the agent was disabled"
+const disabledReason = projection.DisabledReason
 
 // clockSkew is how far behind ours the clock of another server, or of whoever checks a passport, may be.
 const clockSkew = time.Hour

@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/projection"
 )
 
 // credential is what is remembered of a valid API key or access token.
@@ -43,17 +44,41 @@ func (s *Store) Recheck(ctx context.Context, hash [32]byte, now time.Time) error
 	return err
 }
 
+// credentialQuery finds a credential by its index, with the ID of the newest control record about the API key, or the client of the token.
+var credentialQuery = `
+	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
+	FROM api_key WHERE hash = ?1
+	UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, coalesce(c.role, 'admin'), t.expires_at, c.client_id, c.made_by, c.expires_at, ` +
+	latestOf("c.company", "'oauth-client:' || c.client_id") + `
+	FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`
+
+// checkCredential holds the row of an API key, or of an OAuth client, against the control log. hash is of what was presented; of a key it must be the one
+// that the row names.
+func (s *Store) checkCredential(ctx context.Context, company *Company, clientID sql.NullString, latest sql.NullInt64, has projection.Credential, hash [32]byte) error {
+	table, name := projection.TableClient, clientID.String
+	if !clientID.Valid {
+		table, name = projection.TableAPIKey, has.Fingerprint
+		if presented := keys.Fingerprint(hash); presented != has.Fingerprint {
+			return s.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & indexMask, What: "its hash is of another key"})
+		}
+	}
+	return s.read(ctx, func(r *conn) error {
+		l, err := r.controlRecord(company, latest)
+		if err != nil {
+			return s.noted(company, err)
+		}
+		return s.checked(company, l.Credential(table, name, has))
+	})
+}
+
 // findCredential asks the file. An access token acts for its client, and so has the client's fingerprint and role; one that was issued
 // before the file knew of clients has its own fingerprint, and may do everything.
 func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
-	var key, client, expires sql.NullInt64
-	var fingerprint, used sql.NullString
+	var key, client, expires, keyExpires, latest sql.NullInt64
+	var fingerprint, used, clientID, madeBy sql.NullString
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&number, &key, &client, &fingerprint, &used, &found.grant.Role, &expires}, `
-			SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at FROM api_key WHERE hash = ?1
-			UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, coalesce(c.role, 'admin'), t.expires_at
-			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`, s.secrets.index(hash))
+		return r.one([]any{&number, &key, &client, &fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &keyExpires, &latest}, credentialQuery, s.secrets.index(hash))
 	})
 	if err != nil {
 		return credential{}, err
@@ -62,6 +87,12 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 	found.fingerprint = cmp.Or(fingerprint.String, keys.Fingerprint(hash))
 	if found.company, err = s.companyNow(ctx, number); err != nil {
 		return credential{}, err
+	}
+	if key.Valid || client.Valid { // a token of before its client was known has no row that could say more
+		has := credentialRow(found.fingerprint, string(found.grant.Role), keyExpires, madeBy)
+		if err := s.checkCredential(ctx, found.company, clientID, latest, has, hash); err != nil {
+			return credential{}, err
+		}
 	}
 	if !found.grant.expired(now) {
 		s.uses.note(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)

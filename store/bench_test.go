@@ -205,3 +205,25 @@ func BenchmarkOpen(b *testing.B) {
 		must(b, open(b, path).Close())
 	}
 }
+
+// BenchmarkReplay replays a control log of passports, and compares their rows with it; records/s is of control records.
+func BenchmarkReplay(b *testing.B) {
+	s, _ := fresh(b)
+	c, _ := company(b, s, "acme")
+	who := by(c, now)
+	const passports = 50_000
+	var group sync.WaitGroup
+	for i := range 64 {
+		group.Go(func() {
+			for n := i; n < passports; n += 64 {
+				must(b, s.RecordPassport(ctx, who, store.Passport{JTI: fmt.Sprintf("%036d", n), AgentID: fmt.Sprintf("agent-%d", n%100),
+					Scopes: []string{"tool:*", "attest:write"}, IssuedAt: now.Unix() + int64(n/500), ExpiresAt: now.Unix() + 3600}))
+			}
+		})
+	}
+	group.Wait()
+	for b.Loop() {
+		must(b, s.CheckTables(ctx, c))
+	}
+	b.ReportMetric(float64(passports)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}

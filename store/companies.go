@@ -23,7 +23,8 @@ type Company struct {
 	Control      Log
 	Issuer       *cred.Issuer // with the keys that it had when it was looked up
 
-	key ed25519.PrivateKey // the one that signs
+	complete bool               // its control log tells of every row that the service obeys
+	key      ed25519.PrivateKey // the one that signs
 }
 
 // CreateCompany registers a company with a new key pair, two empty logs and its bootstrap API key, in one transaction. ErrExists.
@@ -32,7 +33,7 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, err
 	}
-	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private}
+	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private, complete: true}
 	label := "bootstrap"
 	key := s.newKey(&label, now)
 	err = s.controlled(ctx, Caller{Company: c}, func(w *conn) ([]controlEvent, error) {
@@ -133,13 +134,19 @@ func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Compan
 	began := time.Now()
 	c := new(Company)
 	err := s.read(ctx, func(r *conn) (err error) {
-		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID, &c.Control.Origin},
-			`SELECT company.id, company_id, registered_at, a.log_id, a.origin, c.log_id, c.origin FROM company
-			JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE `+where, arg); err == nil {
-			c.Actions.Name, c.Actions.Chain = Actions, Actions.number(c.Chain)
-			c.Control.Name, c.Control.Chain = Control, Control.number(c.Chain)
-			c.Issuer, c.key, err = s.findIssuer(r, c.Chain, c.ID)
+		var metadata sql.NullString
+		var latest sql.NullInt64
+		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &metadata, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID, &c.Control.Origin, &latest},
+			`SELECT company.id, company_id, registered_at, metadata, a.log_id, a.origin, c.log_id, c.origin, `+latestOf("company.id", "'company:' || company_id")+` FROM company
+			JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE `+where, arg); err != nil {
+			return err
 		}
+		c.Actions.Name, c.Actions.Chain = Actions, Actions.number(c.Chain)
+		c.Control.Name, c.Control.Chain = Control, Control.number(c.Chain)
+		if err := s.checkCompany(r, c, metadata, latest); err != nil {
+			return err
+		}
+		c.Issuer, c.key, err = s.findIssuer(r, c)
 		return err
 	})
 	if err != nil {

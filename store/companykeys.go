@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
+	"attestd/store/projection"
 	"attestd/store/sqlite"
 )
 
@@ -111,10 +112,12 @@ func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
 	return set, err
 }
 
-// findIssuer reads the keys with which a company's tokens are signed and checked, and its private key.
-func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
+// findIssuer reads the keys with which a company's tokens are signed and checked, and its private key, each held against the control log.
+func (s *Store) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
+	number, id := c.Chain, c.ID
 	var former []cred.Former
 	var oldest time.Time // of the ends that matter
+	check := keyCheck{conn: r, company: c}
 	enough := errors.New("older keys have no valid tokens")
 	err = r.each(func(rows *sql.Rows) error {
 		var generation int64
@@ -124,6 +127,7 @@ func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, cu
 		if err := rows.Scan(&generation, &public, &seed, &created, &ended, &compromised); err != nil {
 			return err
 		}
+		check.keys = append(check.keys, ringKey{generation, public, ended.String, compromised.Valid})
 		if current == nil {
 			began, err := parseTime(created)
 			if err == nil {
@@ -149,7 +153,15 @@ func (s *Store) findIssuer(r *conn, number int64, id string) (_ *cred.Issuer, cu
 	if err == nil && current == nil {
 		err = fmt.Errorf("%w: it has no key", ErrCorrupt)
 	}
-	if err != nil && !errors.Is(err, enough) {
+	if err == nil || errors.Is(err, enough) {
+		var d *projection.Difference
+		if d, err = check.difference(); err == nil {
+			err = s.checked(c, d)
+		} else {
+			err = s.noted(c, err)
+		}
+	}
+	if err != nil {
 		return nil, nil, fmt.Errorf("keys of company %q: %w", id, err)
 	}
 	return cred.NewIssuer(s.settings.Domain, id, current, &s.verified, former...), current, nil

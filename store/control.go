@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/store/projection"
 )
 
 // ControlAction is what a control record says was done: the actionType of its payload.
@@ -37,6 +38,10 @@ const (
 	WebhookEnabled     ControlAction = "webhook.enabled"
 	WebhookDisabled    ControlAction = "webhook.disabled"
 	WebhookRotated     ControlAction = "webhook.secret-rotated"
+	RowAdopted         ControlAction = projection.RowAdopted
+	RowAccepted        ControlAction = projection.RowAccepted
+	TablesAdopted      ControlAction = projection.TablesAdopted
+	TablesAccepted     ControlAction = projection.TablesAccepted
 )
 
 // Subjects are what control records are about, and how they are found: a kind and a name.
@@ -71,6 +76,14 @@ func (e controlEvent) takesAway() bool {
 // the rows are written: a company that is being made has its number from then on. Rows that change nothing return no events. What takes something away
 // is so everywhere when controlled returns, and so is what was so already: another server may have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
+	if err := s.TablesAgree(by); err != nil {
+		return err
+	}
+	return s.recorded(ctx, by, rows)
+}
+
+// recorded is controlled for what must work also where the company's tables have changed.
+func (s *Store) recorded(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
 	var takesAway bool
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		events, err := rows(w)

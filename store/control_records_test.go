@@ -178,7 +178,7 @@ func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 		k.c = rotate(t, k.s, c, now, compromised)
 		is := k.c.Issuer.Public
 		k.writes("a signing key rotated", did(c, store.SigningKeyRotated, "signing-key:"+is.KID,
-			details{"kid": is.KID, "fingerprint": is.Fingerprint, "previousKid": c.Issuer.Public.KID, "compromised": compromised, "fromIndex": 7}))
+			details{"kid": is.KID, "fingerprint": is.Fingerprint, "previousKid": c.Issuer.Public.KID, "compromised": compromised, "fromIndex": 7, "endedAt": chain.FormatTime(now)}))
 		_, ring, err := k.s.KeyRing(ctx, c.Control.Chain)
 		must(t, err)
 		if last := ring[len(ring)-1]; last.From != at || !last.Public.Equal(is.Key) {

@@ -17,8 +17,8 @@ import (
 func control(t testing.TB, s *store.Store, c *store.Company, n int) {
 	t.Helper()
 	for range n {
-		d := draft(c)
-		d.Chain = c.Control.Chain
+		payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","log":"control","payload":{"subject":"test"}}`)
+		d := chain.Draft{Chain: c.Control.Chain, Payload: payload, Canonical: payload}
 		got(s.Append(ctx, d))(t)
 	}
 }

@@ -39,8 +39,14 @@ type EnabledWebhook struct {
 func (s *Store) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
 	var secret, former []byte
 	var until sql.NullInt64
+	if d.Company, err = s.CompanyOfChain(ctx, company); err != nil {
+		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
+	}
 	err = s.read(ctx, func(r *conn) error {
 		if d.Webhook, err = findWebhook(r, company, id); err != nil {
+			return err
+		}
+		if err := s.checkWebhook(r, d.Company, id); err != nil {
 			return err
 		}
 		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`, d.row)
@@ -48,9 +54,6 @@ func (s *Store) Delivery(ctx context.Context, company int64, id string) (d Deliv
 	if err == nil {
 		d.Until = expiry(until)
 		d.Secret, d.Former, err = s.secrets.openWebhook(company, id, secret, former)
-	}
-	if err == nil {
-		d.Company, err = s.CompanyOfChain(ctx, company)
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)

@@ -28,6 +28,9 @@ var (
 	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
 	ErrRolledBack  = errors.New("the database is older than what was published from it")
 
+	// ErrTablesChanged says that a row of a company is not as its control log says; see TablesChangedError.
+	ErrTablesChanged = errors.New("the tables differ from the control log")
+
 	ErrInUse   = sqlite.ErrInUse                          // another process serves it
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
 	ErrNewer   = errors.New("written by a newer attestd") // likewise

@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/projection"
 )
 
 // OAuthClient is a client; its secret is only known when it is made.
@@ -78,20 +79,32 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 
 // oauthSecret is what a client's secret is compared with.
 type oauthSecret struct {
-	id, company int64
+	id          int64
+	company     *Company
 	hash        []byte
+	fingerprint string // of the secret
 	grant       Grant
 }
 
 // oauthSecret finds the secret of a client, which never changes, and neither does what it was made for: the hash of one that is unknown is empty.
 func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
 	o, err := lookup(s, &s.clients, clientID, now, func() (o oauthSecret, err error) {
-		var expires sql.NullInt64
+		var number int64
+		var expires, latest sql.NullInt64
+		var madeBy sql.NullString
 		err = s.read(ctx, func(r *conn) error {
-			return r.one([]any{&o.id, &o.company, &o.hash, &o.grant.Role, &expires},
-				`SELECT id, company, secret_hash, role, expires_at FROM oauth_client WHERE client_id = ?`, clientID)
+			return r.one([]any{&o.id, &number, &o.hash, &o.fingerprint, &o.grant.Role, &expires, &madeBy, &latest},
+				`SELECT id, company, secret_hash, fingerprint, role, expires_at, made_by, `+latestOf("oauth_client.company", "'oauth-client:' || client_id")+`
+				FROM oauth_client WHERE client_id = ?`, clientID)
 		})
+		if err != nil {
+			return o, err
+		}
 		o.grant.Expires = expiry(expires)
+		if o.company, err = s.companyNow(ctx, number); err == nil {
+			has := credentialRow(o.fingerprint, string(o.grant.Role), expires, madeBy)
+			err = s.checkCredential(ctx, o.company, sql.NullString{String: clientID, Valid: true}, latest, has, [32]byte{})
+		}
 		return o, err
 	})
 	if errors.Is(err, ErrNotFound) {
@@ -114,6 +127,15 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 	}
 	if subtle.ConstantTimeCompare(client.hash, s.secrets.index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
 		return "", time.Time{}, ErrBadClient
+	}
+	if client.fingerprint != keys.Fingerprint(keys.HashSecret(secret)) {
+		err = s.checked(client.company, &projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1, What: "its hash is of another secret than it names"})
+	}
+	if err == nil {
+		err = s.changed.of(client.company.Chain)
+	}
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
 	ends = now.Add(lifetime)
 	if client.grant.expired(ends) {

@@ -67,7 +67,8 @@ type Store struct {
 	looked      atomic.Pointer[time.Time] // when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	uses        uses
 
-	trust atomic.Pointer[map[string]string] // what RecordStart was given
+	changed changedSet                        // companies whose tables differ from their control logs
+	trust   atomic.Pointer[map[string]string] // what RecordStart was given
 
 	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
 }

@@ -94,10 +94,10 @@ func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error
 	return nil
 }
 
-// Passport reads a passport; ErrNotFound when the caller's company never issued it.
+// Passport reads a passport; ErrNotFound when the caller's company never issued it, ErrTablesChanged where the control log says otherwise.
 func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
 	err = s.read(ctx, func(r *conn) error {
-		p, err = findPassport(r, by.Company.Chain, jti)
+		p, err = s.loadPassport(r, by.Company, jti)
 		return err
 	})
 	if err != nil {

@@ -16,6 +16,15 @@ type ChainVerdict struct {
 	chain.Verdict
 }
 
+// company is the company of the verdict with its names alone, for what needs no key.
+func (v ChainVerdict) company() *Company {
+	number, _ := logOf(v.Chain)
+	c := &Company{Chain: number, ID: v.Company}
+	c.Actions.Name, c.Actions.Chain = Actions, Actions.number(number)
+	c.Control.Name, c.Control.Chain = Control, Control.number(number)
+	return c
+}
+
 // Title names the chain by its company where it has one, and by its log where that is not the one of the actions.
 func (v ChainVerdict) Title() string {
 	if v.Company == "" {
@@ -158,6 +167,9 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 	})
 	if err == nil && c.Valid {
 		err = a.store.checkSummaries(ctx, &c)
+	}
+	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
+		err = a.store.compareVerdict(ctx, &c)
 	}
 	return c, err
 }

@@ -1,0 +1,166 @@
+package projection
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Difference is a place where a table and the control log disagree.
+type Difference struct {
+	Table string
+	Row   string // its name within the company; "" for the company itself
+	Index int64  // of the control record that says otherwise; -1 where none does
+	What  string // what is wrong, to be read behind the name of the row
+	Has   any    // the row as it stands, nil where it is missing
+}
+
+func (d *Difference) Error() string {
+	if d.Row == "" {
+		return fmt.Sprintf("table %s %s", d.Table, d.What)
+	}
+	return fmt.Sprintf("table %s, row %q: %s", d.Table, d.Row, d.What)
+}
+
+// Comparison holds the rows of a company against its log. Each method takes one row and returns nil where the log
+// says the same. Rows that were taken are forgotten, so that Missing knows what is left.
+type Comparison struct{ state *State }
+
+// Compare begins a comparison, which uses the state up.
+func (s *State) Compare() Comparison { return Comparison{s} }
+
+// Company takes the row of the company.
+func (c Comparison) Company(has Company) *Difference {
+	if !c.state.Complete() {
+		return unrecorded(TableCompany, "", has)
+	}
+	return differs(TableCompany, "", has, c.state.Company)
+}
+
+// SigningKey takes a key by the fingerprint of its public part.
+func (c Comparison) SigningKey(fingerprint string, has SigningKey) *Difference {
+	if !c.state.Complete() {
+		delete(c.state.SigningKeys, fingerprint)
+		return unrecorded(TableSigningKey, fingerprint, has)
+	}
+	compared := has
+	if want := c.state.SigningKeys[fingerprint].Row.EndedAt; c.state.endedBy[fingerprint] && has.EndedAt != "" && has.EndedAt <= want {
+		compared.EndedAt = want
+	}
+	d := taken(TableSigningKey, c.state.SigningKeys, fingerprint, compared)
+	if d != nil {
+		d.Has = has
+	}
+	return d
+}
+
+// APIKey takes a key by its fingerprint.
+func (c Comparison) APIKey(fingerprint string, has Credential) *Difference {
+	return taken(TableAPIKey, c.state.APIKeys, fingerprint, has)
+}
+
+// Client takes an OAuth client by its ID.
+func (c Comparison) Client(id string, has Credential) *Difference {
+	return taken(TableClient, c.state.Clients, id, has)
+}
+
+// Agent takes an agent.
+func (c Comparison) Agent(id string, has Agent) *Difference {
+	return taken(TableAgent, c.state.Agents, id, has)
+}
+
+// Passport takes a passport.
+func (c Comparison) Passport(jti string, has Passport) *Difference {
+	want, orUnrevoked, is := c.state.Passport(jti)
+	if is && orUnrevoked && has.RevokedAt == "" {
+		want.Row.RevokedAt, want.Row.Reason = "", Text{}
+	}
+	switch {
+	case is:
+		c.state.Passports[jti] = want
+	case c.state.adopted && has.ExpiresAt <= c.state.adoptedAt:
+		return nil // nobody adopts what is good for nothing
+	}
+	return taken(TablePassport, c.state.Passports, jti, has)
+}
+
+// Webhook takes a webhook.
+func (c Comparison) Webhook(id string, has Webhook) *Difference {
+	return taken(TableWebhook, c.state.Webhooks, id, has)
+}
+
+// Settings takes all settings that bear on trust. A log that tells of none is of a company that has had no start since.
+func (c Comparison) Settings(has map[string]string) *Difference {
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		if want, is := c.state.Settings[name]; is && want != has[name] {
+			return &Difference{TableSetting, name, -1, fmt.Sprintf("is %q, and the log says %q", has[name], want), nil}
+		}
+	}
+	return nil
+}
+
+// Missing yields what the log tells of and no row was taken for, in the order of tables and names.
+func (c Comparison) Missing() iter.Seq[*Difference] {
+	return func(yield func(*Difference) bool) {
+		_ = missing(TableSigningKey, c.state.SigningKeys, yield) && missing(TableAPIKey, c.state.APIKeys, yield) &&
+			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
+			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield)
+	}
+}
+
+func missing[R comparable](table string, rows map[string]Entry[R], yield func(*Difference) bool) bool {
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if !yield(&Difference{table, name, rows[name].Index, fmt.Sprintf("is missing, and control record %d tells of it", rows[name].Index), nil}) {
+			return false
+		}
+	}
+	return true
+}
+
+// taken compares a row with what the log says of it, and forgets that.
+func taken[R comparable](table string, rows map[string]Entry[R], name string, has R) *Difference {
+	want, is := rows[name]
+	delete(rows, name)
+	if !is {
+		return unrecorded(table, name, has)
+	}
+	return differs(table, name, has, want)
+}
+
+func unrecorded(table, name string, has any) *Difference {
+	return &Difference{table, name, -1, "no control record tells of it", has}
+}
+
+// Unrecorded says whether a difference is about a row that no record tells of. Of a company whose log is not Complete, such a row is of before the log.
+func (d *Difference) Unrecorded() bool { return d.Index < 0 && d.Has != nil }
+
+func differs[R comparable](table, name string, has R, want Entry[R]) *Difference {
+	if has == want.Row {
+		return nil
+	}
+	var parts []string
+	one, other := reflect.ValueOf(has), reflect.ValueOf(want.Row)
+	for i := range one.NumField() {
+		if a, b := one.Field(i).Interface(), other.Field(i).Interface(); a != b {
+			column := one.Type().Field(i).Tag.Get("json")
+			parts = append(parts, fmt.Sprintf("%s is %s, and control record %d says %s", column, shown(a), want.Index, shown(b)))
+		}
+	}
+	return &Difference{table, name, want.Index, strings.Join(parts, "; "), has}
+}
+
+func shown(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%q", v)
+	case Text:
+		if !v.Set {
+			return "absent"
+		}
+		return fmt.Sprintf("%q", v.Value)
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,321 @@
+// Package projection says what the tables of a company must hold, from its control log alone.
+//
+// Every change of rights has a control record, written in the transaction of its rows. So the rows that the service
+// obeys follow from the records: State applies a log's records in their order, and holds then each row as it must
+// stand. What writes the rows, and what reads them, is package store; here is no SQL.
+//
+// A log that begins with company.registered knows everything of its company. A company that is older than its
+// control log has rows that no record tells of; a start adopts them once, with a row.adopted record for each, and
+// a tables.adopted record behind them. From then on such a log knows everything too.
+//
+// An operator who accepts what the tables say against the log does so by row.accepted records, one for each row,
+// and one tables.accepted record with his reason. Both kinds of row records hold the whole row, null for one that
+// is gone.
+//
+// A passport is revoked by its own record, or by that of its agent's disabling. The latter revokes what was
+// unrevoked then. Passports that had expired by then may be left as they were: both forms of the row agree with
+// the log.
+package projection
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"attestd/crypto/cred"
+)
+
+// Actions that only this package gives a meaning.
+const (
+	RowAdopted     = "row.adopted"
+	RowAccepted    = "row.accepted"
+	TablesAdopted  = "tables.adopted"
+	TablesAccepted = "tables.accepted"
+)
+
+// State is what the tables of a company must hold after the records that were applied. The zero value is not usable: see New.
+type State struct {
+	Company     Entry[Company]
+	SigningKeys map[string]Entry[SigningKey] // by the fingerprint of the whole public key
+	APIKeys     map[string]Entry[Credential]
+	Clients     map[string]Entry[Credential] // by clientId
+	Agents      map[string]Entry[Agent]
+	Passports   map[string]Entry[Passport] // by jti, without what disabling their agents did: see Passport
+	Webhooks    map[string]Entry[Webhook]
+	Settings    map[string]string // that bear on trust
+
+	companyID      string
+	whole, adopted bool
+	adoptedAt      int64                  // Unix seconds
+	current        string                 // fingerprint of the key that signs; "" while no record tells of it
+	endedBy        map[string]bool        // keys whose record says no more than that they had ended by its time
+	disabled       map[string][]disabling // by agent, in the order of the log
+	texts          map[string]string      // one copy of what many rows repeat
+}
+
+// disabling is when an agent was disabled.
+type disabling struct {
+	index int64
+	at    string
+	unix  int64
+}
+
+// New returns the state of a company before the first record of its control log.
+func New(companyID string) *State {
+	return &State{
+		companyID: companyID, SigningKeys: map[string]Entry[SigningKey]{}, endedBy: map[string]bool{},
+		APIKeys: map[string]Entry[Credential]{}, Clients: map[string]Entry[Credential]{}, Agents: map[string]Entry[Agent]{},
+		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{}, Settings: map[string]string{},
+		disabled: map[string][]disabling{}, texts: map[string]string{},
+	}
+}
+
+// MarkComplete makes the state that of a log which tells of every row, though not all of its records are applied.
+func (s *State) MarkComplete() { s.whole = true }
+
+// Complete says whether the log tells of every row: a row without a record is then one that somebody put there.
+func (s *State) Complete() bool { return s.whole || s.adopted }
+
+// RecordError is a control record that contradicts its log: it is of another company or log, cannot be read, or
+// changes a row that the log does not know.
+type RecordError struct {
+	Index  int64
+	Reason string
+}
+
+func (e *RecordError) Error() string { return fmt.Sprintf("control record %d %s", e.Index, e.Reason) }
+
+// Apply applies the next record of the log; *RecordError.
+func (s *State) Apply(index int64, timestamp string, payload []byte) error {
+	var r record
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return &RecordError{index, "cannot be read: " + err.Error()}
+	}
+	return s.apply(index, timestamp, &r)
+}
+
+func (s *State) apply(index int64, timestamp string, r *record) error {
+	if r.CompanyID != s.companyID || r.Log != "control" {
+		return &RecordError{index, fmt.Sprintf("is of company %q, log %q; it stands in the control log of %q", r.CompanyID, r.Log, s.companyID)}
+	}
+	if err := s.change(index, timestamp, r.ActionType, &r.Payload); err != nil {
+		return &RecordError{index, fmt.Sprintf("(%s) %v", r.ActionType, err)}
+	}
+	return nil
+}
+
+// change applies one kind of change. What is not listed changes no row that the service obeys.
+func (s *State) change(index int64, timestamp, action string, d *details) (err error) {
+	switch action {
+	case "company.registered":
+		return s.registered(index, d)
+	case "settings.changed":
+		for name, c := range d.Changed {
+			if delete(s.Settings, name); c.To != nil {
+				s.Settings[name] = *c.To
+			}
+		}
+	case "signing-key.rotated":
+		return s.rotated(index, timestamp, d)
+	case "api-key.created":
+		return put(s.APIKeys, d.Fingerprint, index, d.credential)
+	case "api-key.deleted":
+		delete(s.APIKeys, d.Fingerprint)
+	case "oauth-client.created":
+		return put(s.Clients, d.ClientID, index, d.credential)
+	case "oauth-client.deleted":
+		delete(s.Clients, d.ClientID)
+	case "agent.registered":
+		disabledAt := s.Agents[d.AgentID].Row.DisabledAt
+		s.Agents[s.shared(d.AgentID)] = Entry[Agent]{Agent{d.RegisteredAt, valueOf(d.MetadataHash), disabledAt}, index}
+	case "agent.disabled", "agent.enabled":
+		return s.agentChanged(index, action, d)
+	case "passport.issued":
+		return put(s.Passports, d.JTI, index, func() (Passport, error) {
+			p, err := d.passport()
+			p.AgentID, p.Scopes = s.shared(p.AgentID), s.shared(p.Scopes)
+			return p, err
+		})
+	case "passport.revoked":
+		return alter(s, s.Passports, d.JTI, index, func(p *Passport) { p.RevokedAt, p.Reason = d.RevokedAt, text(d.Reason) })
+	case "webhook.created":
+		return put(s.Webhooks, d.WebhookID, index, func() (Webhook, error) {
+			return Webhook{URLHash: d.URLHash, Agents: list(d.Agents), Actions: list(d.Actions), Fingerprint: d.Fingerprint, MadeBy: d.by()}, nil
+		})
+	case "webhook.deleted":
+		delete(s.Webhooks, d.WebhookID)
+	case "webhook.enabled":
+		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Disabled = "" })
+	case "webhook.disabled":
+		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Disabled = valueOf(d.Reason) })
+	case "webhook.secret-rotated":
+		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Fingerprint = d.Fingerprint })
+	case RowAdopted, RowAccepted:
+		return s.set(index, d)
+	case TablesAdopted:
+		at, err := time.Parse(time.RFC3339, timestamp)
+		if err != nil {
+			return fmt.Errorf("has no time: %w", err)
+		}
+		s.adopted, s.adoptedAt = true, at.Unix()
+	}
+	return nil
+}
+
+// put enters a new row.
+func put[R comparable](rows map[string]Entry[R], name string, index int64, read func() (R, error)) error {
+	row, err := read()
+	if err == nil && name == "" {
+		err = fmt.Errorf("names no row")
+	}
+	if err == nil {
+		rows[name] = Entry[R]{row, index}
+	}
+	return err
+}
+
+// alter changes a row that is there. Of a company that is older than its log, the row may be one that no record tells of.
+func alter[R comparable](s *State, rows map[string]Entry[R], name string, index int64, change func(*R)) error {
+	e, is := rows[name]
+	if !is {
+		if !s.Complete() {
+			return nil
+		}
+		return fmt.Errorf("changes %q, which the log does not know", name)
+	}
+	change(&e.Row)
+	e.Index = index
+	rows[name] = e
+	return nil
+}
+
+func (s *State) registered(index int64, d *details) error {
+	if index != 0 {
+		return fmt.Errorf("is not the first of its log")
+	}
+	actions, control, err := d.origins()
+	if err != nil {
+		return err
+	}
+	s.whole = true
+	s.Company = Entry[Company]{Company{d.RegisteredAt, valueOf(d.MetadataHash), actions, control}, index}
+	s.SigningKeys[d.Fingerprint], s.current = Entry[SigningKey]{Index: index}, d.Fingerprint
+	for name, value := range d.Settings {
+		s.Settings[name] = value
+	}
+	return nil
+}
+
+// rotated ends the key before. A rotation after a theft declares those compromised too whose tokens may be valid still.
+func (s *State) rotated(index int64, timestamp string, d *details) error {
+	ended := d.EndedAt
+	if ended == "" { // a record of before it said so
+		ended, s.endedBy[s.current] = timestamp, true
+	}
+	next := Entry[SigningKey]{Index: index}
+	if before, is := s.SigningKeys[s.current]; is {
+		next.Row.Generation = before.Row.Generation + 1
+		before.Row.EndedAt, before.Index = ended, index
+		s.SigningKeys[s.current] = before
+	}
+	if d.Compromised {
+		at, err := time.Parse(time.RFC3339, ended)
+		if err != nil {
+			return fmt.Errorf("has no time: %w", err)
+		}
+		oldest := at.Add(-cred.MaxPassportTTL).UTC().Format(milliseconds)
+		for name, k := range s.SigningKeys {
+			if k.Row.EndedAt > oldest && !k.Row.Compromised {
+				k.Row.Compromised, k.Index = true, index
+				s.SigningKeys[name] = k
+			}
+		}
+	}
+	s.SigningKeys[d.Fingerprint], s.current = next, d.Fingerprint
+	return nil
+}
+
+const milliseconds = "2006-01-02T15:04:05.000Z"
+
+func (s *State) agentChanged(index int64, action string, d *details) error {
+	at := d.DisabledAt // "" where the agent was enabled
+	if action == "agent.disabled" {
+		unix, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			return fmt.Errorf("has no time: %w", err)
+		}
+		id := s.shared(d.AgentID)
+		s.disabled[id] = append(s.disabled[id], disabling{index, at, unix.Unix()})
+	}
+	return alter(s, s.Agents, d.AgentID, index, func(a *Agent) { a.DisabledAt = at })
+}
+
+// DisabledReason is the reason of the revocations that come with an agent's disabling.
+const DisabledReason = "the agent was disabled"
+
+// Passport returns how a passport must stand, and says whether it may stand unrevoked as well: when its agent was
+// disabled, it had expired.
+func (s *State) Passport(jti string) (e Entry[Passport], orUnrevoked, is bool) {
+	e, is = s.Passports[jti]
+	if !is || e.Row.RevokedAt != "" {
+		return e, false, is
+	}
+	for _, d := range s.disabled[e.Row.AgentID] {
+		if d.index > e.Index {
+			e.Row.RevokedAt, e.Row.Reason, e.Index = d.at, Text{DisabledReason, true}, d.index
+			return e, e.Row.ExpiresAt <= d.unix, true
+		}
+	}
+	return e, false, true
+}
+
+// set enters a row as a record holds it whole.
+func (s *State) set(index int64, d *details) error {
+	switch d.Table {
+	case TableCompany:
+		return json.Unmarshal(d.Row, &s.Company.Row)
+	case TableSigningKey:
+		return s.setKey(index, d)
+	case TableAPIKey:
+		return enter(s.APIKeys, index, d)
+	case TableClient:
+		return enter(s.Clients, index, d)
+	case TableAgent:
+		return enter(s.Agents, index, d)
+	case TablePassport:
+		return enter(s.Passports, index, d)
+	case TableWebhook:
+		return enter(s.Webhooks, index, d)
+	}
+	return fmt.Errorf("is about a table %q, which is unknown", d.Table)
+}
+
+func enter[R comparable](rows map[string]Entry[R], index int64, d *details) error {
+	if string(d.Row) == "null" {
+		delete(rows, d.Name)
+		return nil
+	}
+	return put(rows, d.Name, index, func() (row R, err error) {
+		err = json.Unmarshal(d.Row, &row)
+		return row, err
+	})
+}
+
+// setKey enters a signing key. The one that has not ended is the one that signs.
+func (s *State) setKey(index int64, d *details) error {
+	err := enter(s.SigningKeys, index, d)
+	delete(s.endedBy, d.Name)
+	if k, is := s.SigningKeys[d.Name]; is && k.Row.EndedAt == "" {
+		s.current = d.Name
+	}
+	return err
+}
+
+// shared returns one copy of a text that many rows repeat.
+func (s *State) shared(text string) string {
+	if known, is := s.texts[text]; is {
+		return known
+	}
+	s.texts[text] = text
+	return text
+}

@@ -1,0 +1,111 @@
+package projection
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// record is a control record as it is stored: the union of what the changes say, by the names that package store gives them.
+type record struct {
+	Log        string  `json:"log"`
+	CompanyID  string  `json:"companyId"`
+	ActionType string  `json:"actionType"`
+	Payload    details `json:"payload"`
+}
+
+type details struct {
+	Subject string  `json:"subject"`
+	By      *string `json:"by"`
+
+	Fingerprint  string                   `json:"fingerprint"`
+	MetadataHash *string                  `json:"metadataHash"`
+	RegisteredAt string                   `json:"registeredAt"`
+	Settings     map[string]string        `json:"settings"`
+	Logs         json.RawMessage          `json:"logs"`
+	Changed      map[string]settingChange `json:"changed"`
+
+	Role      string          `json:"role"`
+	ExpiresAt json.RawMessage `json:"expiresAt"` // of a grant a time or null, of a passport Unix seconds
+	ClientID  string          `json:"clientId"`
+
+	AgentID    string `json:"agentId"`
+	DisabledAt string `json:"disabledAt"`
+
+	JTI       string          `json:"jti"`
+	Scopes    json.RawMessage `json:"scopes"`
+	IssuedAt  int64           `json:"issuedAt"`
+	RevokedAt string          `json:"revokedAt"`
+	Reason    *string         `json:"reason"`
+
+	Compromised bool   `json:"compromised"`
+	EndedAt     string `json:"endedAt"` // of the key before; older records do not say
+
+	WebhookID string          `json:"webhookId"`
+	URLHash   string          `json:"urlHash"`
+	Agents    json.RawMessage `json:"agents"`
+	Actions   json.RawMessage `json:"actions"`
+
+	Table string          `json:"table"` // of a row that was adopted or accepted
+	Name  string          `json:"name"`
+	Row   json.RawMessage `json:"row"`
+}
+
+type settingChange struct {
+	From *string `json:"from"`
+	To   *string `json:"to"`
+}
+
+func (d *details) by() string {
+	if d.By == nil {
+		return ""
+	}
+	return *d.By
+}
+
+// list is a JSON array as text, "" for null.
+func list(raw json.RawMessage) string {
+	if string(raw) == "null" {
+		return ""
+	}
+	return string(raw)
+}
+
+// grantEnd is when a credential ends, "" for never.
+func (d *details) grantEnd() (end string, err error) {
+	if len(d.ExpiresAt) == 0 || string(d.ExpiresAt) == "null" {
+		return "", nil
+	}
+	err = json.Unmarshal(d.ExpiresAt, &end)
+	return end, err
+}
+
+func (d *details) credential() (Credential, error) {
+	end, err := d.grantEnd()
+	return Credential{Fingerprint: d.Fingerprint, Role: d.Role, ExpiresAt: end, MadeBy: d.by()}, err
+}
+
+func (d *details) passport() (p Passport, err error) {
+	p = Passport{AgentID: d.AgentID, Scopes: string(d.Scopes), IssuedAt: d.IssuedAt}
+	err = json.Unmarshal(d.ExpiresAt, &p.ExpiresAt)
+	return p, err
+}
+
+func (d *details) origins() (actions, control string, err error) {
+	var origins struct {
+		Actions string `json:"actions"`
+		Control string `json:"control"`
+	}
+	if err := json.Unmarshal(d.Logs, &origins); err != nil {
+		return "", "", fmt.Errorf("logs: %w", err)
+	}
+	return origins.Actions, origins.Control, nil
+}
+
+func text(s *string) Text {
+	if s == nil {
+		return Text{}
+	}
+	return Text{Value: *s, Set: true}
+}
+
+func valueOf(s *string) string { return text(s).Value }

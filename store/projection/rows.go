@@ -1,0 +1,75 @@
+package projection
+
+// Text is a column that may be absent.
+type Text struct {
+	Value string `json:"value"`
+	Set   bool   `json:"set"`
+}
+
+// Company is the row of the company itself.
+type Company struct {
+	RegisteredAt string `json:"registeredAt"`
+	MetadataHash string `json:"metadataHash"` // SHA-256 in hex; "" for none
+	Actions      string `json:"actions"`      // origin of the log
+	Control      string `json:"control"`
+}
+
+// SigningKey is one of the keys that sign the company's records and tokens.
+type SigningKey struct {
+	Generation  int64  `json:"generation"`
+	EndedAt     string `json:"endedAt"` // "" while it signs
+	Compromised bool   `json:"compromised"`
+}
+
+// Credential is an API key, or an OAuth client.
+type Credential struct {
+	Fingerprint string `json:"fingerprint"`
+	Role        string `json:"role"`
+	ExpiresAt   string `json:"expiresAt"` // "" for never
+	MadeBy      string `json:"madeBy"`    // "" for the bootstrap key
+}
+
+// Agent is a registered agent.
+type Agent struct {
+	RegisteredAt string `json:"registeredAt"`
+	MetadataHash string `json:"metadataHash"`
+	DisabledAt   string `json:"disabledAt"` // "" while enabled
+}
+
+// Passport is an issued passport. Times are Unix seconds.
+type Passport struct {
+	AgentID   string `json:"agentId"`
+	Scopes    string `json:"scopes"` // a JSON array
+	IssuedAt  int64  `json:"issuedAt"`
+	ExpiresAt int64  `json:"expiresAt"`
+	RevokedAt string `json:"revokedAt"` // "" while valid
+	Reason    Text   `json:"reason"`
+}
+
+// Webhook is an endpoint to which records are sent.
+type Webhook struct {
+	URLHash     string `json:"urlHash"`
+	Agents      string `json:"agents"` // a JSON array; "" for all
+	Actions     string `json:"actions"`
+	Fingerprint string `json:"fingerprint"` // of the secret that signs
+	Disabled    string `json:"disabled"`    // the reason; "" while enabled
+	MadeBy      string `json:"madeBy"`
+}
+
+// Entry is a row with the newest control record about it.
+type Entry[R comparable] struct {
+	Row   R
+	Index int64 // of the record
+}
+
+// The tables, as differences and records name them.
+const (
+	TableCompany    = "company"
+	TableSigningKey = "company_key"
+	TableAPIKey     = "api_key"
+	TableClient     = "oauth_client"
+	TableAgent      = "agent"
+	TablePassport   = "passport"
+	TableWebhook    = "webhook"
+	TableSetting    = "setting"
+)

@@ -1,0 +1,56 @@
+package projection
+
+import "encoding/json"
+
+// Touched knows which rows some control records are about. The zero value knows of none.
+type Touched struct {
+	subjects map[string]bool
+	agents   map[string]bool // whose disabling touches their passports
+	keys     bool
+}
+
+// Add takes a record's payload.
+func (t *Touched) Add(payload []byte) error {
+	var r record
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return err
+	}
+	if t.subjects == nil {
+		t.subjects, t.agents = map[string]bool{}, map[string]bool{}
+	}
+	t.subjects[r.Payload.Subject] = true
+	t.agents[r.Payload.AgentID] = true
+	t.keys = t.keys || r.ActionType == "signing-key.rotated"
+	return nil
+}
+
+// Without returns the differences that the records do not explain.
+func (t *Touched) Without(differences []*Difference) (left []*Difference) {
+	for _, d := range differences {
+		if !t.explains(d) {
+			left = append(left, d)
+		}
+	}
+	return left
+}
+
+func (t *Touched) explains(d *Difference) bool {
+	switch d.Table {
+	case TableCompany, TableSetting:
+		return t.subjects["database"]
+	case TableSigningKey:
+		return t.keys
+	case TablePassport:
+		p, _ := d.Has.(Passport)
+		return t.subjects["passport:"+d.Row] || t.agents[p.AgentID]
+	case TableAPIKey:
+		return t.subjects["api-key:"+d.Row]
+	case TableClient:
+		return t.subjects["oauth-client:"+d.Row]
+	case TableAgent:
+		return t.subjects["agent:"+d.Row]
+	case TableWebhook:
+		return t.subjects["webhook:"+d.Row]
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"attestd/chain"
+	"attestd/store/projection"
+)
+
+// TablesChangedError says that a table of a company does not hold what its control log says.
+type TablesChangedError struct {
+	Company    string
+	Difference projection.Difference // the first that was found
+}
+
+func (e *TablesChangedError) Error() string {
+	return fmt.Sprintf("company %q: %v", e.Company, &e.Difference)
+}
+
+func (e *TablesChangedError) Unwrap() error { return ErrTablesChanged }
+
+// maxDifferences bounds what one comparison remembers.
+const maxDifferences = 10_000
+
+// comparison is one replay of a company's control log and what the tables hold against it.
+type comparison struct {
+	store   *Store
+	company *Company
+	state   *projection.State
+	rows    projection.Comparison
+	size    int64 // of the control log, as far as it was replayed
+
+	complete    bool                     // the log tells of every row
+	differences []*projection.Difference // at most maxDifferences
+	unrecorded  []*projection.Difference // rows of before a log that is not complete
+	more        int64                    // differences beyond
+}
+
+// compareTables replays the control log of a company and compares with it every row that the service obeys. What
+// changes meanwhile is left for the next comparison. Whether the log itself holds is for a Verifier to say.
+func (s *Store) compareTables(ctx context.Context, c *Company) (*comparison, error) {
+	head, _, err := s.Tip(ctx, c.Control.Chain)
+	if err != nil {
+		return nil, err
+	}
+	r := &comparison{store: s, company: c, state: projection.New(c.ID), size: head.Length}
+	if err := r.replay(ctx); err != nil {
+		return nil, fmt.Errorf("replay the control log of company %q: %w", c.ID, err)
+	}
+	r.complete, r.rows = r.state.Complete(), r.state.Compare()
+	if err := r.readTables(ctx); err != nil {
+		return nil, fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
+	}
+	for d := range r.rows.Missing() {
+		r.add(d)
+	}
+	if err := r.dropTouched(ctx); err != nil {
+		return nil, fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
+	}
+	return r, nil
+}
+
+// replayStep is how many records are read at once: no read lasts long.
+const replayStep = 1024
+
+// eachControl calls fn with the records of the company's control log in [from, to). While fn has some, the next ones are read.
+func (r *comparison) eachControl(ctx context.Context, from, to int64, fn func(*chain.Record) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	pages := make(chan []chain.Record, 1)
+	g.Go(func() error {
+		defer close(pages)
+		for at := from; at < to; at = min(at+replayStep, to) {
+			page := make([]chain.Record, 0, replayStep)
+			err := r.store.Records(ctx, r.company.Control.Chain, at, min(at+replayStep, to), func(record *chain.Record) error {
+				page = append(page, record.Clone())
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			select {
+			case pages <- page:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for page := range pages {
+			for i := range page {
+				if err := fn(&page[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+func (r *comparison) replay(ctx context.Context) error {
+	return r.eachControl(ctx, 0, r.size, func(record *chain.Record) error {
+		err := r.state.Apply(record.Index, record.Timestamp, record.Payload)
+		var wrong *projection.RecordError
+		if errors.As(err, &wrong) {
+			r.add(&projection.Difference{Table: "record", Row: "control", Index: wrong.Index, What: wrong.Error()})
+			return nil
+		}
+		return err
+	})
+}
+
+// add takes what a comparison found, nil for nothing.
+func (r *comparison) add(d *projection.Difference) {
+	switch {
+	case d == nil:
+	case d.Unrecorded() && !r.complete:
+		r.unrecorded = append(r.unrecorded, d)
+	case len(r.differences) < maxDifferences:
+		r.differences = append(r.differences, d)
+	default:
+		r.more++
+	}
+}
+
+// dropTouched takes out what records that came during the comparison may explain.
+func (r *comparison) dropTouched(ctx context.Context) error {
+	if len(r.differences) == 0 && len(r.unrecorded) == 0 {
+		return nil
+	}
+	head, _, err := r.store.Tip(ctx, r.company.Control.Chain)
+	if err != nil || head.Length == r.size {
+		return err
+	}
+	var touched projection.Touched
+	err = r.eachControl(ctx, r.size, head.Length, func(record *chain.Record) error { return touched.Add(record.Payload) })
+	if err == nil {
+		r.differences, r.unrecorded = touched.Without(r.differences), touched.Without(r.unrecorded)
+	}
+	return err
+}
+
+// err is the first difference, nil where there is none.
+func (r *comparison) err() error {
+	if len(r.differences) == 0 {
+		return nil
+	}
+	return &TablesChangedError{Company: r.company.ID, Difference: *r.differences[0]}
+}
+
+// compareVerdict makes the verdict on a control log fail where the tables of its company are not what it says. A row that no record tells
+// of fails at the record that is missing, behind the last.
+func (s *Store) compareVerdict(ctx context.Context, v *ChainVerdict) error {
+	found, err := s.compareTables(ctx, v.company())
+	if err != nil {
+		return err
+	}
+	if len(found.differences) > 0 {
+		first := found.differences[0]
+		v.Valid, v.FailedAt, v.Reason = false, first.Index, first.Error()
+		if first.Index < 0 {
+			v.FailedAt = found.size
+		}
+	}
+	return nil
+}

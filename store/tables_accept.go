@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"attestd/chain"
+	"attestd/store/projection"
+)
+
+// adoptStep is how many rows are adopted or accepted in one transaction.
+const adoptStep = 256
+
+// CheckTables compares the tables of a company with its control log, which the caller has verified, and remembers what differs: a *TablesChangedError.
+// Rows of before the log are adopted: each gets a record of its own, so that from then on the log tells of every row.
+func (s *Store) CheckTables(ctx context.Context, c *Company) error {
+	found, err := s.compareTables(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := found.err(); err != nil {
+		return s.noted(c, err)
+	}
+	s.changed.remove(c.Chain)
+	if found.complete || s.writer == nil {
+		return nil
+	}
+	if err := s.enter(ctx, c, RowAdopted, found.unrecorded, nil); err != nil {
+		return fmt.Errorf("adopt the rows of company %q: %w", c.ID, err)
+	}
+	s.forgetKeys() // a company that is remembered does not know that its log tells of all
+	return nil
+}
+
+// enter makes a record of each row that a difference names, as it stands when that is written, and behind them one that says that
+// the log tells of all; details are its further members.
+func (s *Store) enter(ctx context.Context, c *Company, action ControlAction, rows []*projection.Difference, details map[string]any) error {
+	for {
+		step := rows[:min(adoptStep, len(rows))]
+		rows = rows[len(step):]
+		isLast := len(rows) == 0
+		_, err := s.change(ctx, func(w *conn) (drafts []chain.Draft, err error) {
+			for _, d := range step {
+				event, err := s.rowEvent(w, c, action, d)
+				if err != nil {
+					return nil, err
+				}
+				if event.action == "" {
+					continue
+				}
+				draft, err := s.controlDraft(Caller{Company: c}, event)
+				if err != nil {
+					return nil, err
+				}
+				drafts = append(drafts, draft)
+			}
+			if !isLast {
+				return drafts, nil
+			}
+			company, err := s.companyRow(w, c)
+			if err != nil {
+				return nil, err
+			}
+			all := map[string]any{"row": company}
+			for name, value := range details {
+				all[name] = value
+			}
+			end := TablesAdopted
+			if action == RowAccepted {
+				end = TablesAccepted
+			}
+			draft, err := s.controlDraft(Caller{Company: c}, controlEvent{end, subjectCompany(c.ID), all})
+			return append(drafts, draft), err
+		})
+		if err != nil || isLast {
+			return err
+		}
+	}
+}
+
+// rowEvent reads a row again, in the transaction that tells of it. A row of the company itself stands in the last record.
+func (s *Store) rowEvent(w *conn, c *Company, action ControlAction, d *projection.Difference) (e controlEvent, err error) {
+	t := tableOf(d.Table)
+	if t == nil {
+		return e, nil
+	}
+	var key any = d.Row
+	if k, is := d.Has.(projection.SigningKey); is {
+		key = k.Generation
+	}
+	var has any // null where the row is gone
+	found, err := row(w, func(rows *sql.Rows) (obeyedRow, error) { return t.scan(s, c, rows) }, t.query+t.key+" = ?2", c.Chain, key)
+	switch {
+	case err == nil:
+		has = found.row
+	case !errors.Is(err, ErrNotFound):
+		return e, err
+	}
+	subject := map[string]func(string) string{
+		projection.TableAPIKey: subjectAPIKey, projection.TableClient: subjectClient, projection.TableAgent: subjectAgent,
+		projection.TablePassport: subjectPassport, projection.TableWebhook: subjectWebhook,
+		projection.TableSigningKey: func(string) string { return subjectSigningKey(kidOf(d.Row)) },
+	}[d.Table](d.Row)
+	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil
+}
+
+// AcceptTablesOptions say what is accepted, and why.
+type AcceptTablesOptions struct {
+	Company string
+	Reason  string // in the operator's words, for the control log
+}
+
+// AcceptTables makes what the tables of a company say what its control log says, too: a record of each row that differs, and one with the
+// reason. Signing keys and records cannot be accepted. It returns what differed. ErrRefused, also where nothing differs; ErrNotFound.
+func (s *Store) AcceptTables(ctx context.Context, o AcceptTablesOptions) ([]*projection.Difference, error) {
+	if o.Reason == "" || len(o.Reason) > maxAcceptReason || !utf8.ValidString(o.Reason) {
+		return nil, fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", ErrRefused, maxAcceptReason)
+	}
+	listed, err := s.listCompanies(ctx, `company_id = ?`, o.Company)
+	if err == nil && len(listed) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("company %q: %w", o.Company, err)
+	}
+	c := listed[0].company()
+	found, err := s.compareTables(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.differences) == 0 {
+		return nil, fmt.Errorf("%w: the tables of company %q are what its control log says, so there is nothing to accept", ErrRefused, o.Company)
+	}
+	if found.more > 0 {
+		return nil, fmt.Errorf("%w: more than %d rows of company %q differ; put a backup in place", ErrRefused, maxDifferences, o.Company)
+	}
+	for _, d := range found.differences {
+		if d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == projection.TableSetting {
+			return nil, fmt.Errorf("%w: %v; this is not accepted: put a backup in place", ErrRefused, d)
+		}
+	}
+	if err := s.enter(ctx, c, RowAccepted, found.differences, map[string]any{"reason": o.Reason, "rows": len(found.differences)}); err != nil {
+		return nil, fmt.Errorf("accept the tables of company %q: %w", o.Company, err)
+	}
+	s.changed.remove(c.Chain)
+	return found.differences, nil
+}
+
+// kidOf is the kid of a key with a fingerprint: the beginning of the same hash, in hex.
+func kidOf(fingerprint string) string {
+	sum, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(fingerprint, "SHA256:"))
+	if err != nil || len(sum) < 8 {
+		return ""
+	}
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/crypto/keys"
+	"attestd/store/projection"
+)
+
+// checkCompany holds the row of a company, and the names of its logs, against its control log, and finds out whether that tells of every row.
+// latest is the newest record about the company.
+func (s *Store) checkCompany(r *conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
+	first, err := r.controlRecord(c, sql.NullInt64{Int64: recordID(c.Control.Chain, 0), Valid: true}) // which names the company, whatever it tells
+	if errors.Is(err, ErrNotFound) {
+		return nil // a log of before anything was recorded
+	}
+	if err != nil {
+		return s.noted(c, err)
+	}
+	newest, err := r.controlRecord(c, latest)
+	if err != nil {
+		return s.noted(c, err)
+	}
+	if !newest.Tells() {
+		if first.Tells() {
+			return s.noted(c, changedTables(c, &projection.Difference{Table: projection.TableCompany, Index: first.Index, What: "is not the company that was registered"}))
+		}
+		return nil
+	}
+	c.complete = true
+	return s.checked(c, newest.Company(projection.Company{
+		RegisteredAt: c.RegisteredAt, MetadataHash: hashOf(metadata), Actions: c.Actions.Origin, Control: c.Control.Origin,
+	}))
+}
+
+// noted remembers of a company that its tables have changed, where that is what an error says.
+func (s *Store) noted(c *Company, err error) error {
+	if errors.Is(err, ErrTablesChanged) {
+		s.changed.add(c.Chain, err)
+	}
+	return err
+}
+
+// ringKey is a row of company_key.
+type ringKey struct {
+	generation  int64
+	public      []byte
+	ended       string
+	compromised bool
+}
+
+// keyCheck holds the keys of a company that matter, the newest first, against the control log.
+type keyCheck struct {
+	*conn
+	company *Company
+	keys    []ringKey
+
+	endedAt         string // when the key at hand ended, as the record of the next one says; "" where nobody knows
+	exact           bool
+	compromisedFrom string // keys that ended later were declared compromised; "" while no rotation has said so
+}
+
+// difference returns the first one. Each key but the company's first came with a rotation, whose record is about it.
+func (k *keyCheck) difference() (*projection.Difference, error) {
+	for _, key := range k.keys {
+		name := keys.Describe(key.public).Fingerprint
+		origin, index, err := k.origin(key)
+		if err != nil {
+			return nil, err
+		}
+		if origin == nil {
+			if k.company.complete {
+				return &projection.Difference{Table: projection.TableSigningKey, Row: name, Index: -1, What: "no control record tells of it", Has: key}, nil
+			}
+			k.endedAt = ""
+			continue
+		}
+		if what := k.wrong(key, name, origin); what != "" {
+			return &projection.Difference{Table: projection.TableSigningKey, Row: name, Index: index, What: what}, nil
+		}
+		k.endedAt, k.exact = origin.PreviousEnded, origin.Exact
+		if at, err := parseTime(origin.PreviousEnded); err == nil && origin.Compromised {
+			k.compromisedFrom = chain.FormatTime(at.Add(-cred.MaxPassportTTL))
+		}
+	}
+	return nil, nil
+}
+
+func (k *keyCheck) wrong(key ringKey, name string, origin *projection.KeyOrigin) string {
+	switch adopted := origin.Adopted; {
+	case origin.Fingerprint != name:
+		return "its public key is another one than the control log says"
+	case k.endedAt != "" && (key.ended == "" || key.ended > k.endedAt || k.exact && key.ended != k.endedAt):
+		return fmt.Sprintf("it ended at %q, and the control log says %q", key.ended, k.endedAt)
+	case k.compromisedFrom != "" && key.ended > k.compromisedFrom && !key.compromised, adopted != nil && adopted.Compromised && !key.compromised:
+		return "it was declared compromised, and the table does not say so"
+	case adopted != nil && adopted.EndedAt != "" && adopted.EndedAt != key.ended:
+		return fmt.Sprintf("it ended at %q, and the control log says %q", key.ended, adopted.EndedAt)
+	}
+	return ""
+}
+
+// origin is what the control log says of the coming of a key; nil for nothing.
+func (k *keyCheck) origin(key ringKey) (*projection.KeyOrigin, int64, error) {
+	for _, subject := range []string{subjectSigningKey(keys.Describe(key.public).KID), subjectCompany(k.company.ID)} {
+		var id sql.NullInt64
+		err := k.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "ASC"), k.company.Chain, subject)
+		if err != nil {
+			return nil, -1, err
+		}
+		l, err := k.controlRecord(k.company, id)
+		if err != nil {
+			return nil, -1, err
+		}
+		if l != nil && l.Action() != projection.TablesAdopted {
+			o, err := l.KeyOrigin()
+			return &o, l.Index, err
+		}
+		if key.generation > 0 { // the registration tells of the first key alone
+			break
+		}
+	}
+	return nil, -1, nil
+}

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+	"attestd/crypto/keys"
+	"attestd/store/projection"
+)
+
+// obeyedTable is a table whose rows the service obeys: how they are read, and how one is held against the control log.
+type obeyedTable struct {
+	name   string // as a Difference names it
+	query  string // of the rows of company ?1, up to WHERE and AND
+	key    string // column that names a row: see obeyedRow.key
+	cursor string // columns in whose order rows are read
+	first  []any  // what comes before all of them
+	scan   func(s *Store, c *Company, rows *sql.Rows) (obeyedRow, error)
+	take   func(c projection.Comparison, r obeyedRow) *projection.Difference
+}
+
+// obeyedRow is one row.
+type obeyedRow struct {
+	name   string // as a Difference names it
+	key    any    // the value of obeyedTable.key
+	cursor []any
+	row    any    // of package projection
+	wrong  string // what a row is by itself; "" for nothing
+}
+
+var obeyedTables = []obeyedTable{
+	{projection.TableSigningKey, `SELECT generation, public_key, ended_at, compromised_at FROM company_key WHERE company = ?1 AND `,
+		"generation", "generation", []any{-1}, scanSigningKeyRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.SigningKey(r.name, r.row.(projection.SigningKey))
+		}},
+	{projection.TableAPIKey, `SELECT id, hash, key, fingerprint, role, expires_at, made_by FROM api_key WHERE company = ?1 AND `,
+		"fingerprint", "id", []any{0}, scanAPIKeyRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.APIKey(r.name, r.row.(projection.Credential))
+		}},
+	{projection.TableClient, `SELECT id, client_id, fingerprint, role, expires_at, made_by FROM oauth_client WHERE company = ?1 AND `,
+		"client_id", "id", []any{0}, scanClientRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Client(r.name, r.row.(projection.Credential))
+		}},
+	{projection.TableAgent, `SELECT agent_id, registered_at, metadata, disabled_at FROM agent WHERE company = ?1 AND `,
+		"agent_id", "agent_id", []any{""}, scanAgentRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Agent(r.name, r.row.(projection.Agent))
+		}},
+	{projection.TablePassport, `SELECT id, jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason FROM passport WHERE company = ?1 AND `,
+		"jti", "issued_at, id", []any{int64(math.MinInt64), 0}, scanPassportRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Passport(r.name, r.row.(projection.Passport))
+		}},
+	{projection.TableWebhook, `SELECT id, webhook_id, url, agents, actions, fingerprint, disabled_at, disabled_reason, made_by FROM webhook WHERE company = ?1 AND `,
+		"webhook_id", "id", []any{0}, scanWebhookRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Webhook(r.name, r.row.(projection.Webhook))
+		}},
+}
+
+// tablePage is how many rows are read at once: no read lasts long.
+const tablePage = 1024
+
+// readTables takes every row of the company that the service obeys through the comparison.
+func (r *comparison) readTables(ctx context.Context) error {
+	if err := r.store.read(ctx, func(c *conn) error {
+		has, err := r.store.companyRow(c, r.company)
+		if err == nil {
+			r.add(r.rows.Company(has))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	for i := range obeyedTables {
+		if err := r.readTable(ctx, &obeyedTables[i]); err != nil {
+			return err
+		}
+	}
+	return r.readSettings(ctx)
+}
+
+func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
+	places := make([]string, len(t.first))
+	for i := range places {
+		places[i] = fmt.Sprintf("?%d", i+2)
+	}
+	query := fmt.Sprintf("%s (%s) > (%s) ORDER BY %s LIMIT %d", t.query, t.cursor, strings.Join(places, ", "), t.cursor, tablePage)
+	for after, n := t.first, tablePage; n == tablePage; {
+		n = 0
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := r.store.read(ctx, func(c *conn) error {
+			return c.each(func(rows *sql.Rows) error {
+				row, err := t.scan(r.store, r.company, rows)
+				if err != nil {
+					return err
+				}
+				after, n = row.cursor, n+1
+				d := t.take(r.rows, row)
+				if d == nil && row.wrong != "" {
+					d = &projection.Difference{Table: t.name, Row: row.name, Index: -1, What: row.wrong}
+				}
+				r.add(d)
+				return nil
+			}, query, append([]any{r.company.Chain}, after...)...)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// companyRow reads the row of a company.
+func (s *Store) companyRow(c *conn, company *Company) (has projection.Company, err error) {
+	var metadata sql.NullString
+	err = c.one([]any{&has.RegisteredAt, &metadata, &has.Actions, &has.Control}, `SELECT registered_at, metadata, a.origin, c.origin FROM company
+		JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE company.id = ?`, company.Chain)
+	has.MetadataHash = hashOf(metadata)
+	return has, err
+}
+
+func scanSigningKeyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var has projection.SigningKey
+	var public []byte
+	var ended, compromised sql.NullString
+	err = rows.Scan(&has.Generation, &public, &ended, &compromised)
+	has.EndedAt, has.Compromised = ended.String, compromised.Valid
+	return obeyedRow{name: keys.Describe(public).Fingerprint, key: has.Generation, cursor: []any{has.Generation}, row: has}, err
+}
+
+func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var id int64
+	var index []byte
+	var key, fingerprint, role string
+	var expires sql.NullInt64
+	var madeBy sql.NullString
+	err = rows.Scan(&id, &index, &key, &fingerprint, &role, &expires, &madeBy)
+	r = obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: credentialRow(fingerprint, role, expires, madeBy)}
+	if err == nil && !s.isKey(c, index, key, fingerprint) {
+		r.wrong = "its text or its hash is of another key"
+	}
+	return r, err
+}
+
+// isKey says whether the text of an API key, where this process can read it, is that of the key which the row names.
+func (s *Store) isKey(c *Company, index []byte, stored, fingerprint string) bool {
+	if s.settings.sealing.keyID != "" && s.secrets.key == nil {
+		return true // sealed, and nobody has said the master key
+	}
+	text, err := s.secrets.openAPIKey(c.Chain, index, stored)
+	hash := keys.HashSecret(text)
+	return err == nil && keys.Fingerprint(hash) == fingerprint && string(s.secrets.index(hash)) == string(index)
+}
+
+func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var id int64
+	var client, fingerprint, role string
+	var expires sql.NullInt64
+	var madeBy sql.NullString
+	err = rows.Scan(&id, &client, &fingerprint, &role, &expires, &madeBy)
+	return obeyedRow{name: client, key: client, cursor: []any{id}, row: credentialRow(fingerprint, role, expires, madeBy)}, err
+}
+
+// credentialRow is a credential of either kind as its row says it.
+func credentialRow(fingerprint, role string, expires sql.NullInt64, madeBy sql.NullString) projection.Credential {
+	has := projection.Credential{Fingerprint: fingerprint, Role: role, MadeBy: madeBy.String}
+	if expires.Valid {
+		has.ExpiresAt = chain.FormatTime(expiry(expires))
+	}
+	return has
+}
+
+func scanAgentRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var id string
+	var has projection.Agent
+	var metadata, disabled sql.NullString
+	err = rows.Scan(&id, &has.RegisteredAt, &metadata, &disabled)
+	has.MetadataHash, has.DisabledAt = hashOf(metadata), disabled.String
+	return obeyedRow{name: id, key: id, cursor: []any{id}, row: has}, err
+}
+
+func scanPassportRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var id int64
+	var jti string
+	var has projection.Passport
+	var revoked, reason sql.NullString
+	err = rows.Scan(&id, &jti, &has.AgentID, &has.Scopes, &has.IssuedAt, &has.ExpiresAt, &revoked, &reason)
+	has.Scopes = canonicalList(has.Scopes)
+	has.RevokedAt, has.Reason = revoked.String, projection.Text{Value: reason.String, Set: reason.Valid}
+	return obeyedRow{name: jti, key: jti, cursor: []any{has.IssuedAt, id}, row: has}, err
+}
+
+func scanWebhookRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var id int64
+	var name, url string
+	var has projection.Webhook
+	var agents, actions, disabled, reason, madeBy sql.NullString
+	err = rows.Scan(&id, &name, &url, &agents, &actions, &has.Fingerprint, &disabled, &reason, &madeBy)
+	has.URLHash, has.MadeBy = hashOf(sql.NullString{String: url, Valid: true}), madeBy.String
+	has.Agents, has.Actions = canonicalList(agents.String), canonicalList(actions.String)
+	if disabled.Valid {
+		has.Disabled = reason.String
+	}
+	return obeyedRow{name: name, key: name, cursor: []any{id}, row: has}, err
+}
+
+// readSettings compares what was given to the last start with what the log says of it.
+func (r *comparison) readSettings(ctx context.Context) error {
+	var text string
+	err := r.store.read(ctx, func(c *conn) error {
+		return c.one([]any{&text}, `SELECT coalesce((SELECT value FROM setting WHERE name = ?), '{}')`, trustSetting)
+	})
+	has := map[string]string{}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &has)
+	}
+	if err == nil {
+		r.add(r.rows.Settings(has))
+	}
+	return err
+}
+
+// canonicalList is a JSON array of strings as a control record spells it.
+func canonicalList(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	canonical, err := jcs.Append(nil, []byte(text), maxControlDepth)
+	if err != nil {
+		return text
+	}
+	return string(canonical)
+}
+
+// hashOf is how a control record names a text that may be long or private: "" for none.
+func hashOf(text sql.NullString) string {
+	if !text.Valid {
+		return ""
+	}
+	hash, _ := hashOrNil([]byte(text.String)).(string)
+	return hash
+}

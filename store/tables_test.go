@@ -1,0 +1,357 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// obeyed are the columns that say who may do what, each with a statement that changes it in one row as a stranger to the service would.
+var obeyed = map[string]string{
+	"company.company_id":    `UPDATE company SET company_id = 'other' WHERE company_id = 'acme'`,
+	"company.registered_at": `UPDATE company SET registered_at = '2020-01-01T00:00:00.000Z' WHERE company_id = 'acme'`,
+	"company.metadata":      `UPDATE company SET metadata = '{"tier":"gold"}' WHERE company_id = 'acme'`,
+
+	"company_key.public_key":     `UPDATE company_key SET public_key = zeroblob(32) WHERE company = 1 AND generation = 0`,
+	"company_key.generation":     `UPDATE company_key SET generation = 7 WHERE company = 1 AND generation = 2`,
+	"company_key.ended_at":       `UPDATE company_key SET ended_at = '2030-01-01T00:00:00.000Z' WHERE company = 1 AND generation = 0`,
+	"company_key.compromised_at": `UPDATE company_key SET compromised_at = NULL WHERE company = 1 AND generation = 1`,
+	"company_key.company":        `INSERT INTO company_key (company, generation, public_key, created_at, ended_at) SELECT 1, 9, public_key, created_at, created_at FROM company_key WHERE company = 2`,
+
+	"log.origin": `UPDATE log SET origin = 'elsewhere/v1/log/0' WHERE chain = 1`,
+
+	"api_key.company":     `UPDATE api_key SET company = 2 WHERE label = 'reader'`,
+	"api_key.hash":        `UPDATE api_key SET hash = zeroblob(32) WHERE label = 'reader'`,
+	"api_key.fingerprint": `UPDATE api_key SET fingerprint = '0123456789abcdef' WHERE label = 'reader'`,
+	"api_key.role":        `UPDATE api_key SET role = 'admin' WHERE label = 'reader'`,
+	"api_key.expires_at":  `UPDATE api_key SET expires_at = 9999999999999 WHERE label = 'reader'`,
+	"api_key.made_by":     `UPDATE api_key SET made_by = 'fedcba9876543210' WHERE label = 'reader'`,
+	"api_key.key":         `UPDATE api_key SET key = 'svc_another' WHERE label = 'reader'`,
+
+	"oauth_client.company":     `UPDATE oauth_client SET company = 2`,
+	"oauth_client.client_id":   `UPDATE oauth_client SET client_id = 'cc_other'`,
+	"oauth_client.fingerprint": `UPDATE oauth_client SET fingerprint = '0123456789abcdef'`,
+	"oauth_client.role":        `UPDATE oauth_client SET role = 'admin'`,
+	"oauth_client.expires_at":  `UPDATE oauth_client SET expires_at = 9999999999999`,
+	"oauth_client.made_by":     `UPDATE oauth_client SET made_by = NULL`,
+
+	"agent.company":       `UPDATE agent SET company = 2 WHERE agent_id = 'bot'`,
+	"agent.agent_id":      `UPDATE agent SET agent_id = 'bob' WHERE agent_id = 'bot'`,
+	"agent.registered_at": `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`,
+	"agent.metadata":      `UPDATE agent SET metadata = NULL WHERE agent_id = 'bot'`,
+	"agent.disabled_at":   `UPDATE agent SET disabled_at = NULL WHERE agent_id = 'gone'`,
+
+	"passport.company":    `UPDATE passport SET company = 2 WHERE jti = 'live'`,
+	"passport.jti":        `UPDATE passport SET jti = 'alive' WHERE jti = 'live'`,
+	"passport.agent_id":   `UPDATE passport SET agent_id = 'admin' WHERE jti = 'live'`,
+	"passport.scopes":     `UPDATE passport SET scopes = '["*"]' WHERE jti = 'live'`,
+	"passport.issued_at":  `UPDATE passport SET issued_at = issued_at - 1 WHERE jti = 'live'`,
+	"passport.expires_at": `UPDATE passport SET expires_at = expires_at + 3600 WHERE jti = 'live'`,
+	"passport.revoked_at": `UPDATE passport SET revoked_at = NULL WHERE jti = 'revoked'`,
+	"passport.reason":     `UPDATE passport SET reason = 'another' WHERE jti = 'revoked'`,
+
+	"webhook.company":     `UPDATE webhook SET company = 2`,
+	"webhook.webhook_id":  `UPDATE webhook SET webhook_id = 'wh_other'`,
+	"webhook.url":         `UPDATE webhook SET url = 'https://elsewhere.example'`,
+	"webhook.agents":      `UPDATE webhook SET agents = NULL`,
+	"webhook.actions":     `UPDATE webhook SET actions = '["tool.*"]'`,
+	"webhook.made_by":     `UPDATE webhook SET made_by = NULL`,
+	"webhook.fingerprint": `UPDATE webhook SET fingerprint = '0123456789abcdef'`,
+	"webhook.disabled_at": `UPDATE webhook SET disabled_at = '2020-01-01T00:00:00.000Z', disabled_reason = 'gone'`,
+
+	"setting.value": `UPDATE setting SET value = '{"registration":"closed"}' WHERE name = 'trust_settings'`,
+}
+
+// rows are whole rows that are added, deleted or swapped.
+var rows = map[string]string{
+	"a key that comes back":            `INSERT INTO api_key (company, hash, key, created_at, role, fingerprint) VALUES (1, zeroblob(32), 'svc_back', '2026-03-04T05:06:07.008Z', 'admin', '0011223344556677')`,
+	"a key that is gone":               `DELETE FROM api_key WHERE label = 'reader'`,
+	"a client that is gone":            `DELETE FROM oauth_client`,
+	"an agent of nobody":               `INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'nobody', '2026-03-04T05:06:07.008Z')`,
+	"a disabled agent that is gone":    `DELETE FROM agent WHERE agent_id = 'gone'`,
+	"a passport that was never issued": `INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'forged', 'bot', '["*"]', 1, 9999999999)`,
+	"a passport that is gone":          `DELETE FROM passport WHERE jti = 'live'`,
+	"a revocation of another passport": `UPDATE passport SET revoked_at = CASE jti WHEN 'live' THEN '2026-03-04T05:06:07.008Z' END, reason = CASE jti WHEN 'live' THEN 'leaked' END WHERE jti IN ('live', 'revoked')`,
+	"a webhook that is gone":           `DELETE FROM webhook`,
+	"two roles swapped":                `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
+}
+
+// harmless are the columns that say nothing of rights, or that something else proves, each with the reason.
+var harmless = map[string]string{
+	"company.id":                 "the number of the company's chains, whose records name the company",
+	"company_key.seed":           "the private part: one that does not fit the public key signs nothing",
+	"company_key.created_at":     "the end of the key before, which is compared",
+	"log.chain":                  "follows from company and name, by a constraint",
+	"log.company":                "the same",
+	"log.name":                   "the same",
+	"log.log_id":                 "stands in the origin, which is compared",
+	"log_key.chain":              "proven by the statements of rotations, when the chain is verified",
+	"log_key.generation":         "the same",
+	"log_key.first_record":       "the same",
+	"log_key.statement":          "the same",
+	"log_key.old_signature":      "the same",
+	"log_key.new_signature":      "the same",
+	"record.id":                  "verified with the chain",
+	"record.hash":                "the same",
+	"record.signature":           "the same",
+	"record.timestamp":           "the same",
+	"record.payload":             "the same",
+	"record.delegation":          "the same",
+	"node.chain":                 "recomputed when the chain is verified",
+	"node.level":                 "the same",
+	"node.idx":                   "the same",
+	"node.hash":                  "the same",
+	"node.log_hash":              "the same",
+	"head.chain":                 "compared with the records when the chain is verified",
+	"head.length":                "the same",
+	"head.root":                  "the same",
+	"head.frontier":              "the same",
+	"head.timestamp":             "the same",
+	"head.log_root":              "the same",
+	"head.log_frontier":          "the same",
+	"summary.id":                 "compared with the records by verify",
+	"summary.terms":              "the same",
+	"checkpoint.log_id":          "signed, and checked by whoever reads it",
+	"checkpoint.size":            "the same",
+	"checkpoint.note":            "the same",
+	"cosignature.log_id":         "signed, and checked by whoever reads it",
+	"cosignature.witness":        "the same",
+	"cosignature.size":           "the same",
+	"cosignature.note":           "the same",
+	"cosignature.line":           "the same",
+	"witness_key.id":             "of the witness, which is no company's",
+	"witness_key.name":           "the same",
+	"witness_key.public_key":     "the same",
+	"witness_key.seed":           "the same",
+	"witness_key.created_at":     "the same",
+	"witness_log.origin":         "the same",
+	"witness_log.origin_hash":    "the same",
+	"witness_log.size":           "the same",
+	"witness_log.root":           "the same",
+	"witness_log.note":           "the same",
+	"idempotency_key.chain":      "at worst a retry is answered with another record of the company, which verifies, or is recorded twice",
+	"idempotency_key.name":       "the same",
+	"idempotency_key.request":    "the same",
+	"idempotency_key.idx":        "the same",
+	"idempotency_key.expires_at": "the same",
+	"webhook.id":                 "order of listing",
+	"webhook.description":        "shown to people, and says nothing of rights",
+	"webhook.created_at":         "the same",
+	"webhook.public_key":         "shown to people; the endpoint has its own copy",
+	"webhook.secret":             "compared with the fingerprint when a message is sent",
+	"webhook.former_secret":      "signs beside the present one, for a day",
+	"webhook.former_until":       "the same",
+	"webhook.disabled_reason":    "compared with the record of the disabling",
+	"webhook.next_record":        "moves with each message",
+	"webhook.attempts":           "the same",
+	"webhook.retry_at":           "the same",
+	"api_key.id":                 "order of listing",
+	"api_key.label":              "shown to people",
+	"api_key.created_at":         "the same",
+	"api_key.last_used_at":       "the same",
+	"oauth_client.id":            "order of listing",
+	"oauth_client.secret_hash":   "compared with the fingerprint when the secret is presented",
+	"oauth_client.created_at":    "shown to people",
+	"oauth_client.last_used_at":  "the same",
+	"company_usage.company":      "counts, which verify compares with what is counted",
+	"company_usage.agents":       "the same",
+	"company_usage.revocations":  "the same",
+	"passport.id":                "order of listing",
+	"setting.name":               "which settings there are is fixed; what they say of trust is compared",
+}
+
+// A stranger who changes a row, without any key, is found by verify, which names the table.
+func TestVerifyFindsEveryChangedRow(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	start := filled(t)
+	for _, list := range []map[string]string{obeyed, rows} {
+		for _, what := range slices.Sorted(maps.Keys(list)) {
+			t.Run(what, func(t *testing.T) {
+				path := storetest.Copy(t, start)
+				must(t, other(t, path, append(guards(t, path), list[what])...).Close())
+				s := got(store.OpenReadOnly(ctx, path))(t)
+				defer s.Close()
+				err := s.VerifyAll(ctx, "", 2, nil, nil)
+				if invalid := (*store.VerifyError)(nil); !errors.As(err, &invalid) {
+					t.Errorf("%s: verify says %v", list[what], err)
+				}
+			})
+		}
+	}
+}
+
+// Every column of the schema is obeyed, and then changed by the test above, or harmless for a reason.
+func TestEveryColumnIsObeyedOrHarmless(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	_, path := fresh(t)
+	db := other(t, path)
+	found := got(db.Query(`SELECT t.name || '.' || c.name FROM sqlite_schema t JOIN pragma_table_xinfo(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'`))(t)
+	defer found.Close()
+	known := maps.Collect(maps.All(harmless))
+	maps.Copy(known, obeyed)
+	for found.Next() {
+		var column string
+		must(t, found.Scan(&column))
+		if _, is := known[column]; !is {
+			t.Errorf("nobody says whether the column %s is obeyed", column)
+		}
+		delete(known, column)
+	}
+	for column := range known {
+		t.Errorf("there is no column %s", column)
+	}
+}
+
+// filled is a database with a row of every kind, at rest.
+func filled(t *testing.T) string {
+	t.Helper()
+	s, path := fresh(t)
+	must(t, s.RecordStart(ctx, map[string]string{"registration": "open"}))
+	c := fill(t, s, "acme")
+	company(t, s, "zoo")
+	rotate(t, s, c, now, false)
+	c = got(s.Company(ctx, "acme"))(t)
+	rotate(t, s, c, now, true)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+	return path
+}
+
+// fill registers a company with credentials, agents, passports and a webhook.
+func fill(t *testing.T, s *store.Store, id string) *store.Company {
+	t.Helper()
+	c, _ := company(t, s, id)
+	who := by(c, now)
+	got(s.CreateKey(ctx, who, ptr("reader"), store.Grant{Role: store.Reader, Expires: now.Add(time.Hour)}, 10))(t)
+	_, _, err := s.CreateOAuthClient(ctx, who, store.Grant{Role: store.Writer}, 10)
+	must(t, err)
+	for _, agent := range []string{"bot", "gone"} {
+		got(s.RegisterAgent(ctx, who, agent, raw(`{"team":"ops"}`), store.AgentBounds{Most: 10}))(t)
+	}
+	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot"}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
+		p.Scopes, p.IssuedAt, p.ExpiresAt = []string{"tool:a<b", "tool:*"}, now.Unix(), now.Add(time.Hour).Unix()
+		must(t, s.RecordPassport(ctx, who, p))
+	}
+	got(s.RevokePassport(ctx, who, "revoked", ptr("leaked")))(t)
+	_, _, err = s.DisableAgent(ctx, who, "gone")
+	must(t, err)
+	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
+	got(s.CreateWebhook(ctx, who, store.Webhook{URL: "https://hooks.example", Agents: []string{"bot"}}, secret, 10))(t)
+	return c
+}
+
+// guards are statements that take out every trigger of a file, and its foreign keys.
+func guards(t *testing.T, path string) (drop []string) {
+	t.Helper()
+	db := other(t, path)
+	defer db.Close()
+	found := got(db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`))(t)
+	defer found.Close()
+	for found.Next() {
+		var name string
+		must(t, found.Scan(&name))
+		drop = append(drop, "DROP TRIGGER "+name)
+	}
+	return append(drop, "PRAGMA foreign_keys = OFF")
+}
+
+// A row that was changed is not obeyed, though nobody has verified: who comes with it, or asks about it, is told that the tables have changed.
+func TestAChangedRowIsNotObeyed(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	start := filled(t)
+	attempts := map[string]struct {
+		change string
+		asks   func(context.Context, *testing.T, *store.Store) error
+	}{
+		"an agent enabled": {obeyed["agent.disabled_at"], func(ctx context.Context, t *testing.T, s *store.Store) error {
+			return s.CheckAgent(ctx, by(got(s.Company(ctx, "acme"))(t), now), "gone")
+		}},
+		"a disabled agent deleted": {rows["a disabled agent that is gone"], func(ctx context.Context, t *testing.T, s *store.Store) error {
+			return s.CheckAgent(ctx, by(got(s.Company(ctx, "acme"))(t), now), "gone")
+		}},
+		"a passport's scopes":            {obeyed["passport.scopes"], passportOf("live")},
+		"a passport's life":              {obeyed["passport.expires_at"], passportOf("live")},
+		"a revocation moved":             {rows["a revocation of another passport"], passportOf("revoked")},
+		"a forged passport":              {rows["a passport that was never issued"], passportOf("forged")},
+		"a passport of a disabled agent": {`UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = 'disabled'`, passportOf("disabled")},
+		"a compromise taken back": {obeyed["company_key.compromised_at"], func(ctx context.Context, _ *testing.T, s *store.Store) error {
+			_, err := s.Company(ctx, "acme")
+			return err
+		}},
+		"another name": {obeyed["company.company_id"], func(ctx context.Context, _ *testing.T, s *store.Store) error {
+			_, err := s.Company(ctx, "other")
+			return err
+		}},
+	}
+	for what, a := range attempts {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			path := storetest.Copy(t, start)
+			must(t, other(t, path, append(guards(t, path), a.change)...).Close())
+			s := open(t, path)
+			if err := a.asks(ctx, t, s); !errors.Is(err, store.ErrTablesChanged) {
+				t.Errorf("%v", err)
+			}
+			if len(s.TablesChanged()) != 1 {
+				t.Errorf("%v", s.TablesChanged())
+			}
+		})
+	}
+}
+
+func passportOf(jti string) func(context.Context, *testing.T, *store.Store) error {
+	return func(ctx context.Context, t *testing.T, s *store.Store) error {
+		_, err := s.Passport(ctx, by(got(s.Company(ctx, "acme"))(t), now), jti)
+		return err
+	}
+}
+
+// A reader who makes himself an admin in the file is refused, and so are the changes of his company, while it reads on.
+func TestARoleThatWasChangedIsRefused(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s, path := fresh(t)
+	c := fill(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	key := got(s.CreateKey(ctx, by(c, now), ptr("mine"), store.Grant{Role: store.Reader}, 10))(t)
+	honest := got(s.CreateKey(ctx, by(c, now), nil, store.Grant{Role: store.Admin}, 10))(t)
+	must(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE label = 'mine'`).Close())
+	if _, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now); !errors.Is(err, store.ErrTablesChanged) {
+		t.Errorf("the changed key: %v", err)
+	}
+	who := got(s.Authenticate(ctx, keys.HashSecret(honest.Key), now))(t)
+	if _, err := s.RegisterAgent(ctx, who, "new", nil, store.AgentBounds{Most: 10}); !errors.Is(err, store.ErrTablesChanged) {
+		t.Errorf("a change: %v", err)
+	}
+	attest(t, s, c, 1)
+	must(t, s.CheckAgent(ctx, who, "bot"))
+	got(s.RegisterAgent(ctx, by(zoo, now), "new", nil, store.AgentBounds{Most: 10}))(t)
+
+	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "acme"}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("without a reason: %v", err)
+	}
+	found := got(s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "acme", Reason: "the owner asked for it"}))(t)
+	if len(found) != 1 || found[0].Table != "api_key" {
+		t.Errorf("accepted: %v", found)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	if who := got(s.Authenticate(ctx, keys.HashSecret(key.Key), now))(t); who.Role != store.Admin {
+		t.Errorf("accepted, the key has the role %s", who.Role)
+	}
+	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "acme", Reason: "again"}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("with nothing to accept: %v", err)
+	}
+	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "nobody", Reason: "x"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+}

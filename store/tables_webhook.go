@@ -1,0 +1,61 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"attestd/chain"
+	"attestd/store/projection"
+)
+
+// checkWebhook holds the row of a webhook against all control records about it, which are few.
+func (s *Store) checkWebhook(r *conn, company *Company, id string) error {
+	var wrong error
+	for range 2 { // a change between the two statements explains a difference once
+		if wrong = s.compareWebhook(r, company, id); !errors.Is(wrong, ErrTablesChanged) {
+			break
+		}
+	}
+	return s.noted(company, wrong)
+}
+
+func (s *Store) compareWebhook(r *conn, company *Company, id string) error {
+	table := tableOf(projection.TableWebhook)
+	has, err := row(r, func(rows *sql.Rows) (obeyedRow, error) { return table.scan(s, company, rows) }, table.query+table.key+" = ?2", company.Chain, id)
+	if err != nil {
+		return err
+	}
+	state := projection.New(company.ID)
+	if company.complete {
+		state.MarkComplete()
+	}
+	err = r.each(func(rows *sql.Rows) error {
+		var record chain.Record
+		var number int64
+		if err := rows.Scan(&number, &record.Timestamp, &record.Payload); err != nil {
+			return err
+		}
+		return state.Apply(number&indexMask, record.Timestamp, record.Payload)
+	}, `SELECT id, timestamp, payload FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1
+		AND id BETWEEN ?2 AND ?3 ORDER BY id`, subjectWebhook(id), recordID(company.Control.Chain, 0), recordID(company.Control.Chain, indexMask))
+	var d *projection.Difference
+	if unread := (*projection.RecordError)(nil); errors.As(err, &unread) {
+		d, err = &projection.Difference{Table: "record", Row: "control", Index: unread.Index, What: unread.Error()}, nil
+	} else if err == nil {
+		d = table.take(state.Compare(), has)
+	}
+	if err != nil || d == nil || d.Unrecorded() && !company.complete {
+		return err
+	}
+	return changedTables(company, d)
+}
+
+// tableOf is the table with a name.
+func tableOf(name string) *obeyedTable {
+	for i := range obeyedTables {
+		if obeyedTables[i].name == name {
+			return &obeyedTables[i]
+		}
+	}
+	return nil
+}
