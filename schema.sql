@@ -229,12 +229,14 @@ CREATE TABLE oauth_client (
 ) STRICT;
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
--- A token goes with the client that it was issued to; it has the client's role and expires no later. Tokens of schema 1 do not know theirs: client is NULL.
+-- A token goes with the client that it was issued to; it has the client's role and expires no later. mac is an HMAC-SHA256 over the row (store/tokenkey.go),
+-- under the token_key of setting; without one that fits a token is nobody's.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
   expires_at INTEGER NOT NULL, -- Unix milliseconds
-  client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE
+  client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE,
+  mac        BLOB CHECK (length(mac) = 32)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
 CREATE INDEX oauth_token_client ON oauth_token (client);

@@ -1,8 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"crypto/hmac"
 	"database/sql"
 	"fmt"
 	"time"
@@ -46,11 +46,20 @@ func (s *Store) Recheck(ctx context.Context, hash [32]byte, now time.Time) error
 
 // credentialQuery finds a credential by its index, with the ID of the newest control record about the API key, or the client of the token.
 var credentialQuery = `
-	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
+	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
 	FROM api_key WHERE hash = ?1
-	UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, coalesce(c.role, 'admin'), t.expires_at, c.client_id, c.made_by, c.expires_at, ` +
+	UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, ` +
 	latestOf("c.company", "'oauth-client:' || c.client_id") + `
-	FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client WHERE t.hash = ?1`
+	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash = ?1`
+
+// checkToken says whether the row of an access token is one that the service has written: ErrNotFound, as for a token that nobody has.
+func (s *Store) checkToken(r *conn, row tokenRow, mac []byte) error {
+	key, err := s.tokenKey(r)
+	if err == nil && !hmac.Equal(row.mac(key), mac) {
+		err = ErrNotFound
+	}
+	return err
+}
 
 // checkCredential holds the row of an API key, or of an OAuth client, against the control log. hash is of what was presented; of a key it must be the one
 // that the row names.
@@ -71,28 +80,30 @@ func (s *Store) checkCredential(ctx context.Context, company *Company, clientID 
 	})
 }
 
-// findCredential asks the file. An access token acts for its client, and so has the client's fingerprint and role; one that was issued
-// before the file knew of clients has its own fingerprint, and may do everything.
+// findCredential asks the file. An access token acts for its client, and so has the client's fingerprint and role.
 func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
-	var key, client, expires, keyExpires, latest sql.NullInt64
-	var fingerprint, used, clientID, madeBy sql.NullString
+	var key, client, expires, ownExpires, latest sql.NullInt64
+	var used, clientID, madeBy sql.NullString
+	var mac []byte
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&number, &key, &client, &fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &keyExpires, &latest}, credentialQuery, s.secrets.index(hash))
+		err := r.one([]any{&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires, &mac, &latest},
+			credentialQuery, s.secrets.index(hash))
+		if err == nil && client.Valid {
+			err = s.checkToken(r, tokenRow{hash, number, clientID.String, expires.Int64}, mac)
+		}
+		return err
 	})
 	if err != nil {
 		return credential{}, err
 	}
 	found.grant.Expires = expiry(expires)
-	found.fingerprint = cmp.Or(fingerprint.String, keys.Fingerprint(hash))
 	if found.company, err = s.companyNow(ctx, number); err != nil {
 		return credential{}, err
 	}
-	if key.Valid || client.Valid { // a token of before its client was known has no row that could say more
-		has := credentialRow(found.fingerprint, string(found.grant.Role), keyExpires, madeBy)
-		if err := s.checkCredential(ctx, found.company, clientID, latest, has, hash); err != nil {
-			return credential{}, err
-		}
+	has := credentialRow(found.fingerprint, string(found.grant.Role), ownExpires, madeBy)
+	if err := s.checkCredential(ctx, found.company, clientID, latest, has, hash); err != nil {
+		return credential{}, err
 	}
 	if !found.grant.expired(now) {
 		s.uses.note(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)

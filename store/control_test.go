@@ -106,7 +106,7 @@ func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
 	must(t, other(t, path, "DROP TRIGGER record_no_update",
-		"UPDATE record SET payload = replace(payload, 'true', 'null') WHERE id = (-1 << 40) + 7", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+		"UPDATE record SET payload = replace(payload, 'test', 'text') WHERE id = (-1 << 40) + 7", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	read, err := store.OpenReadOnly(ctx, path)
 	must(t, err)
 	defer read.Close()

@@ -287,6 +287,7 @@ CREATE TABLE summary (
 ) STRICT;
 PRAGMA user_version = 10;`},
 
+	// Access tokens of before have no HMAC, and are of nobody: their clients ask for new ones.
 	10: {sql: `
 CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
     (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
@@ -298,6 +299,8 @@ CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 DROP INDEX passport_unrevoked;
 CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
+DELETE FROM oauth_token;
+ALTER TABLE oauth_token ADD COLUMN mac BLOB CHECK (length(mac) = 32);
 PRAGMA user_version = 11;`},
 }
 

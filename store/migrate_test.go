@@ -98,7 +98,10 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		for id, f := range companies {
 			c := got(s.Company(ctx, id))(t)
-			for _, secret := range append(f.Keys, f.Token) {
+			if who, err := s.Authenticate(ctx, keys.HashSecret(f.Token), before); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: an access token of before: %v, %v", id, who, err)
+			}
+			for _, secret := range f.Keys {
 				if who, err := s.Authenticate(ctx, keys.HashSecret(secret), before); err != nil || who.Company.ID != id || who.Role != store.Admin {
 					t.Errorf("%s: credential %.6s…: %v, %v", id, secret, who, err)
 				}

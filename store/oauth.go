@@ -63,13 +63,12 @@ func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID strin
 	defer s.credentials.forget()
 	defer s.clients.forget(clientID)
 	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		// Its tokens go with it, for they refer to it; and so do those of the company of which an older version has not written down whose they are.
+		// Its tokens go with it, for they refer to it.
 		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`DELETE FROM oauth_token WHERE company = ? AND client IS NULL`, by.Company.Chain)
 		details := map[string]any{"clientId": clientID, "fingerprint": fingerprint}
-		return []controlEvent{{OAuthClientDeleted, subjectClient(clientID), details}}, err
+		return []controlEvent{{OAuthClientDeleted, subjectClient(clientID), details}}, nil
 	})
 	if err != nil {
 		err = fmt.Errorf("delete OAuth client: %w", err)
@@ -150,9 +149,14 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 			}
 			s.purged = now
 		}
+		key, err := s.needTokenKey(w)
+		if err != nil {
+			return err
+		}
+		row := tokenRow{keys.HashSecret(token), client.company.Chain, clientID, ends.UnixMilli()}
 		// The client may have been deleted since its secret was looked up.
-		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client) SELECT ?, company, ?, id FROM oauth_client WHERE id = ?`,
-			index, ends.UnixMilli(), client.id)
+		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client, mac) SELECT ?, company, ?, id, ? FROM oauth_client WHERE id = ?`,
+			index, ends.UnixMilli(), row.mac(key), client.id)
 		if err == nil && n == 0 {
 			err = ErrBadClient
 		}

@@ -66,6 +66,7 @@ type Store struct {
 	clients     cache[string, dated[oauthSecret]]
 	looked      atomic.Pointer[time.Time] // when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	uses        uses
+	tokens      atomic.Pointer[[]byte] // the key of tokenRow.mac
 
 	changed changedSet                        // companies whose tables differ from their control logs
 	trust   atomic.Pointer[map[string]string] // what RecordStart was given

@@ -111,6 +111,9 @@ func (s *Store) reseal(w *conn, o RekeyOptions) error {
 			return err
 		}
 	}
+	if err := s.resealTokenKey(w, next); err != nil {
+		return err
+	}
 	r := resealing{conn: w, old: s.secrets, next: next, progress: o.Progress}
 	return r.run()
 }

@@ -163,6 +163,11 @@ var harmless = map[string]string{
 	"company_usage.company":      "counts, which verify compares with what is counted",
 	"company_usage.agents":       "the same",
 	"company_usage.revocations":  "the same",
+	"oauth_token.hash":           "every column of an access token is under its HMAC: see TestAnAccessTokenIsOnlyWhatWasIssued",
+	"oauth_token.company":        "the same",
+	"oauth_token.expires_at":     "the same",
+	"oauth_token.client":         "the same",
+	"oauth_token.mac":            "the same",
 	"passport.id":                "order of listing",
 	"setting.name":               "which settings there are is fixed; what they say of trust is compared",
 }
@@ -353,5 +358,42 @@ func TestARoleThatWasChangedIsRefused(t *testing.T) {
 	}
 	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "nobody", Reason: "x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
+	}
+}
+
+// A row of an access token that somebody has written or changed in the file gives nobody anything.
+func TestAnAccessTokenIsOnlyWhatWasIssued(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	reader, secret, err := s.CreateOAuthClient(ctx, by(c, now), store.Grant{Role: store.Reader}, 10)
+	must(t, err)
+	admin, _, err := s.CreateOAuthClient(ctx, by(c, now), store.Grant{Role: store.Admin}, 10)
+	must(t, err)
+	_, _, err = s.CreateOAuthClient(ctx, by(zoo, now), store.Grant{Role: store.Admin}, 10)
+	must(t, err)
+	issue := func() [32]byte {
+		token, _, err := s.IssueOAuthToken(ctx, reader.ID, secret, time.Hour, now)
+		must(t, err)
+		return keys.HashSecret(token)
+	}
+	for what, change := range map[string]string{
+		"another client":         `UPDATE oauth_token SET client = (SELECT id FROM oauth_client WHERE client_id = '` + admin.ID + `')`,
+		"another company's":      `UPDATE oauth_token SET company = 2, client = (SELECT id FROM oauth_client WHERE company = 2)`,
+		"a longer life":          `UPDATE oauth_token SET expires_at = expires_at + 3600000`,
+		"no HMAC":                `UPDATE oauth_token SET mac = NULL`,
+		"another HMAC":           `UPDATE oauth_token SET mac = zeroblob(32)`,
+		"a client without token": `UPDATE oauth_token SET client = NULL`,
+	} {
+		hash := issue()
+		must(t, other(t, path, change).Close())
+		if who, err := s.Authenticate(ctx, hash, now); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", what, who, err)
+		}
+	}
+	if who := got(s.Authenticate(ctx, issue(), now))(t); who.Role != store.Reader {
+		t.Errorf("%+v", who)
 	}
 }

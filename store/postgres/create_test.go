@@ -54,7 +54,7 @@ func TestARoleThatMayNotCreateIsRefused(t *testing.T) {
 func createdAt9(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	db, address := created(t)
-	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; DROP TRIGGER passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; ALTER TABLE oauth_token DROP COLUMN mac; DROP TRIGGER passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
 		DROP TRIGGER passport_no_truncate ON passport; DROP INDEX passport_live; CREATE INDEX passport_unrevoked ON passport (company, agent_id) WHERE revoked_at IS NULL;
 		DROP TRIGGER company_usage_passport_revoked ON passport;
 		CREATE OR REPLACE FUNCTION company_usage_passport_revoked() RETURNS trigger LANGUAGE plpgsql AS $$

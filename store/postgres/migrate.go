@@ -28,7 +28,8 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON summary TO %s', server);
   END LOOP;
 END $$`, 9},
-		// Servers of schemas 9 and 10 revoke, and do no more to passports. What they ask of the index before, this one answers too.
+		// Servers of schemas 9 and 10 revoke, and do no more to passports. What they ask of the index before, this one answers too. Access
+		// tokens that they issue have no HMAC, and servers of 11 take none of those: their clients ask for new ones.
 		{`CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
     (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
       IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
@@ -48,7 +49,9 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE ON passport REFERENCING OLD TABLE AS passports_before NEW TABLE AS passports_after
-  FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_revoked()`, 9},
+  FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_revoked();
+DELETE FROM oauth_token;
+ALTER TABLE oauth_token ADD COLUMN mac bytea CHECK (length(mac) = 32)`, 9},
 	}
 }
 

@@ -216,7 +216,8 @@ CREATE TABLE oauth_token (
   hash       bytea PRIMARY KEY,
   company    bigint NOT NULL REFERENCES company (id),
   expires_at bigint NOT NULL,
-  client     bigint REFERENCES oauth_client (id) ON DELETE CASCADE
+  client     bigint REFERENCES oauth_client (id) ON DELETE CASCADE,
+  mac        bytea CHECK (length(mac) = 32)
 );
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
 CREATE INDEX oauth_token_client ON oauth_token (client);
