@@ -68,6 +68,12 @@ func (v *Verifier) Verify(ctx context.Context, chain int64, progress func(done, 
 	return v.verify(ctx, run)
 }
 
+// VerifyInBackground is Verify on no more than one core.
+func (v *Verifier) VerifyInBackground(ctx context.Context, chain int64) (Verdict, error) {
+	verdict, _, err := v.verifyInBackground(ctx, chain, -1)
+	return verdict, err
+}
+
 // verifyInBackground is Verify on no more than one core. It also returns the tree of the records before snapshotAt, when the chain is
 // valid and has as many.
 func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int64) (Verdict, tree, error) {

@@ -90,6 +90,9 @@ type agentSVIDBody struct {
 }
 
 func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentRequest) (agentSVIDBody, error) {
+	if err := s.Store.TablesAgree(by); err != nil {
+		return agentSVIDBody{}, err
+	}
 	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
 		return agentSVIDBody{}, agentError(r.AgentID, err)
 	}

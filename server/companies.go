@@ -51,6 +51,9 @@ type companySVIDBody struct {
 }
 
 func (s *Server) companySVID(_ context.Context, by store.Caller, _ none) (companySVIDBody, error) {
+	if err := s.Store.TablesAgree(by); err != nil {
+		return companySVIDBody{}, err
+	}
 	id := by.Company.Issuer.CompanyID()
 	return companySVIDBody{by.Company.ID, id, by.Company.Issuer.SVID(id, by.At)}, nil
 }

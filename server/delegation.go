@@ -26,6 +26,9 @@ type delegationBody struct {
 
 // delegate issues a token with which an agent of the company acts on behalf of a company.
 func (s *Server) delegate(ctx context.Context, by store.Caller, r delegateRequest) (delegationBody, error) {
+	if err := s.Store.TablesAgree(by); err != nil {
+		return delegationBody{}, err
+	}
 	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
 		return delegationBody{}, agentError(r.AgentID, err)
 	}
@@ -57,6 +60,9 @@ type exchanged struct {
 
 // exchangeTokens is the token exchange of RFC 8693: the actor comes to act for all that the subject token names.
 func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchangeRequest) (exchanged, error) {
+	if err := s.Store.TablesAgree(by); err != nil {
+		return exchanged{}, err
+	}
 	issuer := by.Company.Issuer
 	subject, err := issuer.CheckDelegation(r.SubjectToken, by.At)
 	if err != nil {

@@ -75,6 +75,7 @@ func classify(err error) *apiError {
 	var tooLarge *http.MaxBytesError
 	var notStreamed *stream.Refusal
 	var rolledBack *store.RolledBackError
+	var changed *store.TablesChangedError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -103,6 +104,9 @@ func classify(err error) *apiError {
 	case errors.Is(err, store.ErrClock):
 		return unavailable("CLOCK", "the request was not carried out; the server's clock is years ahead of its records, "+
 			"and nothing is written before it is set right, or vouched for with serve --accept-clock", err)
+	case errors.As(err, &changed):
+		return unavailable("TABLES_CHANGED", "the database holds something else than the control log says; changes and tokens of this company are refused "+
+			"before an operator has acted, and reads and proofs go on", err)
 	case errors.As(err, &rolledBack):
 		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than it was, or has another history: "+rolledBack.Reason()+
 			"; nothing is written before an operator has acted", err)

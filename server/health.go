@@ -20,12 +20,17 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 // ready says whether a write could be carried out now: that the file is the one that was opened, that the clock fits it, and that nobody else
 // holds it, and that it is not behind its head file; and how it stands with that. An addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
-	return readiness{"ready", s.Store.HeadFile()}, s.Store.Ready(ctx)
+	status, changed := "ready", len(s.Store.TablesChanged())
+	if changed > 0 {
+		status = "degraded"
+	}
+	return readiness{status, s.Store.HeadFile(), changed}, s.Store.Ready(ctx)
 }
 
 type readiness struct {
-	Status   string `json:"status"`
-	HeadFile string `json:"headFile,omitempty"`
+	Status        string `json:"status"`
+	HeadFile      string `json:"headFile,omitempty"`
+	TablesChanged int    `json:"tablesChanged,omitempty"` // how many companies have tables that differ from their control logs
 }
 
 // document is the API's reference.

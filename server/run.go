@@ -50,6 +50,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.deliverer.run,
 			s.heed,
 			s.Store.Summarize,
+			s.tables.run,
 		},
 	}
 	for _, a := range s.askers {

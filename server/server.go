@@ -63,6 +63,7 @@ type Server struct {
 	webhooks    *webhook.Client
 	deliverer   *deliverer
 	changes     *changes
+	tables      *tableWatch
 	origins     []string // of pages that are ours, beside those of this machine
 	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
 
@@ -84,8 +85,13 @@ func New(cfg Config) *Server {
 	}
 	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
-		return verifier.Verify(ctx, l.Chain, nil)
+		verdict, err := verifier.Verify(ctx, l.Chain, nil)
+		if err == nil && verdict.Valid && l.Name == store.Control {
+			err = cfg.Store.VerifyTables(ctx, l.Chain, &verdict)
+		}
+		return verdict, err
 	})
+	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = newCheckpoints(cfg.Store)
 	for _, w := range cfg.Witnesses {

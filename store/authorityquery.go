@@ -185,6 +185,9 @@ func (q *authorityQuery) passports(agent string) (list []PassportEntry, err erro
 		if e.Issued, e.Revoked, err = q.course(p.JTI, agent); err != nil {
 			return nil, err
 		}
+		if e.Issued == nil && q.company.complete { // nobody issued it: somebody put it there
+			continue
+		}
 		if e.Issued == nil || e.Issued.Index < q.before { // what was issued in the rest of the second came later
 			list = append(list, e)
 		}

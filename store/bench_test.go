@@ -223,7 +223,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	group.Wait()
 	for b.Loop() {
-		must(b, s.CheckTables(ctx, c))
+		must(b, s.CheckTables(ctx, c.Chain))
 	}
 	b.ReportMetric(float64(passports)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 
 	"golang.org/x/sync/errgroup"
 
@@ -153,19 +155,51 @@ func (r *comparison) err() error {
 	return &TablesChangedError{Company: r.company.ID, Difference: *r.differences[0]}
 }
 
-// compareVerdict makes the verdict on a control log fail where the tables of its company are not what it says. A row that no record tells
-// of fails at the record that is missing, behind the last.
-func (s *Store) compareVerdict(ctx context.Context, v *ChainVerdict) error {
-	found, err := s.compareTables(ctx, v.company())
+// VerifyTables makes the verdict on a control log, which is valid by itself, fail where the tables of its company are not what it says. A row
+// that no record tells of fails at the record that is missing, behind the last. What it finds is remembered: see TablesAgree.
+func (s *Store) VerifyTables(ctx context.Context, number int64, v *chain.Verdict) error {
+	c, err := s.named(ctx, number)
 	if err != nil {
 		return err
 	}
-	if len(found.differences) > 0 {
-		first := found.differences[0]
-		v.Valid, v.FailedAt, v.Reason = false, first.Index, first.Error()
-		if first.Index < 0 {
-			v.FailedAt = found.size
-		}
+	found, err := s.compareTables(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := found.err(); err == nil {
+		return nil
+	} else {
+		_ = s.noted(c, err)
+	}
+	first := found.differences[0]
+	v.Valid, v.FailedAt, v.Reason = false, first.Index, first.Error()
+	if first.Index < 0 {
+		v.FailedAt = found.size
 	}
 	return nil
+}
+
+// CompanyNumbers yields the numbers of all companies, which are those of the chains of their actions.
+func (s *Store) CompanyNumbers(ctx context.Context) iter.Seq2[int64, error] {
+	scan := func(rows *sql.Rows) (number int64, err error) {
+		err = rows.Scan(&number)
+		return number, err
+	}
+	return list(ctx, s, "companies", scan, `SELECT id FROM company WHERE id > ? ORDER BY id`, func(last int64) []any { return []any{last} })
+}
+
+// ControlChain is the number of the chain of a company's control log.
+func ControlChain(company int64) int64 { return Control.number(company) }
+
+// named is a company with its names alone, for what needs no key and judges no row.
+func (s *Store) named(ctx context.Context, number int64) (*Company, error) {
+	number, _ = logOf(number)
+	c := &Company{Chain: number}
+	c.Actions.Name, c.Actions.Chain = Actions, Actions.number(number)
+	c.Control.Name, c.Control.Chain = Control, Control.number(number)
+	err := s.read(ctx, func(r *conn) error { return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number) })
+	if err != nil {
+		return nil, fmt.Errorf("company of chain %d: %w", number, err)
+	}
+	return c, nil
 }

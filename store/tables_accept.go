@@ -19,7 +19,11 @@ const adoptStep = 256
 
 // CheckTables compares the tables of a company with its control log, which the caller has verified, and remembers what differs: a *TablesChangedError.
 // Rows of before the log are adopted: each gets a record of its own, so that from then on the log tells of every row.
-func (s *Store) CheckTables(ctx context.Context, c *Company) error {
+func (s *Store) CheckTables(ctx context.Context, number int64) error {
+	c, err := s.named(ctx, number)
+	if err != nil {
+		return err
+	}
 	found, err := s.compareTables(ctx, c)
 	if err != nil {
 		return err
@@ -129,7 +133,10 @@ func (s *Store) AcceptTables(ctx context.Context, o AcceptTablesOptions) ([]*pro
 	if err != nil {
 		return nil, fmt.Errorf("company %q: %w", o.Company, err)
 	}
-	c := listed[0].company()
+	c, err := s.named(ctx, listed[0].Chain)
+	if err != nil {
+		return nil, err
+	}
 	found, err := s.compareTables(ctx, c)
 	if err != nil {
 		return nil, err

@@ -16,15 +16,6 @@ type ChainVerdict struct {
 	chain.Verdict
 }
 
-// company is the company of the verdict with its names alone, for what needs no key.
-func (v ChainVerdict) company() *Company {
-	number, _ := logOf(v.Chain)
-	c := &Company{Chain: number, ID: v.Company}
-	c.Actions.Name, c.Actions.Chain = Actions, Actions.number(number)
-	c.Control.Name, c.Control.Chain = Control, Control.number(number)
-	return c
-}
-
 // Title names the chain by its company where it has one, and by its log where that is not the one of the actions.
 func (v ChainVerdict) Title() string {
 	if v.Company == "" {
@@ -169,7 +160,7 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 		err = a.store.checkSummaries(ctx, &c)
 	}
 	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
-		err = a.store.compareVerdict(ctx, &c)
+		err = a.store.VerifyTables(ctx, c.Chain, &c.Verdict)
 	}
 	return c, err
 }

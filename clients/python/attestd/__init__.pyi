@@ -671,7 +671,8 @@ PublicKeys = TypedDict("PublicKeys", {
 
 Ready = TypedDict("Ready", {
     "headFile": NotRequired[Literal["written", "behind"]],
-    "status": Literal["ready"],
+    "status": Literal["ready", "degraded"],
+    "tablesChanged": NotRequired[int],
 })
 
 RecordDamaged = TypedDict("RecordDamaged", {
@@ -807,7 +808,7 @@ Unauthorized = TypedDict("Unauthorized", {
 })
 
 Unavailable = TypedDict("Unavailable", {
-    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK"],
+    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK", "TABLES_CHANGED"],
     "error": str,
     "requestId": str,
 })

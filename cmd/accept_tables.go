@@ -1,0 +1,63 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"attestd/store"
+)
+
+func acceptTablesCommand(schema string) *cobra.Command {
+	var db, heads, company, reason string
+	var master masterKeyFlags
+	cmd := &cobra.Command{
+		Use:   "accept-tables --company ID --reason TEXT",
+		Short: "Go on with tables that differ from a control log",
+		Long: `Go on with the tables of a company as they are, though its control log says otherwise. Until then attestd serve refuses the
+company's changes and tokens with TABLES_CHANGED. What differs is printed, and recorded for good in the control log, row by row, with the reason.
+Put a backup in place instead, unless you know who changed the rows and why: whoever did it had write access to the database.
+Signing keys and records cannot be accepted. Works on a database file that no server has open, and on PostgreSQL while all servers are
+stopped. Where nothing differs, there is nothing to accept (exit status 5).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if company == "" {
+				return usagef("--company is required")
+			}
+			if reason == "" {
+				return usagef("--reason is required")
+			}
+			if err := refuseOlder(cmd.Context(), db); err != nil {
+				return err
+			}
+			options := store.Options{Heads: headsPath(heads, db)}
+			if options.Master, err = master.read(cmd.Context()); err != nil {
+				return err
+			}
+			s, err := store.Open(cmd.Context(), db, schema, options)
+			if errors.Is(err, store.ErrInUse) {
+				return fmt.Errorf("%w; stop the server first", err)
+			}
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			go s.Run(cmd.Context(), store.RunOptions{}) // until s is closed
+			accepted, err := s.AcceptTables(cmd.Context(), store.AcceptTablesOptions{Company: company, Reason: reason})
+			if err != nil {
+				return err
+			}
+			for _, d := range accepted {
+				fmt.Fprintln(cmd.OutOrStdout(), d.Error())
+			}
+			return nil
+		},
+	}
+	databaseFlag(cmd, &db)
+	headsFlag(cmd, &heads)
+	master.add(cmd, "", masterKeyUse)
+	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the control log: why it is right that the tables differ")
+	return cmd
+}

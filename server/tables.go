@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// tablesEvery is how often the tables of all companies are compared with their control logs. The first time is after the start.
+const tablesEvery = 24 * time.Hour
+
+// tableWatch compares the tables of each company with its control log, beside all other work: it uses one core, and half of its time at most.
+type tableWatch struct {
+	store  *store.Store
+	verify func(ctx context.Context, number int64) (chain.Verdict, error)
+	log    *slog.Logger
+	said   map[int64]string // of companies: what was logged of them last
+}
+
+func (w *tableWatch) run(ctx context.Context) error {
+	w.said = map[int64]string{}
+	for {
+		for number, err := range w.store.CompanyNumbers(ctx) {
+			began := time.Now()
+			if err == nil {
+				err = w.check(ctx, number)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			w.say(number, err)
+			if err := sleep(ctx, time.Since(began)); err != nil {
+				return err
+			}
+		}
+		if err := sleep(ctx, tablesEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// check compares the tables of a company whose control log verifies.
+func (w *tableWatch) check(ctx context.Context, number int64) error {
+	verdict, err := w.verify(ctx, store.ControlChain(number))
+	if err != nil {
+		return err
+	}
+	if !verdict.Valid {
+		return errors.New("the control log does not verify: " + verdict.Reason)
+	}
+	return w.store.CheckTables(ctx, number)
+}
+
+// say logs what was found of a company, unless it was said already.
+func (w *tableWatch) say(number int64, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if w.said[number] == text {
+		return
+	}
+	if w.said[number] = text; text == "" {
+		delete(w.said, number)
+		w.log.Warn("the tables agree with the control log again", "chain", number)
+		return
+	}
+	w.log.Error("the tables could not be held against the control log, or differ from it; see attestd help accept-tables", "chain", number, "error", err)
+}
