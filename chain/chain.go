@@ -157,6 +157,8 @@ type Reader interface {
 	Tip(ctx context.Context, chain int64) (head Head, next int64, err error)
 	// KeySet returns the keys of a chain. They cover all records of a head that was read before. Where there are none the error MUST wrap ErrMissing.
 	KeySet(ctx context.Context, chain int64) (KeySet, error)
+	// Owner says whose records the chain holds.
+	Owner(ctx context.Context, chain int64) (Owner, error)
 	// Records calls yield for the records of [from, to) that exist, ascending. The record and its slices are only valid
 	// during the call. An error of yield ends the read and is returned as it is.
 	Records(ctx context.Context, chain, from, to int64, yield func(*Record) error) error

@@ -324,6 +324,9 @@ func (d *disk) Tip(_ context.Context, c int64) (chain.Head, int64, error) {
 	return s.head, next, nil
 }
 
+// Owner demands nothing of the payloads of these tests.
+func (d *disk) Owner(context.Context, int64) (chain.Owner, error) { return chain.Owner{}, nil }
+
 func (d *disk) KeySet(_ context.Context, c int64) (chain.KeySet, error) {
 	if err := d.step("keys", c); err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type Verifier struct {
 type prefix struct {
 	length int64
 	keys   Hash          // KeySet.digest
+	owner  Owner
 	digest Hash          // over the encodings of the records, see rowRange.add, and the stored nodes of the log tree that they complete
 	log    tlog.Frontier // of the log tree over them
 }
@@ -113,6 +114,9 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	case err != nil:
 		return Verdict{}, fmt.Errorf("chain: keys of chain %d: %w", run.chain, err)
 	}
+	if run.owner, err = v.reader.Owner(ctx, run.chain); err != nil {
+		return Verdict{}, fmt.Errorf("chain: owner of chain %d: %w", run.chain, err)
+	}
 	run.total = max(0, min(head.Length, next))
 	err = v.readAll(ctx, run)
 	if err == nil {
@@ -129,7 +133,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		return Verdict{}, fmt.Errorf("chain: reading chain %d: %w", run.chain, err)
 	}
 	if run.log.Size == run.tree.length { // else the run has ended in the midst of a range
-		v.remember(run.chain, prefix{run.tree.length, run.keys.digest(run.tree.length), run.digestSoFar(), run.log})
+		v.remember(run.chain, prefix{run.tree.length, run.keys.digest(run.tree.length), run.owner, run.digestSoFar(), run.log})
 	}
 	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp}
 	if wrong != nil {
@@ -143,7 +147,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 // readAll brings run to its total. What this verifier has verified before is first read without checks; only if that gives other
 // bytes than it gave then, or anything looks wrong in it, it is checked in full from the start.
 func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
-	if known, ok := v.recall(run.chain); ok && known.length <= run.total && known.keys == run.keys.digest(known.length) {
+	if known, ok := v.recall(run.chain); ok && known.length <= run.total && known.owner == run.owner && known.keys == run.keys.digest(known.length) {
 		err := run.readTo(ctx, known.length, false)
 		var wrong *failure
 		if err != nil && !errors.As(err, &wrong) {

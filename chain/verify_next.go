@@ -49,6 +49,10 @@ func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, recor
 	if err != nil {
 		return t, err
 	}
+	owner, err := v.reader.Owner(ctx, chain)
+	if err != nil {
+		return t, err
+	}
 	var timestamp string // of the record before
 	err = v.reader.Records(ctx, chain, t.length-1, t.length, func(r *Record) error {
 		timestamp = r.Timestamp
@@ -59,7 +63,7 @@ func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, recor
 	}
 	reasons := make([]string, len(records))
 	parallel(len(records), func(i int) {
-		var c checker
+		c := checker{owner: owner}
 		reasons[i] = c.reasonAgainst(&records[i], keys.At(records[i].Index))
 	})
 	for i := range records {

@@ -81,6 +81,7 @@ func (g *rowRange) add(r *Record) {
 // checker checks rows by themselves; what lies between rows is the fold's.
 type checker struct {
 	leaves    Leaves
+	owner     Owner
 	canonical []byte
 	preimage  []byte
 }
@@ -113,6 +114,9 @@ func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
 	c.preimage = r.appendPreimage(c.preimage[:0], c.canonical)
 	if sha256.Sum256(c.preimage) != r.Hash {
 		return "the hash is not that of the record"
+	}
+	if reason := c.owner.wrong(c.canonical); reason != "" {
+		return reason
 	}
 	switch {
 	case key.Flaw != "":

@@ -33,6 +33,7 @@ type verifyRun struct {
 	reader       Reader
 	chain        int64
 	keys         KeySet
+	owner        Owner
 	progress     func(done, total int64)
 	total        int64
 	snapshotAt   int64 // keep the tree of this length, -1 for none
@@ -117,7 +118,7 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 	})
 	for range workers {
 		group.Go(func() {
-			c := checker{leaves: Leaves{Keys: v.keys}}
+			c := checker{leaves: Leaves{Keys: v.keys}, owner: v.owner}
 			for g := range work {
 				c.check(ctx, g)
 				g.checked <- struct{}{}

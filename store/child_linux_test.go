@@ -211,9 +211,7 @@ func failingWrite(path string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	long := draft(c)
-	long.Payload = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 100_000))
-	long.Canonical = long.Payload
+	long := saying(c, fmt.Sprintf(`{"x":%q}`, strings.Repeat("x", 100_000)))
 	_, err = s.Append(ctx, long)
 	say(err)
 	_, err = s.Append(ctx, chain.Draft{Chain: c.Chain, Payload: draft(c).Payload, Canonical: draft(c).Canonical})
@@ -259,10 +257,7 @@ func manyWriters(path string) error {
 	return errors.Join(atOnce(64, func(i int) error {
 		mine, _, err := s.CreateCompany(ctx, fmt.Sprint("company", i), nil, now)
 		for n := 0; n < 20 && err == nil; n++ {
-			long := draft(mine)
-			long.Payload = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 10_000))
-			long.Canonical = long.Payload
-			_, err = s.Append(ctx, long)
+			_, err = s.Append(ctx, saying(mine, fmt.Sprintf(`{"x":%q}`, strings.Repeat("x", 10_000))))
 			if err == nil {
 				_, err = s.CreateKey(ctx, by(mine, now), nil, full, 1<<20)
 			}

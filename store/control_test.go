@@ -17,9 +17,7 @@ import (
 func control(t testing.TB, s *store.Store, c *store.Company, n int) {
 	t.Helper()
 	for range n {
-		payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","log":"control","payload":{"subject":"test"}}`)
-		d := chain.Draft{Chain: c.Control.Chain, Payload: payload, Canonical: payload}
-		got(s.Append(ctx, d))(t)
+		got(s.Append(ctx, controlDraft(c)))(t)
 	}
 }
 
@@ -43,9 +41,7 @@ func TestOneChangeWritesBothLogs(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	both := func(setting string) ([]chain.Record, error) {
-		drafts := []chain.Draft{draft(c), draft(c), draft(zoo), draft(c)}
-		drafts[0].Chain, drafts[3].Chain = c.Control.Chain, c.Control.Chain
-		return s.Change(setting, drafts...)
+		return s.Change(setting, controlDraft(c), draft(c), draft(zoo), controlDraft(c))
 	}
 	start := map[int64]int64{}
 	for _, of := range []int64{c.Chain, c.Control.Chain, zoo.Chain, zoo.Control.Chain} {

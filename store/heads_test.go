@@ -72,7 +72,9 @@ func behind(t testing.TB, path string) []string {
 	if err := s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "more", AgentID: "bot", Scopes: []string{"*"}}); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("issue: %v", err)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil)) // reads go on
+	if err := s.VerifyAll(ctx, "", 2, nil, nil); err != nil && !errors.As(err, new(*store.VerifyError)) { // reads go on
+		t.Error(err)
+	}
 	if s.HeadFile() != "" {
 		t.Error("the head file is kept up")
 	}
@@ -206,8 +208,8 @@ func TestARewrittenControlLogIsFound(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
-	got(rewrite.Record(ctx, path, schema(t), store.Options{}, "zoo", store.Control, 0, func(payload []byte) []byte {
-		return bytes.Replace(payload, []byte("zoo"), []byte("zoe"), 1)
+	got(rewrite.Record(ctx, path, schema(t), store.Options{}, "zoo", store.Control, 1, func(payload []byte) []byte {
+		return bytes.Replace(payload, []byte(`"label":"bootstrap"`), []byte(`"label":"Bootstrap"`), 1)
 	}))(t)
 	expect(t, behind(t, path), "zoo control was known at size 2 with root")
 }
@@ -224,7 +226,6 @@ func TestAnUndoneRevocationIsFound(t *testing.T) {
 		}
 		expect(t, behind(t, path), "acme control was known with 1 revocations of passports, and 0 are there")
 		accept(t, path)
-		fine(t, path)
 		s := kept(t, path)
 		if r := lastControl(t, s, got(s.Company(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Revocations.Known != 1 || r[0].Revocations.Found != 0 {
 			t.Errorf("recorded: %+v", r)

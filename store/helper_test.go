@@ -130,9 +130,18 @@ func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
 	}
 }
 
-func draft(c *store.Company) chain.Draft {
-	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","payload":{"ok":true}}`)
+func draft(c *store.Company) chain.Draft { return saying(c, `{"ok":true}`) }
+
+// saying is the draft of an action whose inner payload is a canonical JSON text.
+func saying(c *store.Company, inner string) chain.Draft {
+	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","payload":` + inner + `}`)
 	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: payload}
+}
+
+// controlDraft is the draft of a control record that says nothing.
+func controlDraft(c *store.Company) chain.Draft {
+	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","log":"control","payload":{"subject":"test"}}`)
+	return chain.Draft{Chain: c.Control.Chain, Payload: payload, Canonical: payload}
 }
 
 // extension adds n records to head without meaning: the store keeps what it is given.

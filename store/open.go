@@ -35,6 +35,7 @@ type Store struct {
 	path      string
 	settings  settings
 	secrets   secrets
+	unsealed  bool         // secrets are those of the file
 	schema    atomic.Int64 // of the file; an older one is only read
 	logHost   string       // of the origins of new logs
 	lock      *sqlite.Lock // nil in a read-only store, as are writer, storage and log
@@ -210,6 +211,7 @@ func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 // they are in clear. Nothing but FirstKey and Company needs it: chains verify with public keys, which are in clear.
 func (s *Store) Unseal(master *seal.Master) (err error) {
 	s.secrets, err = s.settings.sealing.unseal(s.path, master)
+	s.unsealed = err == nil
 	return err
 }
 
@@ -244,7 +246,7 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	if s.settings, err = identify(ctx, path); err != nil {
 		return nil, err
 	}
-	s.secrets.sealed = s.settings.sealing.keyID != ""
+	s.readable()
 	mode, err := sqlite.ReadMode(path)
 	if err == nil {
 		err = s.openReaders(ctx, path, mode)
@@ -257,6 +259,13 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// readable makes the secrets of a file that is read readable where they stand in clear.
+func (s *Store) readable() {
+	if s.secrets.sealed = s.settings.sealing.keyID != ""; !s.secrets.sealed {
+		s.secrets.lookup, s.unsealed = s.settings.sealing.lookup, true
+	}
 }
 
 func newStore(path string) *Store {

@@ -32,10 +32,7 @@ func recorded(t testing.TB, s *store.Store, number int64, text string) (times in
 }
 
 func numbered(c *store.Company, n int) chain.Draft {
-	d := draft(c)
-	d.Payload = fmt.Appendf(nil, `{"n":"#%d."}`, n)
-	d.Canonical = d.Payload
-	return d
+	return saying(c, fmt.Sprintf(`{"n":"#%d."}`, n))
 }
 
 // both are a row and its control record: one without the other fails the test.

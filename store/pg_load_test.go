@@ -17,6 +17,7 @@ import (
 // load is many callers that append to one chain on several servers and read it, and the history of what they were answered.
 type load struct {
 	servers []*store.Store
+	company *store.Company
 	chain   int64
 	stopped chan struct{}
 	callers sync.WaitGroup
@@ -43,7 +44,7 @@ type call struct {
 const lengthOf = "length"
 
 func newLoad(c *store.Company, servers ...*store.Store) *load {
-	return &load{servers: servers, chain: c.Chain, stopped: make(chan struct{}), begun: time.Now(), appends: make(map[string]call)}
+	return &load{servers: servers, company: c, chain: c.Chain, stopped: make(chan struct{}), begun: time.Now(), appends: make(map[string]call)}
 }
 
 // run starts callers, each of which uses one server: most append, the others read.
@@ -56,7 +57,7 @@ func (l *load) run(t testing.TB, callers int) {
 					l.read(t, s, i)
 					time.Sleep(10 * time.Millisecond) // what porcupine needs grows with the square of the calls
 				} else {
-					l.append(t, s, i, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))
+					l.append(t, s, i, string(saying(l.company, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n)).Payload))
 				}
 			}
 		})

@@ -23,10 +23,7 @@ func TestTwoServersOneChain(t *testing.T) {
 	for i := range callers {
 		all.Go(func() {
 			for n := range each {
-				d := draft(c)
-				d.Payload = fmt.Appendf(nil, `{"caller":%d,"n":%d}`, i, n)
-				d.Canonical = d.Payload
-				if _, err := servers[i%2].Append(ctx, d); err != nil {
+				if _, err := servers[i%2].Append(ctx, saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))); err != nil {
 					t.Error(err)
 				}
 			}

@@ -90,7 +90,7 @@ func readServer(ctx context.Context, address string) (_ *Store, err error) {
 		s.Close()
 		return nil, err
 	}
-	s.secrets.sealed = s.settings.sealing.keyID != ""
+	s.readable()
 	return s, nil
 }
 

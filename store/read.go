@@ -36,6 +36,19 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 	return h, next, nil
 }
 
+// Owner implements chain.Reader. A control record has a member log, and an action has none.
+func (s *Store) Owner(ctx context.Context, number int64) (o chain.Owner, err error) {
+	company, name := logOf(number)
+	if name == Control {
+		o.Log = string(Control)
+	}
+	err = s.read(ctx, func(r *conn) error { return r.one([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company) })
+	if errors.Is(err, ErrNotFound) {
+		return chain.Owner{}, nil // that no company has the chain is found elsewhere
+	}
+	return o, err
+}
+
 // Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as yield takes: callers read short ranges.
 func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
 	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id", yield) })

@@ -96,7 +96,7 @@ func TestNoChangeWithoutItsRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payload := []byte(`{"n":1}`)
+		payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"acme","payload":1}`)
 		change := func(name string, chains ...int64) (records []chain.Record, err error) {
 			return s.change(context.Background(), func(w *conn) (drafts []chain.Draft, err error) {
 				for _, number := range chains {
