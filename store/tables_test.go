@@ -1,16 +1,19 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"attestd/crypto/keys"
 	"attestd/store"
 	"attestd/store/storetest"
+	"attestd/test/rewrite"
 )
 
 // obeyed are the columns that say who may do what, each with a statement that changes it in one row as a stranger to the service would.
@@ -395,5 +398,35 @@ func TestAnAccessTokenIsOnlyWhatWasIssued(t *testing.T) {
 	}
 	if who := got(s.Authenticate(ctx, issue(), now))(t); who.Role != store.Reader {
 		t.Errorf("%+v", who)
+	}
+}
+
+// A record that names another company or the other log is found, though the company's key has signed it.
+func TestRecordsOfAnotherCompany(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	db, start := fresh(t)
+	fill(t, db, "acme") // whose one key has signed all
+	must(t, db.Close())
+	for what, change := range map[string]struct {
+		log      store.LogName
+		from, to string
+	}{
+		"another company": {store.Control, `"companyId":"acme"`, `"companyId":"zoo"`},
+		"the other log":   {store.Control, `"log":"control",`, ``},
+		"no company":      {store.Control, `"companyId":"acme",`, ``},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := storetest.Copy(t, start)
+			got(rewrite.Record(ctx, path, schema(t), store.Options{Master: master()}, "acme", change.log, 1, func(payload []byte) []byte {
+				return bytes.Replace(payload, []byte(change.from), []byte(change.to), 1)
+			}))(t)
+			s := got(store.OpenReadOnly(ctx, path))(t)
+			defer s.Close()
+			err := s.VerifyAll(ctx, "acme", 2, nil, nil)
+			if wrong := (*store.VerifyError)(nil); !errors.As(err, &wrong) || wrong.Index != 1 || !strings.Contains(wrong.Reason, `not one of company "acme"`) {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
