@@ -24,7 +24,7 @@ func (o Owner) wrong(canonical []byte) string {
 		rest, found = bytes.CutPrefix(skipString(rest), []byte(`,"agentId":`))
 	}
 	if found {
-		rest, found = bytes.CutPrefix(skipString(rest), o.appendMembers(make([]byte, 0, 64)))
+		found = bytes.HasPrefix(skipString(rest), o.appendMembers(make([]byte, 0, 64)))
 	}
 	if !found {
 		return fmt.Sprintf("the payload is not one of company %q in this log", o.CompanyID)

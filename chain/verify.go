@@ -40,7 +40,7 @@ type Verifier struct {
 // prefix is the part of a chain that has been verified.
 type prefix struct {
 	length int64
-	keys   Hash          // KeySet.digest
+	keys   Hash // KeySet.digest
 	owner  Owner
 	digest Hash          // over the encodings of the records, see rowRange.add, and the stored nodes of the log tree that they complete
 	log    tlog.Frontier // of the log tree over them

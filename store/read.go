@@ -42,7 +42,9 @@ func (s *Store) Owner(ctx context.Context, number int64) (o chain.Owner, err err
 	if name == Control {
 		o.Log = string(Control)
 	}
-	err = s.read(ctx, func(r *conn) error { return r.one([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company) })
+	err = s.read(ctx, func(r *conn) error {
+		return r.one([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company)
+	})
 	if errors.Is(err, ErrNotFound) {
 		return chain.Owner{}, nil // that no company has the chain is found elsewhere
 	}
