@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxChains = 16384 // of which a Writer remembers something
+	maxChains = 16384 // of which a Writer remembers something at least; the log that writes remembers as many
 	quiet     = 3     // reads that find nothing of another server until a chain is taken for this one's alone
 )
 
@@ -16,9 +16,6 @@ type other struct {
 	length int64 // that was known last
 	quiet  int   // reads in turn that found it so
 }
-
-// state is what this server knows of a head.
-type state struct{ epoch, length int64 }
 
 // Head is a row of table head, and of company_key the row of the key that signs its next record.
 type Head struct {
@@ -60,9 +57,6 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	if hold {
 		b.Queue(holdHeads, chains)
 	}
-	if len(w.known)+len(chains) > maxChains {
-		clear(w.known)
-	}
 	found := make(map[int64]Head, len(chains))
 	text := readHeadsOnly
 	if w.suspicious {
@@ -75,10 +69,10 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &epoch, &h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
 				return err
 			}
-			if was := w.known[c].length; was > h.Length {
-				h.Was = was
+			if was, _ := w.known.get(c); was.length > h.Length {
+				h.Was = was.length
 			}
-			w.known[c] = state{epoch, h.Length}
+			w.known.put(c, state{epoch, h.Length})
 			h.Shared = w.look(c, h.Length)
 			found[c] = h
 		}
@@ -112,6 +106,9 @@ func (w *Writer) look(chain, length int64) bool {
 func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 	stale = r.stale(moved)
 	for _, c := range stale {
+		if w.known.epoch(c) == unknownEpoch {
+			continue // nobody else has moved it: it was forgotten here
+		}
 		if len(w.shared) >= maxChains {
 			clear(w.shared)
 		}
@@ -121,7 +118,7 @@ func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 		if slices.Contains(stale, c) {
 			continue
 		}
-		w.known[c] = state{r.epoch[i], r.length[i]}
+		w.known.put(c, state{r.epoch[i], r.length[i]})
 		if o := w.shared[c]; o != nil {
 			o.length = r.length[i]
 		}

@@ -58,7 +58,7 @@ type Writer struct {
 
 	begun time.Time // when the batch under way, or one shortly before it, was begun
 
-	known  map[int64]state  // of the heads that were read or moved
+	known  *states          // of the heads that were read or moved
 	shared map[int64]*other // chains that other servers have extended lately
 }
 
@@ -71,7 +71,7 @@ type receipt struct {
 
 // NewWriter returns a writer that has no connection yet. notes counts the warnings of db's connections.
 func NewWriter(db *sql.DB, notes *atomic.Int64) *Writer {
-	return &Writer{db: db, notes: notes, known: make(map[int64]state), shared: make(map[int64]*other)}
+	return &Writer{db: db, notes: notes, known: newStates(maxChains), shared: make(map[int64]*other)}
 }
 
 // Conn returns the connection for a batch, or for another attempt at one, and makes a new one where the last has ended. All that is done for the batch ends
