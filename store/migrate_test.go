@@ -38,6 +38,7 @@ const current = "11"
 type fixture map[string]struct {
 	Keys                          []string
 	ClientID, ClientSecret, Token string
+	Reader                        string
 	Passports                     []string
 	Revoked                       string
 }

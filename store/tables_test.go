@@ -430,3 +430,65 @@ func TestRecordsOfAnotherCompany(t *testing.T) {
 		})
 	}
 }
+
+// Rows that are older than the control log are adopted once, each with a record of its own. From then on the log tells of every row.
+func TestRowsOfBeforeTheLogAreAdopted(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	for version := range older {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			path, companies := written(t, version)
+			s := open(t, path)
+			for id := range companies {
+				c := got(s.Company(ctx, id))(t)
+				must(t, s.CheckTables(ctx, c.Chain))
+				first := tipOf(t, s, c.Control).Length
+				must(t, s.CheckTables(ctx, c.Chain)) // which finds nothing left to adopt
+				if again := tipOf(t, s, c.Control).Length; again != first {
+					t.Errorf("%s: %d records, and then %d", id, first, again)
+				}
+			}
+			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			must(t, other(t, path, `INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'forged', '2026-03-04T05:06:07.008Z')`).Close())
+			if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, new(*store.VerifyError)) {
+				t.Errorf("a row that came after the adoption: %v", err)
+			}
+			if err := s.CheckTables(ctx, 1); !errors.Is(err, store.ErrTablesChanged) {
+				t.Errorf("a row that came after the adoption: %v", err)
+			}
+			for id, f := range companies {
+				c := got(s.CompanyOfChain(ctx, 1))(t)
+				if c.ID != id {
+					continue
+				}
+				if err := s.CheckAgent(ctx, by(c, now), "forged"); !errors.Is(err, store.ErrTablesChanged) {
+					t.Errorf("the forged agent: %v", err)
+				}
+				if len(f.Keys) > 0 {
+					got(s.Authenticate(ctx, keys.HashSecret(f.Keys[0]), now))(t)
+				}
+			}
+		})
+	}
+}
+
+// What differs already in a database of today is reported after the upgrade, and not obeyed in silence.
+func TestAnUpgradeReportsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	path, companies := written(t, "10")
+	must(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE role = 'reader'`).Close())
+	s := open(t, path)
+	for id, f := range companies {
+		if _, err := s.Authenticate(ctx, keys.HashSecret(f.Reader), now); !errors.Is(err, store.ErrTablesChanged) {
+			t.Errorf("%s: the changed key: %v", id, err)
+		}
+		if err := s.CheckTables(ctx, got(s.Company(ctx, id))(t).Chain); !errors.Is(err, store.ErrTablesChanged) {
+			t.Errorf("%s: the report: %v", id, err)
+		}
+	}
+	if len(s.TablesChanged()) != len(companies) {
+		t.Errorf("%v", s.TablesChanged())
+	}
+}

@@ -152,14 +152,23 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Fingerprint = d.Fingerprint })
 	case RowAdopted, RowAccepted:
 		return s.set(index, d)
-	case TablesAdopted:
+	case TablesAdopted, TablesAccepted:
+		return s.adopt(index, timestamp, action, d)
+	}
+	return nil
+}
+
+// adopt takes the row of the company itself, which stands in the record that ends an adoption or an operator's decision.
+func (s *State) adopt(index int64, timestamp, action string, d *details) error {
+	if action == TablesAdopted {
 		at, err := time.Parse(time.RFC3339, timestamp)
 		if err != nil {
 			return fmt.Errorf("has no time: %w", err)
 		}
 		s.adopted, s.adoptedAt = true, at.Unix()
 	}
-	return nil
+	s.Company.Index = index
+	return json.Unmarshal(d.Row, &s.Company.Row)
 }
 
 // put enters a new row.
