@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/printable"
 	"attestd/store"
 )
 
@@ -49,7 +50,7 @@ stopped. Where nothing differs, there is nothing to accept (exit status 5).`,
 				return err
 			}
 			for _, d := range accepted {
-				fmt.Fprintln(cmd.OutOrStdout(), d.Error())
+				printable.Fprintf(cmd.OutOrStdout(), "%s\n", d.Error())
 			}
 			return nil
 		},

@@ -98,9 +98,7 @@ func TestListenersOverAFailover(t *testing.T) {
 					return
 				default:
 				}
-				d := draft(c)
-				d.Payload = fmt.Appendf(nil, `{"caller":%d,"n":%d}`, i, n)
-				d.Canonical = d.Payload
+				d := saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))
 				_, _ = a.Append(ctx, d) // what was not written is no event, and what was is one, whatever the answer
 			}
 		})
