@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+// While rights change all the time, nobody who reads them, and no comparison of the tables, takes a change for an intruder's.
+func TestChangesAreNoDifferences(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, bootstrap := company(t, s, "acme")
+	rounds := 60
+	if *long {
+		rounds = 3000
+	}
+	var changing, looking sync.WaitGroup
+	done := make(chan struct{})
+	for i := range 4 {
+		changing.Go(func() {
+			agent := fmt.Sprint("agent-", i%2)
+			for n := range rounds {
+				who := by(c, time.Now())
+				jti := fmt.Sprintf("%d-%d", i, n)
+				_, err := s.RegisterAgent(ctx, who, agent, raw(`{"n":1}`), store.AgentBounds{Most: 10})
+				if err == nil {
+					err = s.RecordPassport(ctx, who, store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: time.Now().Unix(), ExpiresAt: time.Now().Unix() + 60})
+				}
+				switch {
+				case errors.Is(err, store.ErrDisabled):
+					_, err = s.EnableAgent(ctx, who, agent)
+				case err == nil && n%5 == 0:
+					_, _, err = s.DisableAgent(ctx, who, agent)
+				case err == nil && n%7 == 0:
+					_, err = s.RevokePassport(ctx, who, jti, nil)
+				}
+				if err != nil && !errors.Is(err, store.ErrDisabled) && !errors.Is(err, store.ErrRevoked) && !errors.Is(err, store.ErrNotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 3 {
+		looking.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				who := by(c, time.Now())
+				for _, err := range []error{
+					s.CheckAgent(ctx, who, fmt.Sprint("agent-", n%2)),
+					func() error { _, err := s.Passport(ctx, who, fmt.Sprintf("%d-%d", n%4, n%rounds)); return err }(),
+					s.Recheck(ctx, keys.HashSecret(bootstrap.Key), who.At),
+					func() error {
+						if i > 0 {
+							return nil
+						}
+						return s.CheckTables(ctx, c.Chain)
+					}(),
+				} {
+					if errors.Is(err, store.ErrTablesChanged) {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	changing.Wait()
+	close(done)
+	looking.Wait()
+	must(t, s.CheckTables(ctx, c.Chain))
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
