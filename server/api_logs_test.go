@@ -49,7 +49,7 @@ func (c caller) grow(t testing.TB, log string, n int) {
 	company, err := c.store.Company(t.Context(), c.id)
 	must(t, err)
 	for i := range n {
-		payload := fmt.Appendf(nil, `{"actionType":"control","agentId":"service","companyId":%q,"payload":{"n":%d}}`, c.id, i)
+		payload := fmt.Appendf(nil, `{"actionType":"control","agentId":"service","companyId":%q,"log":"control","payload":{"n":%d}}`, c.id, i)
 		_, err := c.store.Append(t.Context(), chain.Draft{Chain: company.Control.Chain, Payload: payload, Canonical: payload})
 		must(t, err)
 	}
