@@ -30,6 +30,7 @@ var cases = []harness.Case{
 	{Name: "metadata", About: "metadata and reasons of 1 MiB, and many of what is allowed", Run: metadata},
 	{Name: "rows", About: "keys and clients without end", Run: rows},
 	{Name: "lists", About: "six slow readers of a long list of revoked passports", Run: lists},
+	{Name: "slow-webhooks", About: "many endpoints of many companies that answer late, beside those of others", Run: slowWebhooks},
 	{Name: "mcp", About: "a client and a server that hide calls and answers from attestd mcp", Run: mcp},
 	{Name: "verifies", About: "one company that has its chain verified by 100 at once", Run: verifies},
 }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"attestd/test/internal/harness"
+)
+
+// manyEndpoints are more webhooks than a company has attempts under way, by far.
+const manyEndpoints = 16
+
+// slowWebhooks has many companies with many endpoints that answer late, and records for all of them.
+// A record of another company must reach its endpoint at once, known to answer fast or not.
+func slowWebhooks(ctx context.Context, r *harness.Run) error {
+	companies, answer, rounds := 40, 3*time.Second, 60
+	if r.Short {
+		companies, answer, rounds = 24, 1500*time.Millisecond, 10
+	}
+	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off", "--webhooks-allow-private")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Stop() }()
+	arrived := make(chan string, rounds+1) // companies, each time that something came for them
+	over, end := context.WithCancel(ctx)
+	begun := make(chan struct{}, companies*manyEndpoints*rounds)
+	endpoints := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		if company, isGood := strings.CutPrefix(request.URL.Path, "/good/"); isGood {
+			arrived <- company
+			return
+		}
+		begun <- struct{}{}
+		select {
+		case <-time.After(answer):
+		case <-over.Done():
+		}
+	}))
+	defer endpoints.Close()
+	defer end()
+	if err := slowCompanies(ctx, s.Addr, endpoints.URL+"/slow", companies, 3+rounds/8); err != nil {
+		return err
+	}
+	select {
+	case <-begun:
+	case <-time.After(harness.Patience):
+		return errors.New("the slow endpoints are not sent anything")
+	}
+	for full := false; !full; { // until all places are taken that such endpoints get
+		select {
+		case <-begun:
+		case <-time.After(300 * time.Millisecond):
+			full = true
+		}
+	}
+	c := &harness.Client{Addr: s.Addr}
+	defer c.Close()
+	var worst time.Duration
+	var known string // the key of a company whose endpoint answers fast
+	for round := range rounds {
+		r.Step(round, rounds, "records")
+		if err := pause(ctx, answer/8); err != nil {
+			return err
+		}
+		company, key := "known", known
+		if round%2 == 0 { // one of which nothing is known; the first stays
+			if known != "" {
+				company = fmt.Sprint("new-", round)
+			}
+			if key, err = c.Register(company); err == nil {
+				err = subscribe(c, key, endpoints.URL+"/good/"+company)
+			}
+			if err != nil {
+				return err
+			}
+			known = cmp.Or(known, key)
+		}
+		began := time.Now()
+		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: `{"agentId":"a","actionType":"b","payload":1}`}, nil); err != nil {
+			return err
+		}
+		select {
+		case got := <-arrived:
+			if got != company {
+				return fmt.Errorf("a message for %s came, not for %s", got, company)
+			}
+		case <-time.After(harness.Patience):
+			return fmt.Errorf("nothing reached the endpoint of %s", company)
+		}
+		if took := time.Since(began); took > worst {
+			worst = took
+		}
+	}
+	if worst > answer/3 {
+		r.Failf("a company waited %v for its delivery beside slow endpoints of others", worst.Round(time.Millisecond))
+	}
+	end()
+	r.Count(companies*manyEndpoints, "slow webhooks")
+	r.Count(rounds, "records of others")
+	r.Count(int(worst.Milliseconds()), "ms for the slowest of them")
+	return s.Stop()
+}
+
+// slowCompanies registers companies with webhooks and gives each so many records to be sent, not all
+// at once: in a burst of records all deliveries stand back.
+func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) error {
+	keys := make([]string, n)
+	err := many(ctx, addr, n, func(c *harness.Client, i int) (err error) {
+		if keys[i], err = c.Register(fmt.Sprint("slow-", i)); err != nil {
+			return err
+		}
+		for range manyEndpoints {
+			if err := subscribe(c, keys[i], endpoint); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	record := `{"agentId":"a","actionType":"b","payload":1}`
+	batch := `{"records":[` + strings.TrimSuffix(strings.Repeat(record+",", records), ",") + `]}`
+	c := &harness.Client{Addr: addr}
+	defer c.Close()
+	for _, key := range keys {
+		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest/batch", Key: key, Body: batch}, nil); err != nil {
+			return err
+		}
+		if err := pause(ctx, 40*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subscribe makes a webhook.
+func subscribe(c *harness.Client, key, url string) error {
+	return c.Call(201, harness.Request{Method: "POST", Path: "/v1/webhooks", Key: key, Body: fmt.Sprintf(`{"url":%q}`, url)}, nil)
+}
