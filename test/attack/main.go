@@ -33,6 +33,7 @@ var cases = []harness.Case{
 	{Name: "slow-webhooks", About: "many endpoints of many companies that answer late, beside those of others", Run: slowWebhooks},
 	{Name: "claimed-keys", About: "a writer who takes the idempotency keys of hooks, proxy and runs beforehand", Run: claimedKeys},
 	{Name: "hostile-init", About: "a server that answers attestd init with commands for a shell", Run: hostileInit},
+	{Name: "hostile-records", About: "records that forge lines and move the terminal where they are printed", Run: hostileRecords},
 	{Name: "mcp", About: "a client and a server that hide calls and answers from attestd mcp", Run: mcp},
 	{Name: "verifies", About: "one company that has its chain verified by 100 at once", Run: verifies},
 }
