@@ -15,9 +15,9 @@ func acceptRollbackCommand(schema string) *cobra.Command {
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "accept-rollback --reason TEXT",
-		Short: "Go on with a database that is behind its head file",
+		Short: "Go on with a database that is behind its head file, or a witness",
 		Long: `Go on with a database that is behind what its head file knows: an older copy, or one with another history, of which attestd serve
-writes nothing. What was lost is recorded for good, with the reason, in the control log of each company that it concerns, and the head file
+writes nothing. So too with one company that is behind a checkpoint which it has signed and a witness has shown, or the database keeps. What was lost is recorded for good, with the reason, in the control log of each company that it concerns, and the head file
 is made anew from what is there. Works on a database file that no server has open, and on PostgreSQL while all servers are stopped. Where nothing is behind, there is nothing to accept (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

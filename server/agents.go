@@ -90,7 +90,7 @@ type agentSVIDBody struct {
 }
 
 func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentRequest) (agentSVIDBody, error) {
-	if err := s.Store.TablesAgree(by); err != nil {
+	if err := s.Store.Changeable(by); err != nil {
 		return agentSVIDBody{}, err
 	}
 	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {

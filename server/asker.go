@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,17 +35,26 @@ type asker struct {
 
 	wake chan struct{} // capacity 1: there may be something in grown
 
-	mu    sync.Mutex
-	grown map[int64]bool // chains to be asked about
+	mu       sync.Mutex
+	grown    map[int64]bool // chains to be asked about
+	overtook map[int64]bool // chains of which the witness knew a size that they had reached meanwhile
+
+	alarms atomic.Int64 // logs that the witness contests
 
 	// Owned by run.
-	refused     map[int64]int // by chain that is not cosigned: the status that the witness answered with, 0 for another reason
+	refused     map[int64]refusal // by chain that is not cosigned
 	unreachable bool
+}
+
+// refusal is why a witness does not cosign a log.
+type refusal struct {
+	status    int  // that it answered with, 0 for another reason
+	contested bool // see contestedError
 }
 
 func newAsker(c *witness.Client, s *Server) *asker {
 	return &asker{client: c, store: s.Store, checkpoints: s.checkpoints, every: cmp.Or(s.AskEvery, askEvery), log: s.Log.With("witness", c.Key().Name),
-		wake: make(chan struct{}, 1), grown: make(map[int64]bool), refused: make(map[int64]int)}
+		wake: make(chan struct{}, 1), grown: make(map[int64]bool), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
 }
 
 // ask makes the chains be asked about soon. It never waits: the log calls it after each commit.
@@ -89,7 +99,7 @@ func (a *asker) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, store.ErrRolledBack):
+		case errors.Is(err, store.ErrRolledBack): // the whole database; a company that is halted alone is no error
 			return nil
 		case err == nil:
 			pause = a.every
@@ -152,17 +162,23 @@ func (a *asker) round(ctx context.Context) error {
 // noteLog logs that a log is not cosigned, when that is new or for another reason, and that it is again.
 func (a *asker) noteLog(number int64, err error) {
 	was, before := a.refused[number]
+	if was.contested {
+		a.alarms.Add(-1)
+	}
 	if err == nil {
 		if delete(a.refused, number); before {
-			a.log.Info("the witness cosigns a log again", "chain", number)
+			a.log.Info("the witness cosigns a log again, or is not asked about it any more", "chain", number)
 		}
 		return
 	}
-	status := 0
-	if refusal := (*witness.StatusError)(nil); errors.As(err, &refusal) {
-		status = refusal.Status
+	var is refusal
+	if answer := (*witness.StatusError)(nil); errors.As(err, &answer) {
+		is.status = answer.Status
 	}
-	if a.refused[number] = status; !before || was != status {
+	if is.contested = errors.As(err, new(*contestedError)); is.contested {
+		a.alarms.Add(1)
+	}
+	if a.refused[number] = is; !before || was != is {
 		a.log.Error("the witness does not cosign a log", "chain", number, "error", err)
 	}
 }

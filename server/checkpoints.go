@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,14 @@ func (p *checkpoints) newest(ctx context.Context, by store.Caller, l store.Log) 
 	return p.covering(ctx, by, l, -1)
 }
 
+// compared is newest after the log was compared with all checkpoints of it that are kept.
+func (p *checkpoints) compared(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
+	if err := p.store.CheckpointsAgree(ctx, l.Chain); err != nil {
+		return nil, err
+	}
+	return p.newest(ctx, by, l)
+}
+
 // covering is newest, but signs again, however short ago it has, for a record that the last checkpoint does not cover: who was told of a
 // record may have its proof.
 func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log, index int64) ([]byte, error) {
@@ -53,11 +62,19 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log
 	if err != nil {
 		return nil, err
 	}
+	tree := tlog.Tree{Size: head.Length, Root: head.LogRoot}
 	covered := index < size || index >= head.Length // a record that there is not yet is no reason
-	if kept != "" && (size == head.Length || covered && p.recent(l.Chain, by.At)) && signedBy(kept, l.VKey(c.Issuer.Public.Key)) {
+	isNewest := strings.HasPrefix(kept, tlog.Checkpoint{Origin: l.Origin, Tree: tree}.Text()+"\n")
+	if kept != "" && (isNewest || size < head.Length && covered && p.recent(l.Chain, by.At)) && signedBy(kept, l.VKey(c.Issuer.Public.Key)) {
 		return []byte(kept), nil
 	}
-	note, err := c.SignCheckpoint(l, tlog.Tree{Size: head.Length, Root: head.LogRoot})
+	if kept != "" && size >= head.Length && !isNewest { // that the log went back is found before anything else is signed, unless it was accepted
+		if err := p.store.CheckpointsAgree(ctx, l.Chain); err != nil {
+			return nil, err
+		}
+		kept = ""
+	}
+	note, err := c.SignCheckpoint(l, tree)
 	if err != nil {
 		return nil, err
 	}

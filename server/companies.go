@@ -51,7 +51,7 @@ type companySVIDBody struct {
 }
 
 func (s *Server) companySVID(_ context.Context, by store.Caller, _ none) (companySVIDBody, error) {
-	if err := s.Store.TablesAgree(by); err != nil {
+	if err := s.Store.Changeable(by); err != nil {
 		return companySVIDBody{}, err
 	}
 	id := by.Company.Issuer.CompanyID()

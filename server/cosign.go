@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,10 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	signed, err := a.checkpoints.newest(ctx, store.Caller{Company: c, At: time.Now()}, l)
+	signed, err := a.checkpoints.compared(ctx, store.Caller{Company: c, At: time.Now()}, l)
+	if a.store.HaltedChain(number) != nil {
+		return nil // of a log that went back nothing is asked any more
+	}
 	if err != nil {
 		return err
 	}
@@ -34,39 +36,81 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	cosignature, err := a.client.Cosign(ctx, signed, func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error) {
 		return tlog.ProveConsistency(ctx, a.store.LogTree(l), from, to)
 	})
-	var ahead *witness.AheadError
-	if errors.As(err, &ahead) {
-		return a.compare(ctx, c, l, ahead)
+	if contests(err) {
+		return a.inquire(ctx, l, err)
 	}
 	if err != nil {
 		return fmt.Errorf("log %s: %w", l.Origin, err)
 	}
+	a.mu.Lock()
+	delete(a.overtook, number)
+	a.mu.Unlock()
 	if err := a.store.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
 		return err
 	}
 	return a.askIfGrown(ctx, number, checkpoint.Size)
 }
 
-// compare finds out what it means that a witness has cosigned a larger tree than the one that it was asked for. Either that was published
-// meanwhile, and somebody else brought it there; or the database is older than it was.
-// A rollback that was accepted stops nothing any more; the witness goes on refusing what does not follow from what it has signed.
-func (a *asker) compare(ctx context.Context, c *store.Company, l store.Log, ahead *witness.AheadError) error {
-	head, _, err := a.store.Tip(ctx, l.Chain)
-	if err != nil {
+// contestedError says that a witness refuses a log, or answers with what is no cosignature, and shows nothing that proves it right. It is an alarm,
+// and stops nothing: what it answers nobody has signed.
+type contestedError struct{ refusal, shown error }
+
+func (e *contestedError) Error() string {
+	return fmt.Sprintf("%v; asked what it knows: %v", e.refusal, e.shown)
+}
+func (e *contestedError) Unwrap() []error { return []error{e.refusal, e.shown} }
+
+// contests says of an error of the witness whether it says of the log that it is not what it was, or makes no sense.
+func contests(err error) bool {
+	var ahead *witness.AheadError
+	var answer *witness.StatusError
+	return errors.As(err, &ahead) || errors.Is(err, witness.ErrCosignature) ||
+		errors.As(err, &answer) && (answer.Status == http.StatusConflict || answer.Status == http.StatusUnprocessableEntity)
+}
+
+// inquire finds out what it means that a witness contests a log: it is asked once what it has cosigned last. A checkpoint that we have signed, of a tree that
+// the log has not, proves that the log went back, and halts its company. All else is an alarm, but for a tree that an accepted rollback
+// gave up.
+func (a *asker) inquire(ctx context.Context, l store.Log, refusal error) error {
+	if again, err := a.overtaken(ctx, l, refusal); err != nil || again {
 		return err
 	}
-	if ahead.Known <= head.Length {
-		a.ask(l.Chain)
-		return nil
+	refusal = fmt.Errorf("log %s: %w", l.Origin, refusal)
+	signed, err := a.client.Latest(ctx, l.Origin)
+	if err != nil {
+		return &contestedError{refusal, errors.New(err.Error())} // a witness that does not answer this is no witness that cannot be asked
 	}
-	if givenUp, err := a.store.GivenUp(ctx, c, l); err != nil || ahead.Known <= givenUp {
-		return cmp.Or(err, fmt.Errorf("log %s: %w, which an accepted rollback gave up", l.Origin, ahead))
-	}
-	err = fmt.Errorf("%w: %w, and the log has %d records", store.ErrRolledBack, ahead, head.Length)
-	if a.store.StopRolledBack(l, ahead.Known, err) {
-		a.log.Error("nothing is written any more: the database was rolled back", "error", err)
+	err = a.store.WitnessShows(ctx, l, a.client.Key(), signed)
+	switch {
+	case errors.Is(err, store.ErrGivenUp):
+		return fmt.Errorf("%w: %w", refusal, err)
+	case errors.Is(err, store.ErrNoProof):
+		return &contestedError{refusal, err}
+	case errors.Is(err, store.ErrRolledBack):
+		return nil // which was logged, and readyz says
 	}
 	return err
+}
+
+// overtaken has a log asked about once more, and once only, of which the witness names a size that it has reached by now: another server may have
+// brought that tree there.
+func (a *asker) overtaken(ctx context.Context, l store.Log, refusal error) (bool, error) {
+	var ahead *witness.AheadError
+	if !errors.As(refusal, &ahead) {
+		return false, nil
+	}
+	head, _, err := a.store.Tip(ctx, l.Chain)
+	if err != nil || ahead.Known > head.Length {
+		return false, err
+	}
+	a.mu.Lock()
+	before := a.overtook[l.Chain]
+	a.overtook[l.Chain] = true
+	a.mu.Unlock()
+	if !before {
+		a.ask(l.Chain)
+	}
+	return !before, nil
 }
 
 // askIfGrown asks about a chain once more that has records which its newest checkpoint does not cover.

@@ -26,7 +26,7 @@ type delegationBody struct {
 
 // delegate issues a token with which an agent of the company acts on behalf of a company.
 func (s *Server) delegate(ctx context.Context, by store.Caller, r delegateRequest) (delegationBody, error) {
-	if err := s.Store.TablesAgree(by); err != nil {
+	if err := s.Store.Changeable(by); err != nil {
 		return delegationBody{}, err
 	}
 	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
@@ -60,7 +60,7 @@ type exchanged struct {
 
 // exchangeTokens is the token exchange of RFC 8693: the actor comes to act for all that the subject token names.
 func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchangeRequest) (exchanged, error) {
-	if err := s.Store.TablesAgree(by); err != nil {
+	if err := s.Store.Changeable(by); err != nil {
 		return exchanged{}, err
 	}
 	issuer := by.Company.Issuer

@@ -20,17 +20,22 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 // ready says whether a write could be carried out now: that the file is the one that was opened, that the clock fits it, and that nobody else
 // holds it, and that it is not behind its head file; and how it stands with that. An addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
-	status, changed := "ready", len(s.Store.TablesChanged())
-	if changed > 0 {
-		status = "degraded"
+	r := readiness{Status: "ready", HeadFile: s.Store.HeadFile(), TablesChanged: len(s.Store.TablesChanged()), RolledBack: len(s.Store.Halted())}
+	for _, a := range s.askers {
+		r.WitnessAlarms += int(a.alarms.Load())
 	}
-	return readiness{status, s.Store.HeadFile(), changed}, s.Store.Ready(ctx)
+	if r.TablesChanged+r.RolledBack+r.WitnessAlarms > 0 {
+		r.Status = "degraded"
+	}
+	return r, s.Store.Ready(ctx)
 }
 
 type readiness struct {
 	Status        string `json:"status"`
 	HeadFile      string `json:"headFile,omitempty"`
 	TablesChanged int    `json:"tablesChanged,omitempty"` // how many companies have tables that differ from their control logs
+	RolledBack    int    `json:"rolledBack,omitempty"`    // how many companies are halted, for a checkpoint shows that a log of theirs went back
+	WitnessAlarms int    `json:"witnessAlarms,omitempty"` // how many logs witnesses contest that show no proof, counted for each witness
 }
 
 // document is the API's reference.

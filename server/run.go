@@ -51,6 +51,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.heed,
 			s.Store.Summarize,
 			s.tables.run,
+			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 		},
 	}
 	for _, a := range s.askers {

@@ -25,7 +25,7 @@ type AcceptOptions struct {
 const maxAcceptReason = 4096
 
 // AcceptRollback makes what the database at path has the truth that its head file knows, and
-// returns in what it was behind. What was lost is written to the control log of each company that
+// returns in what it was behind that or the checkpoints that it keeps. What was lost is written to the control log of each company that
 // it concerns, and where a company itself is gone to that of the oldest company that is there, all
 // in one transaction; then the head file is made anew. When that fails, it is to be called again,
 // and records nothing twice. ErrRefused where the database is not behind; ErrInUse.
@@ -38,12 +38,17 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if len(s.behind) == 0 {
-		return nil, fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept", ErrRefused, s.path)
+	kept, err := s.compareKept(ctx, "true")
+	if err != nil {
+		return nil, err
+	}
+	accepted = append(s.behind, kept...)
+	if len(accepted) == 0 {
+		return nil, fmt.Errorf("%w: %s is not behind its head file, nor behind a checkpoint, so there is nothing to accept", ErrRefused, s.path)
 	}
 	s.writer.stopped.Store(nil) // by whom it says, and nobody else: Open has just set it, and nobody runs the store yet
 	go s.Run(ctx, RunOptions{}) // until s is closed
-	if _, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(w, o.Reason) }); err != nil {
+	if _, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(w, accepted, o.Reason) }); err != nil {
 		return nil, fmt.Errorf("accept the rollback: %w", err)
 	}
 	heads, err := absolute(o.Heads)
@@ -61,18 +66,24 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("the rollback is recorded, but the head file is not brought to it; accept it once more: %w", err)
 	}
-	return s.behind, nil
+	return accepted, nil
 }
 
-// acceptBehind sets the count of revocations to what is there, and drafts the records. What the
-// control log says already, because the head file was not brought to it, is not recorded once more.
-func (s *Store) acceptBehind(w *conn, reason string) (drafts []chain.Draft, err error) {
+// acceptBehind sets the count of revocations to what is there, takes out what witnesses have signed of
+// trees that are given up, and drafts the records. What the control log says already, because the head file
+// was not brought to it, is not recorded once more.
+func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
 		return nil, err
 	}
 	lost := map[int64][]any{} // by company
-	for _, b := range s.behind {
+	for _, b := range accepted {
+		if b.Kept != nil && b.Kept.Witness != "" {
+			if _, err := w.exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]), b.Kept.Witness); err != nil {
+				return nil, err
+			}
+		}
 		company := b.company
 		if company == 0 {
 			if err := w.one([]any{&company}, `SELECT id FROM company ORDER BY id LIMIT 1`); errors.Is(err, ErrNotFound) {
@@ -81,11 +92,11 @@ func (s *Store) acceptBehind(w *conn, reason string) (drafts []chain.Draft, err 
 				return nil, err
 			}
 		}
-		accepted, err := b.accepted(w, company)
+		recorded, err := b.accepted(w, company)
 		if err != nil {
 			return nil, err
 		}
-		if !accepted {
+		if !recorded {
 			lost[company] = append(lost[company], b.details())
 		}
 	}
@@ -126,11 +137,18 @@ func (b Behind) details() map[string]any {
 		known["checkpoint"] = checkpointText(b.origin, b.Known.Checkpoint)
 	}
 	details := map[string]any{"log": b.Log, "logId": hex.EncodeToString(b.Known.LogID[:]), "why": b.Why, "known": known, "found": nil}
+	if b.Kept != nil { // a checkpoint says nothing of the specification's tree, nor of revocations
+		known["merkleRoot"], known["checkpoint"] = nil, b.Kept.Note
+		details["witness"] = nil
+		if b.Kept.Witness != "" {
+			details["witness"] = b.Kept.Witness
+		}
+	}
 	if b.Found != (headfile.Head{}) {
 		details["found"] = treeDetails(b.Found.Tree)
 		details["found"].(map[string]any)["logId"] = hex.EncodeToString(b.Found.LogID[:])
 	}
-	if b.Log == Control {
+	if b.Log == Control && b.Kept == nil {
 		details["revocations"] = map[string]any{"known": b.Known.Revocations, "found": b.Found.Revocations}
 	}
 	return details

@@ -76,13 +76,13 @@ func (e controlEvent) takesAway() bool {
 // the rows are written: a company that is being made has its number from then on. Rows that change nothing return no events. What takes something away
 // is so everywhere when controlled returns, and so is what was so already: another server may have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
-	if err := s.TablesAgree(by); err != nil {
+	if err := s.Changeable(by); err != nil {
 		return err
 	}
 	return s.recorded(ctx, by, rows)
 }
 
-// recorded is controlled for what must work also where the company's tables have changed.
+// recorded is controlled for what must work also where nothing else of the company may be changed; see Changeable.
 func (s *Store) recorded(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
 	var takesAway bool
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {

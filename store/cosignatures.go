@@ -24,6 +24,7 @@ func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, c
 }
 
 // Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one after the other, and whose they are, as vkeys.
+// What they have shown of another tree is no cosignature.
 func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -31,7 +32,7 @@ func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lin
 			err := rows.Scan(&line, &witness)
 			lines, witnesses = lines+line, append(witnesses, witness)
 			return err
-		}, `SELECT line, witness FROM cosignature WHERE log_id = ? AND size = ? ORDER BY witness`, logID, size)
+		}, `SELECT line, witness FROM cosignature WHERE log_id = ? AND size = ? AND line <> '' ORDER BY witness`, logID, size)
 	})
 	if err != nil {
 		return "", nil, fmt.Errorf("cosignatures of log %s: %w", logID, err)
@@ -43,7 +44,7 @@ func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lin
 // record with this index; ErrNotFound.
 func (s *Store) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
 	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? ORDER BY size DESC LIMIT 1`, logID, index)
+		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> '' ORDER BY size DESC LIMIT 1`, logID, index)
 	})
 	if err != nil {
 		return "", fmt.Errorf("cosigned checkpoint of log %s: %w", logID, err)

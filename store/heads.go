@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,6 @@ type heads struct {
 	ended chan struct{} // closed when run has returned
 
 	mu       sync.Mutex
-	ahead    map[int64]int64         // sizes that a witness has signed and the database has not, by chain
 	started  bool                    // run was called
 	closed   bool                    // it is not to be called any more
 	due      map[int64]headfile.Head // what is to be written, by chain; without a size or a checkpoint these stay as they are
@@ -43,7 +41,7 @@ type heads struct {
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
 	h := &heads{
-		store: s, path: path, id: id, file: file, due: map[int64]headfile.Head{}, ahead: map[int64]int64{},
+		store: s, path: path, id: id, file: file, due: map[int64]headfile.Head{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	h.failing.Store(file == nil)
@@ -107,14 +105,6 @@ func (h *heads) published(number int64, note string) {
 	h.ring()
 }
 
-// witnessed puts down that a witness has signed a larger tree of a chain than the database has; its root nobody says.
-func (h *heads) witnessed(number, size int64) {
-	h.mu.Lock()
-	h.ahead[number] = size
-	h.mu.Unlock()
-	h.ring()
-}
-
 func (h *heads) ring() {
 	select {
 	case h.wake <- struct{}{}:
@@ -161,14 +151,8 @@ func (h *heads) flush(ctx context.Context, log *slog.Logger) error {
 	h.mu.Lock()
 	due, external := h.due, h.external
 	h.due, h.external = map[int64]headfile.Head{}, false
-	ahead := maps.Clone(h.ahead)
 	h.mu.Unlock()
 	err := h.look(ctx, external, log)
-	for number, size := range ahead {
-		if err == nil {
-			err = h.write(ctx, number, headfile.Head{Tree: headfile.Tree{Size: size}})
-		}
-	}
 	if err == nil && h.store.writer.stopped.Load() != nil {
 		return nil // what was known before is what counts now
 	}

@@ -114,6 +114,9 @@ func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, no
 		if err := w.one([]any{&number}, `SELECT chain FROM log WHERE log_id = ?`, logID); err != nil {
 			return err
 		}
+		if err := s.HaltedChain(number); err != nil {
+			return err
+		}
 		_, err := w.exec(`INSERT INTO checkpoint (log_id, size, note) VALUES (?, ?, ?)
 			ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note WHERE excluded.size >= checkpoint.size`, logID, size, note)
 		return err

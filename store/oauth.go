@@ -131,7 +131,7 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 		err = s.checked(client.company, &projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1, What: "its hash is of another secret than it names"})
 	}
 	if err == nil {
-		err = s.changed.of(client.company.Chain)
+		err = s.Changeable(Caller{Company: client.company})
 	}
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)

@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -70,6 +71,8 @@ type Store struct {
 	tokens      atomic.Pointer[[]byte] // the key of tokenRow.mac
 
 	changed changedSet                        // companies whose tables differ from their control logs
+	halted  changedSet                        // companies of which a checkpoint shows that a log went back
+	journal atomic.Pointer[slog.Logger]       // of RunOptions, for what any goroutine finds; nil before Run
 	trust   atomic.Pointer[map[string]string] // what RecordStart was given
 
 	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
@@ -189,10 +192,10 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if from != schemaVersion {
 		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, schemaVersion))
 	}
-	if err := s.openReaders(ctx, path, sqlite.ModeReader); err != nil || o.Heads == "" {
-		return s, err
+	if err := s.openReaders(ctx, path, sqlite.ModeReader); err != nil {
+		return nil, err
 	}
-	return s, s.openHeads(ctx, o.Heads, s.isNew)
+	return s, s.openKnown(ctx, o.Heads)
 }
 
 // belongs refuses a database that was made for another domain.

@@ -21,6 +21,16 @@ func HeadsBeside(path string) string {
 	return path + ".heads"
 }
 
+// openKnown compares the database with what is known of it elsewhere: its head file, if it has one, and the checkpoints that it has kept itself.
+func (s *Store) openKnown(ctx context.Context, heads string) error {
+	if heads != "" {
+		if err := s.openHeads(ctx, heads, s.isNew); err != nil {
+			return err
+		}
+	}
+	return s.openKept(ctx)
+}
+
 // openHeads compares the database with its head file. One that is behind what that knows is not written until somebody has accepted it; to
 // any other the head file is brought up, and made where there is none.
 func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {

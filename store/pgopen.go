@@ -74,10 +74,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		return nil, err
 	}
 	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
-	if o.Heads == "" {
-		return s, nil
-	}
-	return s, s.openHeads(ctx, o.Heads, s.isNew)
+	return s, s.openKnown(ctx, o.Heads)
 }
 
 // readServer opens such a database for reading.

@@ -36,6 +36,7 @@ type Behind struct {
 	Known   headfile.Head // by the head file, and of revocations also by the database's own count
 	Found   headfile.Head // without a LogID where the log is gone
 	Why     string
+	Kept    *KeptCheckpoint // where a checkpoint shows it, and not the head file
 
 	company int64
 	origin  string
@@ -129,11 +130,10 @@ func (s *Store) compareHeads(ctx context.Context, file *headfile.File) (list []B
 
 // whyBehind says in what a log is behind what is known of it; "" when it is not.
 func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead) (string, error) {
-	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
-	byWitness := known.LogRoot == (tlog.Hash{}) // which says no root
-	if byWitness {
-		was = fmt.Sprintf("was signed by a witness at size %d", known.Size)
+	if known.LogRoot == (tlog.Hash{}) { // a size that a witness named, of before it had to show a tree: that proves nothing
+		known.Tree = headfile.Tree{}
 	}
+	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
 	switch {
 	case l.Head == headfile.Head{}:
 		return was + ", and is gone", nil
@@ -143,10 +143,7 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
 	}
 	at, err := known.Tree, error(nil)
-	switch {
-	case known.Size > 0 && byWitness: // and the database has grown past that: it was put back
-		known.Tree, at = l.Tree, l.Tree
-	case known.Size > 0: // of no records every log has the same roots
+	if known.Size > 0 { // of no records every log has the same roots
 		at, err = s.treeAt(ctx, l, known.Size)
 	}
 	switch {
@@ -162,30 +159,6 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 		return fmt.Sprintf("was known with %d revocations of passports, and %d are there", known.Revocations, l.Revocations), nil
 	}
 	return "", nil
-}
-
-// StopRolledBack makes every write fail, because a witness has signed a larger tree of a log than the database has. The head file keeps that,
-// so that the next start stops too until the rollback is accepted. It says whether nothing had stopped the writes before.
-func (s *Store) StopRolledBack(l Log, known int64, reason error) bool {
-	first := s.StopWrites(reason)
-	if s.heads != nil {
-		s.heads.witnessed(l.Chain, known)
-	}
-	return first
-}
-
-// GivenUp returns the greatest size of a log that somebody has given up by accepting a rollback; 0 for none. A witness goes on knowing it.
-func (s *Store) GivenUp(ctx context.Context, c *Company, l Log) (size int64, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&size}, `SELECT coalesce(max(CAST(json_extract(given_up.value, '$.known.size') AS bigint)), 0)
-			FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) AS accepted CROSS JOIN json_each(payload, '$.payload.logs') AS given_up
-			WHERE json_extract(given_up.value, '$.logId') = ?5`,
-			subjectDatabase, recordID(c.Control.Chain, 0), recordID(c.Control.Chain, indexMask), RollbackAccepted, l.ID)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("accepted rollbacks of log %s: %w", l.ID, err)
-	}
-	return size, nil
 }
 
 // treeAt returns what a log was at a size up to its own. Its roots lead to those of its head.

@@ -6,21 +6,24 @@ import (
 	"sync"
 )
 
-// changedSet holds the companies whose tables were found to differ from their control logs.
+// changedSet holds the companies of which something was found that keeps them from being changed, with the first that was.
 type changedSet struct {
 	mu   sync.RWMutex
 	errs map[int64]error // by the number of the company
 }
 
-func (c *changedSet) add(company int64, err error) {
+// add says whether nothing was found of the company before.
+func (c *changedSet) add(company int64, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.errs == nil {
 		c.errs = map[int64]error{}
 	}
-	if _, known := c.errs[company]; !known {
+	_, known := c.errs[company]
+	if !known {
 		c.errs[company] = err
 	}
+	return !known
 }
 
 func (c *changedSet) remove(company int64) {
@@ -45,9 +48,14 @@ func (c *changedSet) all() []error {
 	return errs
 }
 
-// TablesAgree says whether nobody has found the tables of the caller's company to differ from its control log: else a *TablesChangedError.
-// What changes rights or gives out tokens asks first; what is recorded, read and proven goes on.
-func (s *Store) TablesAgree(by Caller) error { return s.changed.of(by.Company.Chain) }
+// Changeable says whether the caller's company may be changed: a *RolledBackError where one of its logs is proven to have gone back, a
+// *TablesChangedError where its tables were found to differ from its control log. What changes rights or gives out tokens asks first.
+func (s *Store) Changeable(by Caller) error {
+	if err := s.halted.of(by.Company.Chain); err != nil {
+		return err
+	}
+	return s.changed.of(by.Company.Chain)
+}
 
 // TablesChanged are the first differences that were found, a *TablesChangedError for each company that has one.
 func (s *Store) TablesChanged() []error { return s.changed.all() }

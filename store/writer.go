@@ -51,6 +51,7 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	}
 	if o.Log != nil {
 		s.writer.logger = o.Log
+		s.journal.Store(o.Log)
 	}
 	if o.Steady == nil {
 		o.Steady = processClock()
@@ -110,6 +111,9 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 	if s.writer == nil {
 		return chain.Record{}, errReadOnly
 	}
+	if err := s.HaltedChain(d.Chain); err != nil {
+		return chain.Record{}, err
+	}
 	return s.log.Append(ctx, d)
 }
 
@@ -117,6 +121,11 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
 	if s.writer == nil {
 		return nil, errReadOnly
+	}
+	if len(drafts) > 0 {
+		if err := s.HaltedChain(drafts[0].Chain); err != nil {
+			return nil, err
+		}
 	}
 	return s.log.AppendAll(ctx, drafts)
 }

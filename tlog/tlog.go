@@ -119,6 +119,9 @@ var (
 	ErrProof = errors.New("tlog: proof does not hold")
 )
 
+// MaxSize bounds the sizes of trees that others may claim: every number up to it is exact in JSON.
+const MaxSize = 1<<53 - 1
+
 const maxSize = 1 << 60 // of trees in what is parsed and checked
 
 // EmptyRoot is the root of a tree without leaves.

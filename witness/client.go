@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -22,6 +24,7 @@ import (
 const (
 	maxAnswer = 16 << 10 // bytes
 	maxReason = 200      // bytes of what a witness says that stand in an error
+	maxLatest = 5 * time.Second
 )
 
 // Prover gives the proof that the first from leaves of a log are a prefix of a tree of it.
@@ -38,8 +41,8 @@ type Client struct {
 	sizes map[string]int64 // by origin
 }
 
-// AheadError says that a witness has cosigned a larger tree than the one that it was asked for. Where the log has published no such tree,
-// it was rolled back. Nothing but TLS shows that the witness itself says so.
+// AheadError says that a witness claims to have cosigned a larger tree than the one that it was asked for. Nobody has signed that: it is a question, and
+// what Latest returns may answer it.
 type AheadError struct {
 	Witness, Origin string
 	Known, Asked    int64 // sizes
@@ -48,6 +51,9 @@ type AheadError struct {
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("witness %s has cosigned size %d of log %s, and was asked for size %d", e.Witness, e.Known, e.Origin, e.Asked)
 }
+
+// ErrCosignature: a witness answers with what is no cosignature of its own over what it was asked for.
+var ErrCosignature = errors.New("no cosignature of the witness's key")
 
 // StatusError is an answer that is neither a cosignature nor a size.
 type StatusError struct {
@@ -61,7 +67,7 @@ func (e *StatusError) Error() string {
 }
 
 // NewClient returns the client of the witness with a key, a cosigner's, at a submission prefix. The prefix must be of https, unless it is one
-// of this machine: the size that a witness knows is not signed, and who could change it on its way could stop the log.
+// of this machine: who could change its answers could keep them from being asked for, and hide what it shows.
 func NewClient(prefix string, key tlog.VKey) (*Client, error) {
 	u, err := url.Parse(prefix)
 	switch {
@@ -146,22 +152,43 @@ func ownSignatures(signed []byte) (tlog.Checkpoint, []byte, error) {
 func (c *Client) accept(checkpoint tlog.Checkpoint, answer []byte) (tlog.Cosignature, error) {
 	list, err := checkpoint.ParseCosignatures(answer, c.key)
 	if len(list) == 0 {
-		if err == nil {
-			err = errors.New("no cosignature of the witness's key")
-		}
-		return tlog.Cosignature{}, fmt.Errorf("witness %s: %w", c.key.Name, err)
+		return tlog.Cosignature{}, fmt.Errorf("witness %s: %w", c.key.Name, errors.Join(ErrCosignature, err))
 	}
 	c.setSize(checkpoint.Origin, checkpoint.Size)
 	return slices.MaxFunc(list, func(a, b tlog.Cosignature) int { return cmp.Compare(a.Time, b.Time) }), nil
 }
 
-// post sends a request and returns the answer, which is read to a bound.
+// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at most 16 KiB, in at most 5 seconds, over no
+// redirect. Nothing of it was verified. A witness may have none to show; an answer but 200 is a *StatusError.
+func (c *Client) Latest(ctx context.Context, origin string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxLatest)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%x/checkpoint", c.url, sha256.Sum256([]byte(origin))), nil)
+	if err != nil {
+		return nil, err
+	}
+	status, answer, err := c.do(r)
+	if err != nil {
+		return nil, fmt.Errorf("witness %s: %w", c.key.Name, err)
+	}
+	if status != http.StatusOK {
+		return nil, c.unexpected(status, answer)
+	}
+	return answer, nil
+}
+
+// post sends a request and returns the answer.
 func (c *Client) post(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/add-checkpoint", bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	r.Header.Set("Content-Type", plainText)
+	return c.do(r)
+}
+
+// do sends a request and returns the answer, which is read to a bound.
+func (c *Client) do(r *http.Request) (status int, answer []byte, err error) {
 	response, err := c.http.Do(r)
 	if err != nil {
 		return 0, nil, err

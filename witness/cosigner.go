@@ -73,7 +73,7 @@ func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time)
 		return refuse(http.StatusBadRequest, "Malformed request"), nil
 	}
 	checkpoint, _, err := tlog.ParseSignedCheckpoint(r.Checkpoint)
-	if err != nil {
+	if err != nil || checkpoint.Size > tlog.MaxSize {
 		return refuse(http.StatusBadRequest, "Malformed checkpoint"), nil
 	}
 	keys, known := c.logs[checkpoint.Origin]

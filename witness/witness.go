@@ -88,8 +88,8 @@ func ParseRequest(body []byte) (Request, error) {
 	return r, nil
 }
 
-// parseSize reads the size of a tree in its only spelling.
+// parseSize reads the size of a tree, which is at most tlog.MaxSize, in its only spelling.
 func parseSize(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
+	return n, err == nil && n >= 0 && n <= tlog.MaxSize && strconv.FormatInt(n, 10) == s
 }

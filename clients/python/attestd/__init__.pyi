@@ -671,8 +671,10 @@ PublicKeys = TypedDict("PublicKeys", {
 
 Ready = TypedDict("Ready", {
     "headFile": NotRequired[Literal["written", "behind"]],
+    "rolledBack": NotRequired[int],
     "status": Literal["ready", "degraded"],
     "tablesChanged": NotRequired[int],
+    "witnessAlarms": NotRequired[int],
 })
 
 RecordDamaged = TypedDict("RecordDamaged", {

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// halt keeps a company from being changed from now on, for a checkpoint shows that one of its logs went back or has another history. It
+// returns why. Others go on.
+func (s *Store) halt(b Behind) error {
+	err := &RolledBackError{[]Behind{b}}
+	if log := s.journal.Load(); s.halted.add(b.company, err) && log != nil {
+		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log, "error", err)
+	}
+	return s.halted.of(b.company)
+}
+
+// HaltedChain is why nothing is appended to a chain, a *RolledBackError; nil where its company is not halted.
+func (s *Store) HaltedChain(number int64) error {
+	company, _ := logOf(number)
+	return s.halted.of(company)
+}
+
+// Halted are the reasons why nothing of some companies is written, a *RolledBackError for each.
+func (s *Store) Halted() []error { return s.halted.all() }
+
+// openKept halts the companies of which a witness has shown that a log went back, or which have a published checkpoint of a size that they
+// do not have, until somebody accepts that. All else that is kept is compared beside the work; see CheckpointsAgree.
+func (s *Store) openKept(ctx context.Context) error {
+	found, err := s.compareKept(ctx, `(line = '' OR kept.size > coalesce(length, 0))`)
+	for _, b := range found {
+		s.notices = append(s.notices, fmt.Sprintf("nothing of company %q is written: %v; see attestd help accept-rollback", b.Company, s.halt(b)))
+	}
+	return err
+}
+
+// compareKept compares logs with those checkpoints that the database keeps and a condition selects.
+func (s *Store) compareKept(ctx context.Context, where string) (found []Behind, err error) {
+	type row struct {
+		log  Log
+		kept KeptCheckpoint
+	}
+	var list []row
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var k row
+			err := rows.Scan(&k.log.Chain, &k.log.Name, &k.log.ID, &k.log.Origin, &k.kept.Witness, &k.kept.Note)
+			list = append(list, k)
+			return err
+		}, `SELECT log.chain, log.name, log.log_id, log.origin, witness, note
+			FROM (SELECT log_id, '' AS witness, size, note, 'published' AS line FROM checkpoint
+				UNION ALL SELECT log_id, witness, size, note, line FROM cosignature) AS kept
+			JOIN log ON log.log_id = kept.log_id LEFT JOIN head ON head.chain = log.chain WHERE `+where+` ORDER BY log.chain, witness`)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints of all logs: %w", err)
+	}
+	for _, k := range list {
+		b, err := s.compareCheckpoint(ctx, k.log, k.kept)
+		if err != nil {
+			return nil, err
+		}
+		if b != nil {
+			found = append(found, *b)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"attestd/chain"
+	"attestd/store/headfile"
+	"attestd/tlog"
+)
+
+// KeptCheckpoint is a checkpoint that a log of ours has signed, and who has it.
+type KeptCheckpoint struct {
+	Witness string // the vkey of the witness that has cosigned or shown it; "" for the one that was published last
+	Note    string // with our signatures
+	Tree    tlog.Tree
+}
+
+// errNotOurs says of a checkpoint that no key of the log has signed it, so that it proves nothing.
+var errNotOurs = errors.New("it does not bear the log's signature")
+
+// CheckpointsAgree compares the log of a chain with the checkpoints of it that the database keeps: the one that was published last, and what witnesses have
+// cosigned or shown. Where the log is shorter than one of them, or has another root at its size, the company is halted: a *RolledBackError,
+// until somebody accepts that. It reads a few hundred hashes for each checkpoint of another size than the log's.
+func (s *Store) CheckpointsAgree(ctx context.Context, number int64) error {
+	if err := s.HaltedChain(number); err != nil {
+		return err
+	}
+	l := Log{Chain: number}
+	if err := s.read(ctx, func(r *conn) error {
+		return r.one([]any{&l.Name, &l.ID, &l.Origin}, `SELECT name, log_id, origin FROM log WHERE chain = ?`, number)
+	}); err != nil {
+		return fmt.Errorf("log of chain %d: %w", number, err)
+	}
+	kept, err := s.keptCheckpoints(ctx, l)
+	if err != nil {
+		return err
+	}
+	for _, k := range kept {
+		b, err := s.compareCheckpoint(ctx, l, k)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			return s.halt(*b)
+		}
+	}
+	return nil
+}
+
+// keptCheckpoints are those that the database keeps of a log.
+func (s *Store) keptCheckpoints(ctx context.Context, l Log) (kept []KeptCheckpoint, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var k KeptCheckpoint
+			err := rows.Scan(&k.Witness, &k.Note)
+			kept = append(kept, k)
+			return err
+		}, `SELECT '', note FROM checkpoint WHERE log_id = ?1 UNION ALL SELECT witness, note FROM cosignature WHERE log_id = ?1`, l.ID)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints of log %s: %w", l.ID, err)
+	}
+	return kept, nil
+}
+
+// compareCheckpoint says in what a log is behind a checkpoint that the database keeps; nil where it is not, where that was accepted, and where
+// the checkpoint is none of the log's own, for then it proves nothing. A key that has ended counts, also one that was compromised since.
+func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
+	head, _, err := s.Tip(ctx, l.Chain) // after the checkpoint was read: the log had that size before it was signed
+	if err != nil {
+		return nil, err
+	}
+	tree := tlog.Tree{Size: head.Length, Root: head.LogRoot}
+	if strings.HasPrefix(k.Note, tlog.Checkpoint{Origin: l.Origin, Tree: tree}.Text()+"\n") {
+		return nil, nil
+	}
+	opened, err := s.openOwn(ctx, l, k.Note, true)
+	if errors.Is(err, errNotOurs) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened.Witness = k.Witness
+	why, err := s.whyBehindCheckpoint(ctx, l, tree, opened)
+	if err != nil || why == "" {
+		return nil, err
+	}
+	if accepted, err := s.isGivenUp(ctx, l, opened); err != nil || accepted {
+		return nil, err
+	}
+	return s.behindCheckpoint(ctx, l, head, opened, why)
+}
+
+// openOwn reads a checkpoint that one of the log's keys must have signed, and leaves out what others have: errNotOurs. A key that was declared
+// compromised counts with compromised alone.
+func (s *Store) openOwn(ctx context.Context, l Log, signed string, compromised bool) (KeptCheckpoint, error) {
+	_, ring, err := s.KeyRing(ctx, l.Chain)
+	if err != nil {
+		return KeptCheckpoint{}, err
+	}
+	var keys []tlog.VKey
+	for _, k := range ring {
+		if compromised || k.CompromisedAt == "" {
+			keys = append(keys, l.VKey(k.Public))
+		}
+	}
+	c, n, err := tlog.OpenCheckpoint([]byte(signed), keys...)
+	if err != nil || c.Origin != l.Origin || c.Size > tlog.MaxSize {
+		return KeptCheckpoint{}, fmt.Errorf("%w: %w", errNotOurs, err)
+	}
+	own, err := note.Sign(&note.Note{Text: n.Text, Sigs: n.Sigs})
+	return KeptCheckpoint{Note: string(own), Tree: c.Tree}, err
+}
+
+// whyBehindCheckpoint says in what a log with a tree is behind a checkpoint of its own; "" where it is not.
+func (s *Store) whyBehindCheckpoint(ctx context.Context, l Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
+	was := fmt.Sprintf("was published at size %d", k.Tree.Size)
+	if k.Witness != "" {
+		was = fmt.Sprintf("was signed by a witness at size %d", k.Tree.Size)
+	}
+	if k.Tree.Size > tree.Size {
+		return fmt.Sprintf("%s, and is at size %d: its root was %x, and is %x", was, tree.Size, k.Tree.Root[:], tree.Root[:]), nil
+	}
+	root := tree.Root
+	if k.Tree.Size < tree.Size {
+		proof, err := tlog.ProveConsistency(ctx, s.LogTree(l), k.Tree.Size, tree)
+		if err != nil {
+			return "", fmt.Errorf("log %s: %w", l.ID, err)
+		}
+		if tlog.CheckConsistency(proof, k.Tree, tree) == nil {
+			return "", nil
+		}
+		if root, err = tlog.Root(ctx, s.LogTree(l), k.Tree.Size); err != nil {
+			return "", fmt.Errorf("log %s: %w", l.ID, err)
+		}
+	}
+	if root == k.Tree.Root {
+		return "", nil
+	}
+	return fmt.Sprintf("%s with root %x, and has root %x at that size", was, k.Tree.Root[:], root[:]), nil
+}
+
+func (s *Store) behindCheckpoint(ctx context.Context, l Log, head chain.Head, k KeptCheckpoint, why string) (*Behind, error) {
+	id, err := parseLogID(l.ID)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := s.Owner(ctx, l.Chain)
+	if err != nil {
+		return nil, err
+	}
+	company, name := logOf(l.Chain)
+	known := headfile.Head{Chain: l.Chain, LogID: id, Tree: headfile.Tree{Size: k.Tree.Size, LogRoot: k.Tree.Root}}
+	found := headfile.Head{Chain: l.Chain, LogID: id, Tree: headfile.Tree{Size: head.Length, Root: head.Root, LogRoot: head.LogRoot}}
+	return &Behind{Company: owner.CompanyID, Log: name, Known: known, Found: found, Why: why, Kept: &k, company: company, origin: l.Origin}, nil
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"attestd/tlog"
+)
+
+// Errors of WitnessShows.
+var (
+	ErrNoProof = errors.New("what the witness shows proves nothing")     // it is not of the log, or not signed by it, or fits it
+	ErrGivenUp = errors.New("a tree which an accepted rollback gave up") // what the witness shows was accepted
+)
+
+// WitnessShows compares a log with the checkpoint that a witness has shown of it. ErrNoProof and ErrGivenUp say that nothing follows from
+// that. Where the checkpoint bears our own signature, and the log is shorter or has another root at its size, it is kept and the
+// company is halted: a *RolledBackError. A key that was declared compromised proves nothing, for its thief could have signed.
+func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, signed []byte) error {
+	shown, err := s.openOwn(ctx, l, string(signed), false)
+	if errors.Is(err, errNotOurs) {
+		return fmt.Errorf("%w: %w", ErrNoProof, errNotOurs)
+	}
+	if err != nil {
+		return err
+	}
+	shown.Witness = witness.String()
+	head, _, err := s.Tip(ctx, l.Chain)
+	if err != nil {
+		return err
+	}
+	why, err := s.whyBehindCheckpoint(ctx, l, tlog.Tree{Size: head.Length, Root: head.LogRoot}, shown)
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		return fmt.Errorf("%w: the log has that tree, of size %d", ErrNoProof, shown.Tree.Size)
+	}
+	if accepted, err := s.isGivenUp(ctx, l, shown); err != nil {
+		return err
+	} else if accepted {
+		return fmt.Errorf("it shows size %d, %w", shown.Tree.Size, ErrGivenUp)
+	}
+	b, err := s.behindCheckpoint(ctx, l, head, shown, why)
+	if err != nil {
+		return err
+	}
+	halted := s.halt(*b)
+	if err := s.keepShown(ctx, l, shown); err != nil && s.journal.Load() != nil { // the next start asks the witness again
+		s.journal.Load().Error("what a witness has shown of a log is not kept", "witness", witness.Name, "log", l.Origin, "error", err)
+	}
+	return halted
+}
+
+// keepShown keeps what a witness has shown in the place of what it has cosigned, without a line of its own: it is no cosignature of a tree that
+// the log has. So it is found at each start, by every server, until somebody accepts it.
+func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
+	return s.write(ctx, func(w *conn) error {
+		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
+			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line`, l.ID, k.Witness, k.Tree.Size, k.Note)
+		return err
+	})
+}
+
+// isGivenUp says whether somebody has accepted that a log has not the tree of a checkpoint. What a witness has shown is accepted of that witness; what
+// the head file or a published checkpoint knew, of everybody who shows it.
+func (s *Store) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
+	company, _ := logOf(l.Chain)
+	control := Control.number(company)
+	row := func(rows *sql.Rows) error {
+		var payload []byte
+		if err := rows.Scan(&payload); err != nil {
+			return err
+		}
+		var accepted struct {
+			ActionType ControlAction
+			Payload    struct {
+				Logs []struct {
+					LogID   string
+					Witness string
+					Known   struct {
+						Size             int64
+						Root, Checkpoint string
+					}
+				}
+			}
+		}
+		if json.Unmarshal(payload, &accepted) != nil || accepted.ActionType != RollbackAccepted {
+			return nil // one of before sizes were bounded, or another change of the database
+		}
+		for _, b := range accepted.Payload.Logs {
+			if b.LogID != l.ID || b.Witness != "" && b.Witness != k.Witness {
+				continue
+			}
+			published, _, err := tlog.ParseSignedCheckpoint([]byte(b.Known.Checkpoint))
+			givenUp = givenUp || b.Known.Size == k.Tree.Size && b.Known.Root == hex.EncodeToString(k.Tree.Root[:]) || err == nil && published.Tree == k.Tree
+		}
+		return nil
+	}
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(row, `SELECT payload`+controlRecords, subjectDatabase, recordID(control, 0), recordID(control, indexMask))
+	})
+	if err != nil {
+		return false, fmt.Errorf("accepted rollbacks of log %s: %w", l.ID, err)
+	}
+	return givenUp, nil
+}
