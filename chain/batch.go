@@ -64,6 +64,9 @@ func (w *writer) write(batch []*waiter) {
 // error of his own, for a key may have been refused deletion as the last one only for what another change of the lost transaction had done.
 func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 	now := w.now()
+	if prepare := batch[0].prepare; prepare != nil {
+		now = prepare(now)
+	}
 	tx, external, err := w.storage.Begin(now)
 	if external {
 		w.noteExternal()

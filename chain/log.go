@@ -30,7 +30,8 @@ type Log struct {
 
 // waiter is one call of Append, AppendAll or Write. Run writes records and err, then closes done.
 type waiter struct {
-	rows    func() ([]Draft, error) // of Write alone
+	rows    func() ([]Draft, error)   // of Write and WriteAlone
+	prepare func(time.Time) time.Time // of WriteAlone
 	drafts  []Draft
 	sources []source // of the drafts; nil where all become records
 	records []Record
@@ -66,6 +67,14 @@ func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 // It has not been called, or has returned, when Write returns.
 func (l *Log) Write(ctx context.Context, rows func() ([]Draft, error)) ([]Record, error) {
 	w := &waiter{rows: rows, done: make(chan struct{})}
+	err := l.do(ctx, w)
+	return w.records, err
+}
+
+// WriteAlone is Write in a transaction that nobody else writes in. Run calls prepare with the time of the records before it begins that, and
+// the time that it returns counts.
+func (l *Log) WriteAlone(ctx context.Context, prepare func(now time.Time) time.Time, rows func() ([]Draft, error)) ([]Record, error) {
+	w := &waiter{rows: rows, prepare: prepare, done: make(chan struct{})}
 	err := l.do(ctx, w)
 	return w.records, err
 }
@@ -128,6 +137,12 @@ func (l *Log) take() []*waiter {
 	defer l.mu.Unlock()
 	n, changes, size := 0, 0, 0
 	for n < len(l.waiting) && changes < maxBatch && size < maxBatchBytes {
+		if alone := l.waiting[n].prepare != nil; alone && n > 0 {
+			break
+		} else if alone {
+			n++
+			break
+		}
 		drafts := l.waiting[n].drafts
 		for i := range drafts {
 			size += len(drafts[i].Payload)

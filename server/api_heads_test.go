@@ -41,4 +41,8 @@ func TestADatabaseBehindItsHeadFile(t *testing.T) {
 	}
 	acme.do(t, "GET /v1/verify", "").status(200)
 	acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport.str("passport")+`"}`).status(200)
+	acme.endsAStolenKey(t, "ROLLED_BACK")
+	s.stop()
+	acme.service = startOn(t, path, cred.Domain{}) // what the rotation has added makes the database no newer
+	acme.refusesWrites(t, "ROLLED_BACK")
 }

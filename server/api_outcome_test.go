@@ -39,6 +39,23 @@ func (c caller) refusesWrites(t *testing.T, code string) {
 	c.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 }
 
+// endsAStolenKey expects that a rotation with compromised is carried out though nothing else is written before and after it,
+// and that one without it is not.
+func (c caller) endsAStolenKey(t *testing.T, code string) {
+	t.Helper()
+	rotate := "POST /v1/companies/rotate-keys"
+	if r := c.do(t, rotate, "{}").status(503); r.str("code") != code {
+		t.Errorf("a rotation: %s", r.raw)
+	}
+	before := c.logNamed(t, "control").Size
+	c.do(t, rotate, `{"compromised":true}`).status(200)
+	if n := c.logNamed(t, "control").Size; n != before+1 {
+		t.Errorf("%d control records, after %d", n, before)
+	}
+	c.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
+	c.refusesWrites(t, code)
+}
+
 // The database is moved away under a server: no 201 goes into the orphan, the log says what happened, and a restart on the file goes on
 // with all that was acknowledged (row 24).
 func TestAMovedDatabase(t *testing.T) {
@@ -93,6 +110,7 @@ func TestAClockAheadOfTheDatabase(t *testing.T) {
 
 	s := startOn(t, path, cred.Domain{})
 	caller{s, "acme", key.Key}.refusesWrites(t, "CLOCK")
+	caller{s, "acme", key.Key}.endsAStolenKey(t, "CLOCK")
 	s.anyone().do(t, "GET /readyz", "").gets(503, `{"error":"…","code":"CLOCK","requestId":"…"}`)
 	s.stop()
 	s = startOn(t, path, cred.Domain{}, func(c *server.Config) { c.AcceptClock = true })

@@ -79,13 +79,13 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]c
 	if err := s.Changeable(by); err != nil {
 		return err
 	}
-	return s.recorded(ctx, by, rows)
+	return s.recorded(ctx, by, s.change, rows)
 }
 
-// recorded is controlled for what must work also where nothing else of the company may be changed; see Changeable.
-func (s *Store) recorded(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
+// recorded is controlled by a way of its own to write, for what must work also where nothing else of the company may be changed; see Changeable.
+func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows func(*conn) ([]controlEvent, error)) error {
 	var takesAway bool
-	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+	_, err := write(ctx, func(w *conn) ([]chain.Draft, error) {
 		events, err := rows(w)
 		if err != nil {
 			return nil, err

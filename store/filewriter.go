@@ -51,8 +51,8 @@ func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *u
 
 // Begin implements chain.Storage, on a new connection where the old one cannot.
 func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, err error) {
-	if reason := w.stopped.Load(); reason != nil {
-		return nil, false, *reason
+	if err := w.mayBegin(); err != nil {
+		return nil, false, err
 	}
 	look := w.look
 	if w.doubted.Swap(false) {

@@ -24,8 +24,8 @@ func newPGWriter(to *postgres.Writer, x secrets, u *uses) *pgWriter {
 
 // Begin implements chain.Storage. That another server has written is said by Commit, of the chains that it concerns.
 func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
-	if reason := w.stopped.Load(); reason != nil {
-		return nil, false, *reason
+	if err := w.mayBegin(); err != nil {
+		return nil, false, err
 	}
 	if err := w.connect(); err != nil {
 		return nil, false, err

@@ -22,11 +22,13 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 		return old, next, err
 	}
 	defer s.forgetKeys() // whatever the outcome
-	change := s.controlled
+	write := s.change
 	if compromised { // nothing may hold that up
-		change = s.recorded
+		write = s.urgently(&by)
+	} else if err := s.Changeable(by); err != nil {
+		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
-	err = change(ctx, by, func(w *conn) (_ []controlEvent, err error) {
+	err = s.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
 		old, next, err = s.rotate(w, by, private, compromised)
 		for _, l := range by.Company.Logs() {
 			s.writer.rekeyed = append(s.writer.rekeyed, l.Chain)

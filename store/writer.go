@@ -130,18 +130,25 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 	return s.log.AppendAll(ctx, drafts)
 }
 
-// change makes rows durable, and with them the records of the drafts that it asks for; see chain.Log.Write for what rows must heed.
+// writeFunc makes rows durable, and with them the records of the drafts that it asks for; see chain.Log.Write for what rows must heed.
+type writeFunc func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error)
+
+// change is the writeFunc of nearly all.
 func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 	if s.writer == nil {
 		return nil, errReadOnly
 	}
-	return s.log.Write(ctx, func() ([]chain.Draft, error) {
+	return s.log.Write(ctx, s.changing(rows))
+}
+
+func (s *Store) changing(rows func(*conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
+	return func() ([]chain.Draft, error) {
 		w, err := s.storage.changing()
 		if err != nil {
 			return nil, err
 		}
 		return rows(w)
-	})
+	}
 }
 
 // write is change without records.
@@ -171,6 +178,7 @@ type writer struct {
 	summaries *search.Builder // of the chains that are extended
 	gaps      *gaps           // what it has left out
 
+	urgent  bool                  // the next transaction is that of a change that must be made also while nothing else is written
 	stopped atomic.Pointer[error] // why nothing is written any more; set by any goroutine, see StopWrites
 }
 

@@ -1,0 +1,55 @@
+package chain_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/chain"
+)
+
+// What is written alone shares its transaction with nobody who waits beside it, keeps its place in the queue, and says when it is.
+func TestWriteAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		var commits int
+		var order []string // which transaction each change is in
+		d.setFault(func(step string, _ int64) error {
+			if step == "commit" {
+				commits++
+			}
+			return nil
+		})
+		in := func(name string) func() ([]chain.Draft, error) {
+			return func() ([]chain.Draft, error) {
+				order = append(order, name+string(rune('0'+commits)))
+				return rows(d, name, 1)()
+			}
+		}
+		long := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+		var alone []chain.Record
+		inOneBatch(t, d, func(l *chain.Log) {
+			writeLater(l, in("a"))
+			writeLater(l, in("b"))
+			go func() {
+				alone, _ = l.WriteAlone(context.Background(), func(time.Time) time.Time { return long }, in("c"))
+			}()
+			synctest.Wait()
+			writeLater(l, in("d"))
+			writeLater(l, in("e"))
+		})
+		if want := []string{"a1", "b1", "c2", "d3", "e3"}; !slices.Equal(order, want) {
+			t.Errorf("the transactions are %q, want %q", order, want)
+		}
+		if len(alone) != 1 || alone[0].Index != 2 {
+			t.Fatalf("%+v", alone)
+		}
+		tip, _, err := d.Tip(context.Background(), 1)
+		if err != nil || tip.Length != 5 {
+			t.Errorf("%+v, %v", tip, err)
+		}
+	})
+}
