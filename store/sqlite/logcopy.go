@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -88,11 +89,15 @@ func (f *Files) KeepLog() error {
 	if known == 0 || now.salt != c.of.salt || now.frames < c.of.frames {
 		known, c.compared = 0, 0
 	}
-	if c.read(known, end) == nil && now.holds(c.bytes[known:], known) {
+	err := c.read(known, end)
+	if err == nil && now.holds(c.bytes[known:], known) {
 		c.of = now
 		return nil
 	}
 	c.bytes = c.bytes[:known]
+	if isUnread(err) { // the next commit copies it too
+		return nil
+	}
 	if again, ok := c.state(); !ok || again != now { // somebody else is writing
 		return nil
 	}
@@ -117,6 +122,12 @@ func (c *logCopy) read(known, end int64) error {
 	return nil
 }
 
+// isUnread says whether a read ended because the disk refused it, which says nothing of what stands
+// there. What is shorter than it was ends with io.EOF.
+func isUnread(err error) bool {
+	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLogLost)
+}
+
 // VerifyLog compares the log from a frame on with its copy: ErrFileChanged where they differ.
 func (f *Files) VerifyLog(frames uint32) error {
 	c := f.copy
@@ -133,7 +144,11 @@ func (f *Files) VerifyLog(frames uint32) error {
 	}
 	for part := make([]byte, 256<<10); start < int64(len(c.bytes)); {
 		part = part[:min(int64(len(part)), int64(len(c.bytes))-start)]
-		if _, err := c.log.ReadAt(part, start); err != nil || !bytes.Equal(part, c.bytes[start:start+int64(len(part))]) {
+		_, err := c.log.ReadAt(part, start)
+		if isUnread(err) {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if err != nil || !bytes.Equal(part, c.bytes[start:start+int64(len(part))]) {
 			if again, ok := c.state(); !ok || again.salt != now.salt {
 				return nil
 			}
@@ -196,7 +211,11 @@ func (f *Files) RestoreLog() error {
 		return err
 	}
 	rest := make([]byte, now.logSize()-int64(len(c.bytes)))
-	if _, err := c.log.ReadAt(rest, int64(len(c.bytes))); err != nil || !c.continues(rest) {
+	_, err := c.log.ReadAt(rest, int64(len(c.bytes)))
+	if isUnread(err) {
+		return err
+	}
+	if err != nil || !c.continues(rest) {
 		if err := c.log.Truncate(int64(len(c.bytes))); err != nil {
 			return err
 		}
