@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -22,13 +23,18 @@ type written struct{ acknowledged, unknown, refused atomic.Int64 }
 // write appends until the context is done, or an append is refused with one of the codes that end
 // it.
 func (w *written) write(ctx context.Context, addr, key string, ends ...string) {
+	w.writeSome(ctx, addr, key, math.MaxInt64, ends...)
+}
+
+// writeSome is write that ends after about so many appends too.
+func (w *written) writeSome(ctx context.Context, addr, key string, most int64, ends ...string) {
 	var writers sync.WaitGroup
 	for who := range faultWriters {
 		writers.Go(func() {
 			c := &harness.Client{Addr: addr}
 			defer c.Close()
 			body := fmt.Sprintf(`{"agentId":"bot","actionType":"fill","payload":{"who":%d,"pad":%q}}`, who, strings.Repeat("x", 2000))
-			for ctx.Err() == nil {
+			for ctx.Err() == nil && w.acknowledged.Load() < most {
 				a, err := c.Do(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: body})
 				switch text := string(a.Body); {
 				case err != nil, strings.Contains(text, "OUTCOME_UNKNOWN"):

@@ -36,6 +36,7 @@ func main() {
 		return soak(ctx, r, length, rate)
 	}},
 		{Name: "emptied-log", About: "the write-ahead log is emptied or cut under load", Run: emptiedLog},
+		{Name: "read-errors", About: "the disk refuses to read a part of what was written (Linux)", Run: readErrors},
 		{Name: "full-disk", About: "the disk fills up under load, and has room again (needs root on Linux)", Run: fullDisk},
 	}
 	flags, options := harness.Flags("soak", "Run attestd at a steady rate, and say whether it stays the same.", cases)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,14 @@ type Service struct {
 
 // Serve starts the server on a file and a free port, and returns when it listens.
 func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, error) {
-	cmd := exec.Command(l.binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", db}, flags...)...)
+	return l.ServeUnder(ctx, nil, db, flags...)
+}
+
+// ServeUnder is Serve by a program that becomes the server; its arguments are followed by the server's
+// own command.
+func (l *Lab) ServeUnder(ctx context.Context, program []string, db string, flags ...string) (*Service, error) {
+	command := slices.Concat(program, []string{l.binary, "serve", "--listen", "127.0.0.1:0", "--db", db}, flags)
+	cmd := exec.Command(command[0], command[1:]...)
 	for _, setting := range os.Environ() { // every flag can be set there too
 		if !strings.HasPrefix(setting, "ATTESTD_") && !strings.HasPrefix(setting, "SERVICE_") {
 			cmd.Env = append(cmd.Env, setting)
