@@ -68,6 +68,9 @@ func headsPath(flag, db string) string {
 
 // behindLine says for the operator in what a log is behind.
 func behindLine(b store.Behind) string {
+	if b.Log == store.Cosigned {
+		return "as a witness: log " + b.Origin() + " " + b.Why
+	}
 	company := b.Company
 	if company == "" {
 		company = "a company that is gone"

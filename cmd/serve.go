@@ -145,7 +145,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	defer context.AfterFunc(ctx, func() {
 		cfg.Log.Info("stopping: requests that run are ended first; a second signal ends at once")
 	})()
-	if cfg.Cosigner, err = f.openCosigner(ctx, cfg.Store, cosigned); err != nil {
+	if err = f.openCosigner(ctx, &cfg, cosigned); err != nil {
 		return err
 	}
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.Store.IsNew())

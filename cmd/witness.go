@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/server"
 	"attestd/store"
 	"attestd/tlog"
 	"attestd/witness"
@@ -52,17 +53,19 @@ func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
 	return logs, nil
 }
 
-// openCosigner returns the cosigner of logs, with the key that the database has for it; nil when there are none to cosign.
-func (f serveFlags) openCosigner(ctx context.Context, s *store.Store, logs []tlog.PolicyLog) (*witness.Cosigner, error) {
+// openCosigner has the server cosign logs, with the key that the database has for it. Where the database went back to before that key it says
+// so to those who ask.
+func (f serveFlags) openCosigner(ctx context.Context, cfg *server.Config, logs []tlog.PolicyLog) error {
 	if len(logs) == 0 {
-		return nil, nil
+		return nil
 	}
-	name, private, err := s.CosignerKey(ctx, f.witnessName, time.Now())
+	name, private, err := cfg.Store.CosignerKey(ctx, f.witnessName, time.Now())
 	if errors.Is(err, store.ErrRolledBack) {
-		return nil, nil // it would sign nothing
+		cfg.CosignerStopped = err
+		return nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.CosignedLogs())
 	}
-	return witness.NewCosigner(name, private, logs, s.CosignedLogs())
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -78,6 +79,10 @@ func cosigning(t testing.TB, lines ...string) func(*server.Config) {
 	must(t, err)
 	return func(cfg *server.Config) {
 		name, private, err := cfg.Store.CosignerKey(t.Context(), "witness.example", time.Now())
+		if errors.Is(err, store.ErrRolledBack) { // as attestd serve does it
+			cfg.CosignerStopped = err
+			return
+		}
 		must(t, err)
 		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.CosignedLogs())
 		must(t, err)

@@ -75,6 +75,7 @@ func classify(err error) *apiError {
 	var tooLarge *http.MaxBytesError
 	var notStreamed *stream.Refusal
 	var rolledBack *store.RolledBackError
+	var cosigner *store.CosignerError
 	var changed *store.TablesChangedError
 	switch {
 	case errors.As(err, &known):
@@ -107,6 +108,9 @@ func classify(err error) *apiError {
 	case errors.As(err, &changed):
 		return unavailable("TABLES_CHANGED", "the database holds something else than the control log says; changes and tokens of this company are refused "+
 			"before an operator has acted, and reads and proofs go on", err)
+	case errors.As(err, &cosigner):
+		return unavailable("ROLLED_BACK", "nothing was cosigned; this witness does not know any more what it has signed: "+cosigner.Reason()+
+			"; it signs nothing before its operator has acted", err)
 	case errors.As(err, &rolledBack):
 		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than it was, or has another history: "+rolledBack.Reason()+
 			"; nothing is written before an operator has acted", err)

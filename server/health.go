@@ -24,7 +24,10 @@ func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, 
 	for _, a := range s.askers {
 		r.WitnessAlarms += int(a.alarms.Load())
 	}
-	if r.TablesChanged+r.RolledBack+r.WitnessAlarms > 0 {
+	if s.Store.CosignerStopped() != nil {
+		r.Cosigner = "behind"
+	}
+	if r.TablesChanged+r.RolledBack+r.WitnessAlarms > 0 || r.Cosigner != "" {
 		r.Status = "degraded"
 	}
 	return r, s.Store.Ready(ctx)
@@ -36,6 +39,7 @@ type readiness struct {
 	TablesChanged int    `json:"tablesChanged,omitempty"` // how many companies have tables that differ from their control logs
 	RolledBack    int    `json:"rolledBack,omitempty"`    // how many companies are halted, for a checkpoint shows that a log of theirs went back
 	WitnessAlarms int    `json:"witnessAlarms,omitempty"` // how many logs witnesses contest that show no proof, counted for each witness
+	Cosigner      string `json:"cosigner,omitempty"`      // "behind" while this server, as a witness, signs nothing, for it has forgotten what it signed
 }
 
 // document is the API's reference.

@@ -35,6 +35,7 @@ type Config struct {
 	Bounds          Bounds            // of what a company may have
 	AcceptClock     bool              // see store.RunOptions
 	Cosigner        *witness.Cosigner // of the logs of others; nil cosigns none
+	CosignerStopped error             // why there is none though there should be; nil where there should not
 	Witnesses       []*witness.Client // that are asked to cosign our logs
 	AskEvery        time.Duration     // how often each of them is asked at most about the same log; 0 is every 2 seconds
 

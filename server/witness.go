@@ -14,6 +14,9 @@ import (
 
 // isWitness lets calls through where this service cosigns the logs of others.
 func isWitness(c *call) error {
+	if c.s.Cosigner == nil && c.s.CosignerStopped != nil {
+		return c.s.CosignerStopped
+	}
 	if c.s.Cosigner == nil {
 		return fail(http.StatusNotFound, "Not Found: this server is no witness")
 	}

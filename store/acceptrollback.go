@@ -43,6 +43,9 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 		return nil, err
 	}
 	accepted = append(s.behind, kept...)
+	if cosigner := s.cosigned.behind; cosigner != nil {
+		accepted = append(accepted, cosigner.Behind...)
+	}
 	if len(accepted) == 0 {
 		return nil, fmt.Errorf("%w: %s is not behind its head file, nor behind a checkpoint, so there is nothing to accept", ErrRefused, s.path)
 	}
@@ -137,6 +140,12 @@ func (b Behind) details() map[string]any {
 		known["checkpoint"] = checkpointText(b.origin, b.Known.Checkpoint)
 	}
 	details := map[string]any{"log": b.Log, "logId": hex.EncodeToString(b.Known.LogID[:]), "why": b.Why, "known": known, "found": nil}
+	if b.Log == Cosigned {
+		known["merkleRoot"] = nil
+		found := treeDetails(b.Found.Tree)
+		found["merkleRoot"] = nil
+		return map[string]any{"log": b.Log, "logId": nil, "origin": b.origin, "why": b.Why, "known": known, "found": found}
+	}
 	if b.Kept != nil { // a checkpoint says nothing of the specification's tree, nor of revocations
 		known["merkleRoot"], known["checkpoint"] = nil, b.Kept.Note
 		details["witness"] = nil

@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -146,4 +148,36 @@ func TestAnUpgradedBackupHasTheSameHeadFile(t *testing.T) {
 	if len(behind(t, path)) == 0 {
 		t.Error("not behind")
 	}
+}
+
+// A head file of the form before the one that knows what was cosigned is read, finds what it would have found, and is brought to the new form.
+func TestAHeadFileOfTheFirstForm(t *testing.T) {
+	t.Parallel()
+	path, older := grown(t)
+	beside := storetest.Heads(path)
+	first := firstForm(got(os.ReadFile(beside))(t))
+	must(t, os.WriteFile(beside, first, 0o600))
+	fine(t, path)
+	if made := got(os.ReadFile(beside))(t); !bytes.HasPrefix(made, []byte("attestd heads 2\n")) {
+		t.Errorf("it begins with %q", made[:16])
+	}
+	must(t, os.WriteFile(beside, first, 0o600))
+	storetest.Replace(t, path, older)
+	expect(t, behind(t, path), "acme actions was known at size 40 with root", "acme control was known at size")
+	if !bytes.Equal(got(os.ReadFile(beside))(t), first) {
+		t.Error("the head file has changed")
+	}
+	accept(t, path)
+	fine(t, path)
+}
+
+// firstForm is a head file as it was written before it knew of logs of others: of each three pairs of slots, the first two.
+func firstForm(file []byte) []byte {
+	const slot, crcAt = 256, 252
+	header := bytes.Replace(file[:crcAt], []byte("heads 2"), []byte("heads 1"), 1)
+	first := binary.BigEndian.AppendUint32(header, crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
+	for at := slot; at < len(file); at += 6 * slot {
+		first = append(first, file[at:min(at+4*slot, len(file))]...)
+	}
+	return first
 }

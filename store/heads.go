@@ -36,7 +36,14 @@ type heads struct {
 	started  bool                    // run was called
 	closed   bool                    // it is not to be called any more
 	due      map[int64]headfile.Head // what is to be written, by chain; without a size or a checkpoint these stay as they are
+	cosigned []cosigning             // what a cosigner waits for
 	external bool                    // somebody else has written the database since the last write
+}
+
+// cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has it.
+type cosigning struct {
+	headfile.Cosigned
+	done chan error // holds one
 }
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
@@ -105,6 +112,38 @@ func (h *heads) published(number int64, note string) {
 	h.ring()
 }
 
+// cosign returns when the file has what was cosigned: ErrUnavailable when it has not after headsPatience. Nothing that was cosigned is given out before.
+func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
+	w := cosigning{c, make(chan error, 1)}
+	h.mu.Lock()
+	h.cosigned = append(h.cosigned, w)
+	h.mu.Unlock()
+	h.ring()
+	ctx, cancel := context.WithTimeout(ctx, headsPatience)
+	defer cancel()
+	var err error
+	select {
+	case err = <-w.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the head file %s does not have what was cosigned: %w", ErrUnavailable, h.path, err)
+	}
+	return nil
+}
+
+// writeCosigned writes what was cosigned, and tells those who wait for it.
+func (h *heads) writeCosigned(list []cosigning, err error) error {
+	for _, c := range list {
+		if err == nil {
+			err = h.file.Cosigned(c.Cosigned)
+		}
+		c.done <- err
+	}
+	return err
+}
+
 func (h *heads) ring() {
 	select {
 	case h.wake <- struct{}{}:
@@ -151,8 +190,10 @@ func (h *heads) flush(ctx context.Context, log *slog.Logger) error {
 	h.mu.Lock()
 	due, external := h.due, h.external
 	h.due, h.external = map[int64]headfile.Head{}, false
+	cosigned := h.cosigned
+	h.cosigned = nil
 	h.mu.Unlock()
-	err := h.look(ctx, external, log)
+	err := h.writeCosigned(cosigned, h.look(ctx, external, log))
 	if err == nil && h.store.writer.stopped.Load() != nil {
 		return nil // what was known before is what counts now
 	}

@@ -18,6 +18,9 @@ const (
 	Control LogName = "control" // what was changed in the service itself
 )
 
+// Cosigned stands for a log of somebody else in a Behind.
+const Cosigned LogName = "cosigned"
+
 // number is the number of a company's chain. It says company and log: that of the actions is the company's own, so that they keep the rows
 // that they have had since there was one log only, and that of control is its negative. logOf reads it.
 func (n LogName) number(company int64) int64 {

@@ -70,10 +70,11 @@ type Store struct {
 	uses        uses
 	tokens      atomic.Pointer[[]byte] // the key of tokenRow.mac
 
-	changed changedSet                        // companies whose tables differ from their control logs
-	halted  changedSet                        // companies of which a checkpoint shows that a log went back
-	journal atomic.Pointer[slog.Logger]       // of RunOptions, for what any goroutine finds; nil before Run
-	trust   atomic.Pointer[map[string]string] // what RecordStart was given
+	changed  changedSet                        // companies whose tables differ from their control logs
+	halted   changedSet                        // companies of which a checkpoint shows that a log went back
+	cosigned cosigned                          // what is known of the logs of others
+	journal  atomic.Pointer[slog.Logger]       // of RunOptions, for what any goroutine finds; nil before Run
+	trust    atomic.Pointer[map[string]string] // what RecordStart was given
 
 	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
 }

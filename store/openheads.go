@@ -53,17 +53,43 @@ func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 	case len(s.behind) > 0:
 		s.StopWrites(&RolledBackError{s.behind})
 		if file != nil {
-			err = file.Close()
+			err = errors.Join(s.openCosigned(ctx, file), file.Close())
 		}
 		return err
 	default:
-		s.heads = newHeads(s, path, id, file)
-		return s.catchUp(ctx)
+		if err = s.openCosigned(ctx, file); err == nil {
+			s.heads = newHeads(s, path, id, s.newestForm(path, id, file))
+			return s.catchUp(ctx)
+		}
 	}
 	if file != nil {
 		err = errors.Join(err, file.Close())
 	}
 	return fmt.Errorf("head file: %w", err)
+}
+
+// newestForm brings a head file to the newest form. One that cannot be stays as it is, and has no place for what is cosigned.
+func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *headfile.File {
+	if file.HasCosigned() {
+		return file
+	}
+	var heads []headfile.Head
+	err := file.Each(func(h *headfile.Head) error {
+		heads = append(heads, *h)
+		return nil
+	})
+	var made *headfile.File
+	if err == nil {
+		made, err = headfile.Create(path, id, heads, nil)
+	}
+	if err != nil {
+		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; nothing is cosigned while it is not", path, err))
+		return file
+	}
+	if err := errors.Join(sqlite.SyncDir(path), file.Close()); err != nil {
+		s.notices = append(s.notices, fmt.Sprintf("the head file %s: %v", path, err))
+	}
+	return made
 }
 
 // CheckHeads compares a database with its head file, without changing either: a *RolledBackError where it is behind, fs.ErrNotExist, ErrRefused.
@@ -83,7 +109,13 @@ func (s *Store) CheckHeads(ctx context.Context, heads string) error {
 	defer file.Close()
 	behind, err := s.compareHeads(ctx, file)
 	if err == nil && len(behind) > 0 {
-		err = &RolledBackError{behind}
+		return &RolledBackError{behind}
+	}
+	if err == nil && s.schema.Load() >= witnessSchema {
+		behind, err = s.compareCosigned(ctx, file)
+	}
+	if err == nil && len(behind) > 0 {
+		err = &CosignerError{behind}
 	}
 	return err
 }
@@ -119,6 +151,15 @@ func (s *Store) catchUp(ctx context.Context) error {
 			s.heads.due[l.Chain] = l.Head
 		}
 	}
+	cosigned, _, failed := s.cosignedTrees(ctx)
+	if failed != nil {
+		return failed
+	}
+	for _, c := range cosigned {
+		if err == nil && s.cosigned.behind == nil && s.heads.file.HasCosigned() {
+			err = s.heads.file.Cosigned(c)
+		}
+	}
 	if err == nil {
 		err = s.heads.file.Sync()
 	}
@@ -139,7 +180,11 @@ func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*
 	for _, l := range logs {
 		list = append(list, l.Head)
 	}
-	file, err := headfile.Create(path, id, list)
+	cosigned, _, err := s.cosignedTrees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := headfile.Create(path, id, list, cosigned)
 	if err == nil {
 		err = sqlite.SyncDir(path)
 	}

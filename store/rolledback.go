@@ -42,6 +42,9 @@ type Behind struct {
 	origin  string
 }
 
+// Origin is that of the log, as far as it is known.
+func (b Behind) Origin() string { return b.origin }
+
 // loggedHead is what the database has of a log, in the form in which the head file knows it.
 type loggedHead struct {
 	headfile.Head

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/headfile"
 	"attestd/tlog"
 )
 
@@ -25,6 +26,9 @@ func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (st
 	if errors.Is(err, ErrNotFound) {
 		if reason := s.writer.stopped.Load(); reason != nil {
 			return "", nil, fmt.Errorf("key of the witness: %w", *reason)
+		}
+		if err := s.cosigned.stop(); err != nil { // the key that it signed with is gone
+			return "", nil, fmt.Errorf("key of the witness: %w", err)
 		}
 		fixed = cmp.Or(name, s.logHost+"/witness")
 		private, err = s.makeCosignerKey(s.writer.conn, fixed, now)
@@ -70,30 +74,50 @@ type CosignedLogs struct{ store *Store }
 // CosignedLogs returns the state of this database's cosigner.
 func (s *Store) CosignedLogs() CosignedLogs { return CosignedLogs{s} }
 
-// Latest implements witness.State.
+// Latest implements witness.State. A *CosignerError where the database knows less than was cosigned.
 func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
-	err = l.store.read(ctx, func(r *conn) error {
-		latest, err = latestCosigned(r, origin)
-		return err
-	})
+	known, err := l.store.cosigned.of(origin) // before the row is read, which may grow
+	if err == nil {
+		err = l.store.read(ctx, func(r *conn) error {
+			latest, err = latestCosigned(r, origin)
+			return err
+		})
+	}
+	if err == nil {
+		err = l.store.cosigned.compare(origin, known, latest)
+	}
 	if err != nil {
 		return tlog.Tree{}, fmt.Errorf("cosigned log %q: %w", origin, err)
 	}
+	l.store.cosigned.put(origin, latest)
 	return latest, nil
 }
 
-// Advance implements witness.State.
+// Advance implements witness.State. What it returns true for stands in the head file too, where one is kept: ErrUnavailable when that cannot be
+// written. A *CosignerError where the database knows less than was cosigned.
 func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
-	err = l.store.write(ctx, func(w *conn) error {
-		latest, err := latestCosigned(w, origin)
-		if advanced = err == nil && latest == from; !advanced {
-			return err
-		}
-		_, err = w.exec(`INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES (?, ?, ?, ?, ?)
+	known, err := l.store.cosigned.of(origin)
+	if err == nil {
+		err = l.store.write(ctx, func(w *conn) error {
+			latest, err := latestCosigned(w, origin)
+			if err == nil {
+				err = l.store.cosigned.compare(origin, known, latest)
+			}
+			if advanced = err == nil && latest == from; !advanced {
+				return err
+			}
+			_, err = w.exec(`INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (origin) DO UPDATE SET size = excluded.size, root = excluded.root, note = excluded.note`, origin, hash[:], to.Size, to.Root[:], string(checkpoint))
-		return err
-	})
+			return err
+		})
+	}
+	if err == nil && advanced {
+		l.store.cosigned.put(origin, to)
+		if l.store.heads != nil {
+			err = l.store.heads.cosign(ctx, headfile.Cosigned{Origin: hash, Size: to.Size, Root: to.Root})
+		}
+	}
 	if err != nil {
 		return false, fmt.Errorf("advance cosigned log %q: %w", origin, err)
 	}

@@ -4,7 +4,9 @@
 // # Form
 //
 // A header and then slots, all of 256 bytes and big-endian. The header holds the magic text, the identity of the database and a checksum.
-// Each log has two slots, whose place follows from the number of its chain: those of chain c > 0 stand at 4(c-1), those of -c after them.
+// Each log has two slots, whose place follows from the number of its chain: those of chain c > 0 stand at 6(c-1), those of -c after them. The two after
+// those are of the c-th log of others that the database's owner has cosigned as a witness. The first form, which is read still and is
+// brought to this one by Create, knows no such logs: there the slots of chain c stand at 4(c-1).
 // A write goes to the one that does not hold the newest state, so one that is cut short, wherever, leaves the state before it. A slot that
 // its checksum does not fit, or that is not there, says nothing. So the file needs no sync to be right: it may be behind, and it is never
 // ahead of a database that was durable before it was written.
@@ -14,7 +16,6 @@ package headfile
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -56,37 +57,51 @@ type Head struct {
 }
 
 // File is an open head file. One goroutine at a time uses it, and one process.
-type File struct{ f *os.File }
+type File struct {
+	f     *os.File
+	form  form
+	known map[[32]byte]int64 // places among the logs of others, by origin; nil before they were read
+}
 
 // Create makes the head file at path anew, for its owner alone, in place of the one that is there. It is built whole under a name of its own and
 // then put in place, durably: a crash leaves the old one or the new one.
-func Create(path string, id ID, heads []Head) (*File, error) {
+func Create(path string, id ID, heads []Head, cosigned []Cosigned) (*File, error) {
+	return create(path, id, newest, heads, cosigned)
+}
+
+func create(path string, id ID, of form, heads []Head, cosigned []Cosigned) (*File, error) {
 	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err = fill(f, id, heads); err == nil {
+	made := &File{f: f, form: of}
+	if err = made.fill(id, heads, cosigned); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return &File{f}, nil
+	return made, nil
 }
 
-func fill(f *os.File, id ID, heads []Head) error {
-	if err := f.Chmod(0o600); err != nil { // that of an older one that was left here
+func (f *File) fill(id ID, heads []Head, cosigned []Cosigned) error {
+	if err := f.f.Chmod(0o600); err != nil { // that of an older one that was left here
 		return err
 	}
-	if _, err := f.WriteAt(header(id), 0); err != nil {
+	if _, err := f.f.WriteAt(header(id, f.form), 0); err != nil {
 		return err
 	}
 	for i := range heads {
-		if _, err := f.WriteAt(encode(&heads[i], 1), place(heads[i].Chain)); err != nil {
+		if _, err := f.f.WriteAt(encode(&heads[i], 1), f.form.place(heads[i].Chain)); err != nil {
 			return err
 		}
 	}
-	return f.Sync()
+	for i := range cosigned {
+		if err := f.Cosigned(cosigned[i]); err != nil {
+			return err
+		}
+	}
+	return f.f.Sync()
 }
 
 // Open opens the head file of a database: fs.ErrNotExist, ErrForeign. An empty file counts as none. One that may not be written is
@@ -110,10 +125,12 @@ func Open(path string, id ID) (*File, error) {
 	case n == 0 && errors.Is(err, io.EOF):
 		err = &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-	case !bytes.Equal(have[:n], header(id)):
-		err = fmt.Errorf("%s: %w", path, ErrForeign)
+	case bytes.Equal(have[:n], header(id, newest)):
+		return &File{f: f, form: newest}, nil
+	case bytes.Equal(have[:n], header(id, first)):
+		return &File{f: f, form: first}, nil
 	default:
-		return &File{f}, nil
+		err = fmt.Errorf("%s: %w", path, ErrForeign)
 	}
 	return nil, errors.Join(err, f.Close())
 }
@@ -128,14 +145,14 @@ func (f *File) Update(chain int64, change func(*Head)) error {
 	if change(&is); is == was {
 		return nil
 	}
-	_, err = f.f.WriteAt(encode(&is, sequence+1), place(chain)+int64(1-newest)*slotSize)
+	_, err = f.f.WriteAt(encode(&is, sequence+1), f.form.place(chain)+int64(1-newest)*slotSize)
 	return err
 }
 
 // read returns what is known of a log, which of its two slots says so, and that slot's sequence number; the second of none.
 func (f *File) read(chain int64) (h Head, newest int, sequence uint64, err error) {
 	var both [2 * slotSize]byte
-	n, err := f.f.ReadAt(both[:], place(chain))
+	n, err := f.f.ReadAt(both[:], f.form.place(chain))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return h, 0, 0, err
 	}
@@ -145,6 +162,21 @@ func (f *File) read(chain int64) (h Head, newest int, sequence uint64, err error
 
 // Each calls yield for what is known of each log, in the order of their places. An error of yield ends it and is returned as it is.
 func (f *File) Each(yield func(*Head) error) error {
+	return f.pairs(func(place int64, both []byte) error {
+		chain := f.form.chainAt(place)
+		if chain == 0 {
+			return nil
+		}
+		h, _, sequence := decode(both, chain)
+		if sequence == 0 {
+			return nil
+		}
+		return yield(&h)
+	})
+}
+
+// pairs calls yield for each two slots of one log, of which the second may be cut off.
+func (f *File) pairs(yield func(place int64, both []byte) error) error {
 	buffer := make([]byte, 512*2*slotSize)
 	for at := int64(slotSize); ; at += int64(len(buffer)) {
 		n, err := f.f.ReadAt(buffer, at)
@@ -152,12 +184,7 @@ func (f *File) Each(yield func(*Head) error) error {
 			return err
 		}
 		for from := 0; from < n; from += 2 * slotSize {
-			chain := chainAt(at + int64(from))
-			h, _, sequence := decode(buffer[from:min(from+2*slotSize, n)], chain)
-			if sequence == 0 {
-				continue
-			}
-			if err := yield(&h); err != nil {
+			if err := yield(at+int64(from), buffer[from:min(from+2*slotSize, n)]); err != nil {
 				return err
 			}
 		}
@@ -174,38 +201,9 @@ func (f *File) Sync() error { return f.f.Sync() }
 func (f *File) Close() error { return f.f.Close() }
 
 const (
-	magic    = "attestd heads 1\n"
 	slotSize = 256
 	crcAt    = slotSize - 4
 )
-
-// place is where the two slots of a chain stand.
-func place(chain int64) int64 {
-	n := 2 * (chain - 1)
-	if chain < 0 {
-		n = 2*(-chain-1) + 1
-	}
-	return slotSize + n*2*slotSize
-}
-
-// chainAt is the chain whose slots stand at a place.
-func chainAt(place int64) int64 {
-	n := (place - slotSize) / (2 * slotSize)
-	if n%2 == 1 {
-		return -(n/2 + 1)
-	}
-	return n/2 + 1
-}
-
-func header(id ID) []byte {
-	return seal(append(append(make([]byte, 0, slotSize), magic...), id[:]...))
-}
-
-// seal fills a slot up and ends it with its checksum.
-func seal(slot []byte) []byte {
-	slot = append(slot, make([]byte, crcAt-len(slot))...)
-	return binary.BigEndian.AppendUint32(slot, crc32.Checksum(slot, castagnoli()))
-}
 
 // castagnoli returns the table of CRC-32C, which is made once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

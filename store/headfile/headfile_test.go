@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,7 +42,7 @@ func all(t *testing.T, f *File) map[int64]Head {
 func TestHeadsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1, 2, 3}
-	f, err := Create(path, id, []Head{head(1, 1), head(-1, 2), head(700, 3)})
+	f, err := Create(path, id, []Head{head(1, 1), head(-1, 2), head(700, 3)}, nil)
 	must(t, err)
 	for n := byte(10); n < 20; n++ {
 		for _, chain := range []int64{1, -2, -700, 701} {
@@ -74,7 +75,7 @@ func TestHeadsAreKept(t *testing.T) {
 func TestTornWrites(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
-	f, err := Create(path, id, []Head{head(1, 1)})
+	f, err := Create(path, id, []Head{head(1, 1)}, nil)
 	must(t, err)
 	defer f.Close()
 	for n := byte(2); n < 4; n++ { // one write to each of the two slots
@@ -103,7 +104,7 @@ func TestTornWrites(t *testing.T) {
 func TestUpdateOfTheSame(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "heads")
-	f, err := Create(path, ID{}, []Head{head(-3, 1)})
+	f, err := Create(path, ID{}, []Head{head(-3, 1)}, nil)
 	must(t, err)
 	defer f.Close()
 	before, err := os.ReadFile(path)
@@ -116,12 +117,88 @@ func TestUpdateOfTheSame(t *testing.T) {
 	}
 }
 
-// Each chain has a place of its own, and no two the same.
+// Each chain has a place of its own, and no two the same, in both forms.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	for _, chain := range []int64{1, -1, 2, -2, 3, -700, 8388607, -8388607} {
-		if at := place(chain); chainAt(at) != chain || at%slotSize != 0 || at < slotSize {
-			t.Errorf("chain %d stands at %d, where chain %d does", chain, at, chainAt(at))
+	for _, of := range []form{first, newest} {
+		for _, chain := range []int64{1, -1, 2, -2, 3, -700, 8388607, -8388607} {
+			if at := of.place(chain); of.chainAt(at) != chain || at%slotSize != 0 || at < slotSize {
+				t.Errorf("form %c: chain %d stands at %d, where chain %d does", of, chain, at, of.chainAt(at))
+			}
 		}
+	}
+	if at := newest.placeOf(2, 700); newest.chainAt(at) != 0 {
+		t.Errorf("a log of others stands where chain %d does", newest.chainAt(at))
+	}
+}
+
+func cosigned(origin, n byte) Cosigned {
+	return Cosigned{Origin: [32]byte{origin}, Size: int64(n), Root: [32]byte{n, 1}}
+}
+
+func allCosigned(t *testing.T, f *File) map[[32]byte]Cosigned {
+	t.Helper()
+	found := map[[32]byte]Cosigned{}
+	must(t, f.EachCosigned(func(c Cosigned) error {
+		found[c.Origin] = c
+		return nil
+	}))
+	return found
+}
+
+// What was cosigned of logs of others is kept beside the heads of chains, from the making of the file and after it, also over a write that was torn.
+func TestCosignedLogsAreKept(t *testing.T) {
+	t.Parallel()
+	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
+	f, err := Create(path, id, []Head{head(1, 1), head(-2, 2)}, []Cosigned{cosigned(1, 1), cosigned(2, 2)})
+	must(t, err)
+	for n := byte(3); n < 6; n++ {
+		must(t, errors.Join(f.Cosigned(cosigned(2, n)), f.Cosigned(cosigned(3, n)), f.Update(3, func(h *Head) { *h = head(3, n) })))
+	}
+	must(t, f.Close())
+	f, err = Open(path, id)
+	must(t, err)
+	defer f.Close()
+	must(t, f.Cosigned(cosigned(4, 9)))
+	want := map[[32]byte]Cosigned{}
+	for _, c := range []Cosigned{cosigned(1, 1), cosigned(2, 5), cosigned(3, 5), cosigned(4, 9)} {
+		want[c.Origin] = c
+	}
+	if have := allCosigned(t, f); !maps.Equal(have, want) {
+		t.Errorf("cosigned: %+v", have)
+	}
+	if have := all(t, f); len(have) != 3 || have[3] != head(3, 5) || have[-2] != head(-2, 2) {
+		t.Errorf("heads: %+v", have)
+	}
+	before, err := os.ReadFile(path)
+	must(t, err)
+	must(t, f.Cosigned(cosigned(4, 10)))
+	after, err := os.ReadFile(path)
+	must(t, err)
+	before = append(before, make([]byte, len(after)-len(before))...)
+	for end := range len(after) + 1 {
+		must(t, os.WriteFile(path, append(bytes.Clone(after[:end]), before[end:]...), 0o600))
+		if c := allCosigned(t, f)[[32]byte{4}]; c != cosigned(4, 9) && c != cosigned(4, 10) {
+			t.Fatalf("torn at %d: %+v", end, c)
+		}
+	}
+}
+
+// A file of the first form is read and kept up as it is, and has no place for what was cosigned.
+func TestTheFirstFormIsRead(t *testing.T) {
+	t.Parallel()
+	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
+	old, err := create(path, id, first, []Head{head(1, 1), head(-1, 2), head(2, 3)}, nil)
+	must(t, err)
+	must(t, old.Close())
+	f, err := Open(path, id)
+	must(t, err)
+	defer f.Close()
+	must(t, f.Update(-1, func(h *Head) { *h = head(-1, 7) }))
+	if have := all(t, f); f.HasCosigned() || len(have) != 3 || have[1] != head(1, 1) || have[-1] != head(-1, 7) || have[2] != head(2, 3) {
+		t.Errorf("heads: %+v", have)
+	}
+	if len(allCosigned(t, f)) != 0 || f.Cosigned(cosigned(1, 1)) == nil {
+		t.Error("it has a place for what was cosigned")
 	}
 }

@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"attestd/crypto/cred"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// forgets expects that a witness signs nothing of either history of the log, says why, and shows it to its operator, while its companies go on.
+func (s *service) forgets(t *testing.T, why string) {
+	t.Helper()
+	l, fork := newWatchedLog(t, "leaf", 20), newWatchedLog(t, "another", 20)
+	for _, request := range []string{l.request(t, 0, 5), l.request(t, 5, 9), l.request(t, 9, 12), fork.request(t, 0, 9), fork.request(t, 5, 9)} {
+		r := s.anyone().do(t, addCheckpoint, request).status(503)
+		if r.str("code") != "ROLLED_BACK" || !strings.Contains(r.str("error"), why) || strings.Contains(string(r.raw), "—") {
+			t.Errorf("%s", r.raw)
+		}
+	}
+	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","headFile":"<anything>","cosigner":"behind"}`)
+}
+
+// acceptWitness accepts that a database at rest has forgotten something.
+func acceptWitness(t *testing.T, path string) []store.Behind {
+	t.Helper()
+	schema, err := os.ReadFile("../schema.sql")
+	must(t, err)
+	accepted, err := store.AcceptRollback(t.Context(), path, string(schema), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
+	must(t, err)
+	return accepted
+}
+
+// A witness whose database went back signs nothing, of no history, though nothing else was lost, until that is accepted, which the control log of the oldest company says.
+func TestWitnessThatForgotSignsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, cosigning(t, watchedLine()))
+	path, l := s.path, newWatchedLog(t, "leaf", 20)
+	acme := s.company(t, "acme")
+	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).status(200)
+	s.stop()
+	older := storetest.Copy(t, path)
+	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.anyone().do(t, addCheckpoint, l.request(t, 5, 9)).status(200)
+	s.stop()
+	storetest.Replace(t, path, older)
+
+	for range 2 {
+		s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+		s.forgets(t, "log log.example/watched was cosigned at size 9 with root ")
+		acme.on(s).attestMany(t, 1)
+		s.stop()
+	}
+	if accepted := acceptWitness(t, path); len(accepted) != 1 || accepted[0].Log != store.Cosigned || accepted[0].Origin() != watchedOrigin {
+		t.Errorf("accepted %+v", accepted)
+	}
+	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.anyone().do(t, addCheckpoint, l.request(t, 5, 12)).status(200)
+	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"ready","headFile":"written"}`)
+	if r := acme.on(s).do(t, "GET /v1/chain?log=control", "").status(200); !strings.Contains(string(r.raw), `"rollback.accepted"`) || !strings.Contains(string(r.raw), watchedOrigin) {
+		t.Errorf("the control log: %s", r.raw)
+	}
+}
+
+// A database that goes back while it is served is noticed at the next request, also where no head file is kept.
+func TestWitnessThatForgetsWhileItServes(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	s := start(t, cosigning(t, watchedLine()))
+	l := newWatchedLog(t, "leaf", 20)
+	s.anyone().do(t, addCheckpoint, l.request(t, 0, 9)).status(200)
+	db := storetest.Stranger(t, s.path, "DROP TRIGGER witness_log_only_grows", "UPDATE witness_log SET size = 5")
+	must(t, db.Close())
+	s.forgets(t, "log log.example/watched was cosigned at size 9 with root ")
+}
+
+// A database of before the witness had a key makes no other in its place.
+func TestWitnessWhoseKeyIsGone(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	path, l := s.path, newWatchedLog(t, "leaf", 20)
+	s.stop()
+	older := storetest.Copy(t, path)
+	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.anyone().do(t, addCheckpoint, l.request(t, 0, 9)).status(200)
+	s.stop()
+	storetest.Replace(t, path, older)
+	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.forgets(t, "nothing was cosigned; this witness does not know any more what it has signed: log of the origin with SHA-256 ")
+	s.anyone().do(t, "GET /v1/witness", "").status(503)
+	s.stop()
+	acceptWitness(t, path)
+	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).status(200)
+}
+
+// Where the head file cannot be written, nothing is cosigned that it would not know; once it can be, the log gets its cosignature.
+func TestWitnessWithoutItsHeadFile(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	path, l := storetest.New(t), newWatchedLog(t, "leaf", 20)
+	heads := storetest.Heads(path)
+	must(t, os.Mkdir(heads+".new", 0o700)) // where it is made
+	s := startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).gets(503, `{"error":"…","code":"NOT_DONE","requestId":"…"}`)
+	must(t, os.Remove(heads+".new"))
+	s.anyone().do(t, addCheckpoint, l.request(t, 5, 5)).status(200)
+	s.stop()
+	must(t, storetest.Stranger(t, path, "DROP TRIGGER witness_log_no_delete", "DELETE FROM witness_log").Close())
+	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
+	s.forgets(t, "log of the origin with SHA-256 ")
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"attestd/store/headfile"
+	"attestd/tlog"
+)
+
+// CosignerError says that this database's cosigner has signed trees of the logs of others that the database does not know any more. It signs
+// nothing until somebody accepts that: it would sign another history. It wraps ErrRolledBack.
+type CosignerError struct{ Behind []Behind }
+
+func (e *CosignerError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
+func (e *CosignerError) Unwrap() error { return ErrRolledBack }
+
+// Reason names the first log by the SHA-256 of its origin, or its origin, and says how many more there are.
+func (e *CosignerError) Reason() string {
+	reason := fmt.Sprintf("log %s %s", e.Behind[0].origin, e.Behind[0].Why)
+	if more := len(e.Behind) - 1; more > 0 {
+		reason += fmt.Sprintf(" (and %d more logs)", more)
+	}
+	return reason
+}
+
+// cosigned is what this process knows that the cosigner has signed, from the head file and since: never more than was durable once.
+type cosigned struct {
+	mu     sync.Mutex
+	known  map[[sha256.Size]byte]tlog.Tree // by the SHA-256 of the origin
+	behind *CosignerError                  // why nothing is signed any more; nil while the database knows all of it
+}
+
+func (c *cosigned) of(origin string) (tlog.Tree, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.behind != nil {
+		return tlog.Tree{}, c.behind
+	}
+	return c.known[sha256.Sum256([]byte(origin))], nil
+}
+
+// put notes what was made durable, unless more was.
+func (c *cosigned) put(origin string, tree tlog.Tree) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = make(map[[sha256.Size]byte]tlog.Tree)
+	}
+	if hash := sha256.Sum256([]byte(origin)); tree.Size >= c.known[hash].Size {
+		c.known[hash] = tree
+	}
+}
+
+// compare holds what the database says of a log against what was known before that was read.
+func (c *cosigned) compare(origin string, known, found tlog.Tree) error {
+	hash := sha256.Sum256([]byte(origin))
+	why := whyForgotten(known, found)
+	if why == "" {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.behind == nil {
+		c.behind = &CosignerError{[]Behind{forgotten(hash, origin, known, found, why)}}
+	}
+	return c.behind
+}
+
+// stop is why nothing is signed; nil while all is known.
+func (c *cosigned) stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.behind == nil {
+		return nil
+	}
+	return c.behind
+}
+
+// CosignerStopped is why the cosigner signs nothing, a *CosignerError; nil while it does.
+func (s *Store) CosignerStopped() error { return s.cosigned.stop() }
+
+// whyForgotten says what the database has forgotten of a log that was cosigned; "" for nothing.
+func whyForgotten(known, found tlog.Tree) string {
+	switch {
+	case found.Size < known.Size:
+		return fmt.Sprintf("was cosigned at size %d with root %x, and the last that is known is size %d", known.Size, known.Root[:], found.Size)
+	case found.Size == known.Size && found.Root != known.Root && known.Size > 0:
+		return fmt.Sprintf("was cosigned at size %d with root %x, and root %x is known of that size", known.Size, known.Root[:], found.Root[:])
+	}
+	return ""
+}
+
+func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, why string) Behind {
+	if origin == "" { // the database does not know it any more
+		origin = "of the origin with SHA-256 " + hex.EncodeToString(hash[:])
+	}
+	return Behind{
+		Log: Cosigned, Why: why, origin: origin,
+		Known: headfile.Head{Tree: headfile.Tree{Size: known.Size, LogRoot: known.Root}},
+		Found: headfile.Head{Tree: headfile.Tree{Size: found.Size, LogRoot: found.Root}},
+	}
+}
+
+// cosignedTrees reads what the database says that it has cosigned.
+func (s *Store) cosignedTrees(ctx context.Context) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
+	origins = make(map[[sha256.Size]byte]string)
+	err = s.read(ctx, func(r *conn) error {
+		return r.each(func(rows *sql.Rows) error {
+			var c headfile.Cosigned
+			var origin string
+			var root []byte
+			err := rows.Scan(&origin, &c.Size, &root)
+			fill(c.Root[:], root)
+			c.Origin = sha256.Sum256([]byte(origin))
+			origins[c.Origin] = origin
+			list = append(list, c)
+			return err
+		}, `SELECT origin, size, root FROM witness_log ORDER BY origin`)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("cosigned logs: %w", err)
+	}
+	return list, origins, nil
+}
+
+// openCosigned compares what the database has cosigned with what its head file knows, and remembers the greater of both.
+func (s *Store) openCosigned(ctx context.Context, file *headfile.File) error {
+	behind, err := s.compareCosigned(ctx, file)
+	if err != nil {
+		return err
+	}
+	if len(behind) > 0 {
+		s.cosigned.behind = &CosignerError{behind}
+		s.notices = append(s.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback", s.cosigned.behind))
+	}
+	return nil
+}
+
+// compareCosigned finds the logs of others of which the database knows less than its head file, or another tree.
+func (s *Store) compareCosigned(ctx context.Context, file *headfile.File) (behind []Behind, err error) {
+	list, origins, err := s.cosignedTrees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[[sha256.Size]byte]tlog.Tree, len(list))
+	for _, c := range list {
+		found[c.Origin] = tlog.Tree{Size: c.Size, Root: c.Root}
+		s.cosigned.put(origins[c.Origin], found[c.Origin])
+	}
+	err = file.EachCosigned(func(c headfile.Cosigned) error {
+		known := tlog.Tree{Size: c.Size, Root: c.Root}
+		if why := whyForgotten(known, found[c.Origin]); why != "" {
+			behind = append(behind, forgotten(c.Origin, origins[c.Origin], known, found[c.Origin], why))
+		}
+		return nil
+	})
+	return behind, err
+}

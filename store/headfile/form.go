@@ -1,0 +1,60 @@
+package headfile
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// form is how a file is laid out: its number, which stands in the magic text.
+type form byte
+
+const (
+	first  form = '1' // without the logs of others
+	newest form = '2'
+)
+
+// kinds is of how many kinds of logs there are slots, one after the other: actions, control, and logs of others.
+func (f form) kinds() int64 {
+	if f == first {
+		return 2
+	}
+	return 3
+}
+
+// placeOf is where the two slots of the n-th log of a kind stand, n from 1.
+func (f form) placeOf(kind, n int64) int64 { return slotSize + (f.kinds()*(n-1)+kind)*2*slotSize }
+
+// place is where the two slots of a chain stand.
+func (f form) place(chain int64) int64 {
+	if chain < 0 {
+		return f.placeOf(1, -chain)
+	}
+	return f.placeOf(0, chain)
+}
+
+// at is the log whose slots stand at a place.
+func (f form) at(place int64) (kind, n int64) {
+	pair := (place - slotSize) / (2 * slotSize)
+	return pair % f.kinds(), pair/f.kinds() + 1
+}
+
+// chainAt is the chain whose slots stand at a place, 0 where they are of no chain.
+func (f form) chainAt(place int64) int64 {
+	switch kind, n := f.at(place); kind {
+	case 0:
+		return n
+	case 1:
+		return -n
+	}
+	return 0
+}
+
+func header(id ID, of form) []byte {
+	return seal(append(append(append(make([]byte, 0, slotSize), "attestd heads "...), byte(of), '\n'), id[:]...))
+}
+
+// seal fills a slot up and ends it with its checksum.
+func seal(slot []byte) []byte {
+	slot = append(slot, make([]byte, crcAt-len(slot))...)
+	return binary.BigEndian.AppendUint32(slot, crc32.Checksum(slot, castagnoli()))
+}
