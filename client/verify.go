@@ -84,6 +84,26 @@ func (k PublicKeys) Pin(fingerprint string) (chain.KeySet, error) {
 	return set, nil
 }
 
+// Former returns the keys that have ended and were not declared compromised, the newest first. A token of
+// such a key counts when it is dated no later than the key's end.
+func (k PublicKeys) Former() (former []cred.Former, err error) {
+	for _, key := range slices.Backward(k.Keys) {
+		if key.EndedAt == "" || key.CompromisedAt != "" {
+			continue
+		}
+		public, err := ParsePublicKey(key.JWK.X)
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", key.KID, err)
+		}
+		ended, err := time.Parse(time.RFC3339, key.EndedAt)
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", key.KID, err)
+		}
+		former = append(former, cred.Former{Key: public, Ended: ended})
+	}
+	return former, nil
+}
+
 // ErrNotGenuine: what was checked is not what the company has signed.
 var ErrNotGenuine = errors.New("not genuine")
 
@@ -181,10 +201,10 @@ func parseHash(text string) (h chain.Hash, err error) {
 // Issuer is what a verifier of passports knows of the company that issues them.
 type Issuer struct {
 	CompanyID   string
-	TrustDomain string              // "" is attestd.local
-	Service     string              // name of the service on the wire; "" is service
-	Key         ed25519.PublicKey   // with which it signs now
-	Former      []ed25519.PublicKey // whose tokens may still be valid
+	TrustDomain string            // "" is attestd.local
+	Service     string            // name of the service on the wire; "" is service
+	Key         ed25519.PublicKey // with which it signs now
+	Former      []cred.Former     // the newest first: what each signed before its end may still be valid
 }
 
 // VerifyPassport checks a passport offline, and for a tool unless that is "". It cannot know of a revocation; Client.VerifyPassport does. Its errors
@@ -203,11 +223,7 @@ func (i Issuer) VerifyPassport(passport, tool string, now time.Time) (claims cre
 	if len(i.Key) != ed25519.PublicKeySize {
 		return claims, "", errors.New("no key to check the passport with")
 	}
-	var former []cred.Former
-	for _, key := range i.Former {
-		former = append(former, cred.Former{Key: key, Ended: now})
-	}
-	if claims, err = cred.NewChecker(domain, i.CompanyID, i.Key, former...).CheckPassport(passport, now); err != nil {
+	if claims, err = cred.NewChecker(domain, i.CompanyID, i.Key, i.Former...).CheckPassport(passport, now); err != nil {
 		return cred.PassportClaims{}, "", fmt.Errorf("%w", err)
 	}
 	var asked *string

@@ -45,6 +45,8 @@ func hexSHA256(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+func (s *signer) public() ed25519.PublicKey { return s.private.Public().(ed25519.PublicKey) }
+
 func (s *signer) kid() string { return hexSHA256(string(s.der))[:16] }
 
 // published is the answer of GET /v1/ca/public-key.
@@ -54,7 +56,7 @@ func (s *signer) published() map[string]any {
 		"companyId": s.companyID, "spiffeId": "spiffe://attestd.local/company/" + s.companyID, "kid": s.kid(),
 		"fingerprint": "SHA256:" + base64.RawURLEncoding.EncodeToString(sum[:]),
 		"pem":         string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: s.der})),
-		"jwk":         map[string]any{"x": base64.RawURLEncoding.EncodeToString(s.private.Public().(ed25519.PublicKey))},
+		"jwk":         map[string]any{"x": base64.RawURLEncoding.EncodeToString(s.public())},
 	}
 }
 

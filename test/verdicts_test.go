@@ -6,28 +6,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The ways to check without us are check.py, check.mjs, the console, and the clients in TypeScript and Python. Each is given the same genuine and
-// forged things, and each must come to the same verdict: the right one (row 7).
+// The ways to check without us are check.py, check.mjs, the console, and the clients in TypeScript, Python and Go. Each is given the same genuine and
+// forged things, and each must come to the same verdict: the right one. So must the service's own check of tokens.
 func TestCheckersAgree(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "acme")
-	t.Run("one key", func(t *testing.T) { agree(t, s.published(), checkerCases(t, s, keyCases(t, s))) })
+	t.Run("one key", func(t *testing.T) { agree(t, s, s.published(), checkerCases(t, s, keyCases(t, s))) })
 	s = newRotated(t)
-	t.Run("all keys", func(t *testing.T) { agree(t, s.publishedKeys(), checkerCases(t, s, ringCases(t, s))) })
+	t.Run("all keys", func(t *testing.T) { agree(t, s, s.publishedKeys(), checkerCases(t, s, ringCases(t, s))) })
 }
 
 // agree gives a company's key, or all of them, and cases to each checker.
-func agree(t *testing.T, key any, cases []checkerCase) {
+func agree(t *testing.T, s *signer, key any, cases []checkerCase) {
 	t.Parallel()
+	t.Run("Go", func(t *testing.T) {
+		service, client := goVerdicts(s, cases)
+		isRight(t, cases, service)
+		isRight(t, cases, client)
+	})
 	dir := t.TempDir()
 	put := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
-	given, err := json.Marshal(map[string]any{"key": key, "cases": cases})
-	must(t, err)
-	put("cases.json", string(given))
+	put("cases.json", text(t, map[string]any{"key": key, "cases": cases}))
+	readme := slices.DeleteFunc(slices.Clone(cases), func(c checkerCase) bool { return c.Kind == "token" }) // which they do not check
+	put("readme.json", text(t, map[string]any{"key": key, "cases": readme}))
 	console, err := filepath.Abs("../web/console")
 	must(t, err)
 	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts.py", "testdata/verdicts.mjs", "testdata/verdicts_console.mjs"} {
@@ -43,13 +49,14 @@ func agree(t *testing.T, key any, cases []checkerCase) {
 		})
 	}
 	for _, checker := range []struct {
-		name string
-		args []string
+		name  string
+		cases []checkerCase
+		args  []string
 	}{
-		{"Python", []string{pythonWithCryptography(t), "verdicts.py"}},
-		{"Python without assertions", []string{pythonWithCryptography(t), "-O", "verdicts.py"}},
-		{"JavaScript", []string{tool(t, "node"), "verdicts.mjs"}},
-		{"console", []string{tool(t, "node"), "verdicts_console.mjs", console}},
+		{"Python", readme, []string{pythonWithCryptography(t), "verdicts.py"}},
+		{"Python without assertions", readme, []string{pythonWithCryptography(t), "-O", "verdicts.py"}},
+		{"JavaScript", readme, []string{tool(t, "node"), "verdicts.mjs"}},
+		{"console", cases, []string{tool(t, "node"), "verdicts_console.mjs", console}},
 	} {
 		t.Run(checker.name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), checker.args[0], checker.args[1:]...)
@@ -59,7 +66,7 @@ func agree(t *testing.T, key any, cases []checkerCase) {
 			must(t, err)
 			var refused []string // why, or "" for what was accepted
 			must(t, json.Unmarshal(out, &refused))
-			isRight(t, cases, refused)
+			isRight(t, checker.cases, refused)
 		})
 	}
 }
@@ -82,7 +89,7 @@ func isRight(t *testing.T, cases []checkerCase, refused []string) {
 // checkerCase is a thing to be checked, as a text.
 type checkerCase struct {
 	Name    string `json:"name"`
-	Kind    string `json:"kind"` // key, record, proof, status or passport
+	Kind    string `json:"kind"` // key, record, proof, status, passport, or token: an SVID or a delegation
 	Text    string `json:"text"`
 	JTI     string `json:"jti"` // of the passport that a status must be about
 	Genuine bool   `json:"-"`
@@ -90,7 +97,7 @@ type checkerCase struct {
 
 func checkerCases(t *testing.T, s *signer, keys []checkerCase) (all []checkerCase) {
 	t.Helper()
-	for _, group := range [][]checkerCase{keys, recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s)} {
+	for _, group := range [][]checkerCase{keys, recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s), lifetimeCases(t, s)} {
 		genuine := 0
 		for _, c := range group {
 			if c.Genuine {

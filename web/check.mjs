@@ -91,8 +91,9 @@ function ring(key) { // all keys of the company, each proven by the one before i
   return keys;
 }
 
-const tokenKeys = (key) => // those whose tokens may be good now
-  ring(key).filter((one) => !("compromisedAt" in one) && (!("endedAt" in one) || Date.now() < milliseconds(one.endedAt) + 86400_000));
+const tokenKeys = (key, at = 0) => // those whose tokens of a time, in Unix milliseconds, may be good now: no key counts after its end
+  ring(key).filter(({ endedAt, ...one }) => !("compromisedAt" in one)
+    && (endedAt === undefined || at <= milliseconds(endedAt) && Date.now() < milliseconds(endedAt) + 86400_000));
 
 function digestOf(record, company, log = "actions") { // the form comes first: parts that moved from one member to another have the same hash
   exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
@@ -138,13 +139,15 @@ export function checkPassport(passport, key, audience = "service:passport:v1") {
   const [header, claims, signature, ...rest] = passport.split(".");
   must(rest.length === 0, "not a token");
   const [h, c] = [header, claims].map((part) => read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(unbase64url(part))));
-  key = tokenKeys(key).find(({ kid }) => kid === h.kid);
-  must(key, "not a passport of the company's keys");
+  must([c.iat, c.nbf, c.exp].every((n) => typeof n === "bigint"), "the times are no integers");
+  must(0n <= c.iat && c.iat <= c.nbf && c.iat < c.exp && c.exp - c.iat <= 86400n, "not a life that a passport has");
+  key = tokenKeys(key, Number(c.iat) * 1000).find(({ kid }) => kid === h.kid);
+  must(key, "not a passport of the company's keys at its time");
   checkSignature(key, signature, Buffer.from(`${header}.${claims}`));
   must(canonical(h) === canonical({ alg: "EdDSA", kid: key.kid, typ: "CAP+JWT" }), "not a passport of this key");
   const own = c[audience.split(":")[0]], [domain] = key.spiffeId.split("/company/");
   must(c.iss === `${domain}/ca` && canonical(c.aud) === canonical([audience]), "not a passport of this service");
-  must([own.v, c.nbf, c.exp].every((n) => typeof n === "bigint") && own.v === 1n, "not a passport that we know");
+  must(own.v === 1n, "not a passport that we know");
   must(own.org === key.companyId && c.sub === `${key.spiffeId}/agent/${own.agentId}`, "not of this company");
   must(own.delegationChain.at(-1) === c.sub, "the chain does not end with the subject");
   must(c.nbf <= Date.now() / 1000 && Date.now() / 1000 < c.exp, "the passport is not valid now");

@@ -82,9 +82,14 @@ def ring(key):  # all keys of the company, each proven by the one before it; or 
         check_signature(new, proof["newSignature"], proof["statement"].encode())
     return keys
 
-def token_keys(key):  # those whose tokens may be good now
-    good = lambda one: "compromisedAt" not in one and ("endedAt" not in one or time.time() < seconds(one["endedAt"]) + 86400)
-    return [one for one in ring(key) if good(one)]
+def token_keys(key, at=0):  # those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+    good = lambda one: "endedAt" not in one or at <= seconds(one["endedAt"]) and time.time() < seconds(one["endedAt"]) + 86400
+    return [one for one in ring(key) if "compromisedAt" not in one and good(one)]
+
+def check_life(claims, longest):  # in seconds: 86400 of a passport, 3600 of an SVID or a delegation
+    iat, nbf, exp = (claims[name] for name in ("iat", "nbf", "exp"))
+    must(all(type(n) is int for n in (iat, nbf, exp)), "the times are no integers")
+    must(0 <= iat <= nbf and 0 < exp - iat <= longest, "not a life that such a token has")
 
 def digest_of(record, company, log="actions"):  # the form comes first: parts that moved from one member to another have the same hash
     exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
@@ -127,13 +132,14 @@ def check_passport(passport, key, audience="service:passport:v1"):
     header, claims, signature = passport.split(".")
     signed = f"{header}.{claims}".encode()
     header, claims = (read(unbase64url(part).decode()) for part in (header, claims))
-    key = next((one for one in token_keys(key) if one["kid"] == header["kid"]), None)
-    must(key, "not a passport of the company's keys")
+    check_life(claims, 86400)
+    key = next((one for one in token_keys(key, claims["iat"]) if one["kid"] == header["kid"]), None)
+    must(key, "not a passport of the company's keys at its time")
     check_signature(key, signature, signed)
     must(header == {"alg": "EdDSA", "kid": key["kid"], "typ": "CAP+JWT"}, "not a passport of this key")
     own, domain = claims[audience.split(":")[0]], key["spiffeId"].split("/company/")[0]
     must(claims["iss"] == domain + "/ca" and claims["aud"] == [audience], "not a passport of this service")
-    must(all(type(n) is int for n in (own["v"], claims["nbf"], claims["exp"])) and own["v"] == 1, "not a passport that we know")
+    must(type(own["v"]) is int and own["v"] == 1, "not a passport that we know")
     must(own["org"] == key["companyId"] and claims["sub"] == key["spiffeId"] + "/agent/" + own["agentId"], "not of this company")
     must(own["delegationChain"][-1] == claims["sub"], "the chain does not end with the subject")
     must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")

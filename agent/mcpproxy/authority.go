@@ -76,12 +76,26 @@ func (s *Service) fetch(ctx context.Context) error {
 	if len(keys) == 0 {
 		return errors.New("the service names no key")
 	}
-	issuer.Key, issuer.Former = keys[0], keys[1:]
-	if s.pinned != "" {
+	issuer.Key = keys[0]
+	if s.pinned != "" || len(keys) > 1 {
 		all, err := s.client.PublicKeys(ctx, company.CompanyID)
 		if err != nil {
 			return err
 		}
+		if issuer.Former, err = all.Former(); err != nil {
+			return err
+		}
+		if err := s.compare(all, keys); err != nil {
+			return err
+		}
+	}
+	s.issuer, s.fetched = issuer, time.Now()
+	return s.keep()
+}
+
+// compare demands, where a key is pinned, that those of which tokens are taken follow from it, and that the service signs with the last.
+func (s *Service) compare(all client.PublicKeys, keys []ed25519.PublicKey) error {
+	if s.pinned != "" {
 		ring, err := all.Pin(s.pinned)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errNotPinned, err)
@@ -93,8 +107,7 @@ func (s *Service) fetch(ctx context.Context) error {
 			}
 		}
 	}
-	s.issuer, s.fetched = issuer, time.Now()
-	return s.keep()
+	return nil
 }
 
 // keep writes the cache.

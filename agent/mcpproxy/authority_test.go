@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,10 +31,10 @@ func issuer(company, seed string) *cred.Issuer {
 type directory struct {
 	away    bool
 	company *cred.Issuer
-	former  []keys.JWK
-	status  string       // of every passport
-	signer  *cred.Issuer // of the status
-	altered bool         // no passport is as it was issued
+	former  []client.CompanyKey // the oldest first
+	status  string              // of every passport
+	signer  *cred.Issuer        // of the status
+	altered bool                // no passport is as it was issued
 	asked   int
 }
 
@@ -47,10 +48,16 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 	case path == "/v1/company":
 		answer = map[string]string{"companyId": d.company.Company}
 	case path == "/v1/ca/well-known":
+		named := []keys.JWK{d.company.Public.JWK}
+		for _, k := range d.former {
+			named = append(named, k.JWK)
+		}
 		answer = map[string]any{
-			"company_id": d.company.Company, "trust_domain": domain.TrustDomain, "keys": append([]keys.JWK{d.company.Public.JWK}, d.former...),
+			"company_id": d.company.Company, "trust_domain": domain.TrustDomain, "keys": named,
 			"passport_format": map[string]any{"claims_namespace": domain.Service},
 		}
+	case path == "/v1/ca/public-keys":
+		answer = client.PublicKeys{CompanyID: d.company.Company, Keys: append(slices.Clone(d.former), client.CompanyKey{JWK: d.company.Public.JWK})}
 	case strings.HasPrefix(path, "/v1/ocsp/"):
 		plain := fmt.Sprintf(`{"checkedAt":"t","companyId":%q,"jti":%q,"status":%q}`, d.company.Company, strings.TrimPrefix(path, "/v1/ocsp/"), d.status)
 		var status map[string]string
@@ -172,6 +179,42 @@ func TestAuthorityRotation(t *testing.T) {
 		}
 		if d.asked != asked {
 			t.Errorf("the keys were fetched %d times more", d.asked-asked)
+		}
+	})
+}
+
+// A passport of a former key counts when it is dated no later than the key's end, also where the keys come from the cache.
+func TestAuthorityFormerKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := issuer("acme", "a"), issuer("acme", "c")
+		old := passport(t, before)
+		ended := client.CompanyKey{JWK: before.Public.JWK, EndedAt: time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
+		d := &directory{company: after, signer: after, former: []client.CompanyKey{ended}}
+		cache := filepath.Join(t.TempDir(), "issuer.json")
+		time.Sleep(time.Minute)
+		late := passport(t, before)
+		for _, away := range []bool{false, true} {
+			d.away = away
+			s, err := NewService(t.Context(), d.client(t), cache, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, genuine := range []string{old, passport(t, after)} {
+				if _, err := s.CheckPassport(genuine, time.Now()); err != nil {
+					t.Errorf("away %v: %v", away, err)
+				}
+			}
+			if _, err := s.CheckPassport(late, time.Now()); err == nil {
+				t.Errorf("away %v: a passport dated after its key's end was taken", away)
+			}
+		}
+		d.away, d.former[0].CompromisedAt = false, ended.EndedAt
+		s, err := NewService(t.Context(), d.client(t), cache, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CheckPassport(old, time.Now()); err == nil {
+			t.Error("a passport of a compromised key was taken")
 		}
 	})
 }

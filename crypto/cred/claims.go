@@ -45,8 +45,8 @@ func readClaims(src []byte, ns string) (claims, error) {
 	return c, err
 }
 
-// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time that cannot be read is
-// no reason here: readLifetime refuses it when its turn comes.
+// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time that
+// cannot be read is no reason here: readLifetime refuses it when its turn comes.
 func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
 	at := now.Unix()
 	if exp, ok := asTime(c.exp); ok && exp <= at {
@@ -70,8 +70,10 @@ type lifetime struct {
 	iat, nbf, exp int64  // Unix seconds
 }
 
-// readLifetime reads the claims that are numbers, and jti. What it refuses is CodeMalformedClaims.
-func readLifetime(c claims) (lifetime, error) {
+// readLifetime reads the claims that are numbers, and jti, of a kind of token whose longest life is most.
+// What it refuses is CodeMalformedClaims. A token that is valid before its iat is refused too: dated ahead,
+// it could be valid for longer than most.
+func readLifetime(c claims, most time.Duration) (lifetime, error) {
 	var l lifetime
 	var ok1, ok2, ok3, ok4 bool
 	l.iat, ok1 = asTime(c.iat)
@@ -83,6 +85,10 @@ func readLifetime(c claims) (lifetime, error) {
 		return l, refuse(CodeMalformedClaims, "iat, nbf and exp must be Unix seconds")
 	case l.exp <= l.iat:
 		return l, refuse(CodeMalformedClaims, "exp must be after iat")
+	case l.nbf < l.iat:
+		return l, refuse(CodeMalformedClaims, "nbf must not be before iat")
+	case l.exp-l.iat > int64(most/time.Second):
+		return l, refuse(CodeMalformedClaims, "exp is later than a token of this kind may last")
 	case !ok4 || len(l.id) != 36 || uuid.Validate(l.id) != nil:
 		return l, refuse(CodeMalformedClaims, "jti must be a UUID")
 	}

@@ -98,7 +98,7 @@ func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error
 	if !ok || !i.Domain.isID(sub) {
 		return Delegation{}, refuse(CodeInvalidSubject, "token subject is no SPIFFE ID of this trust domain")
 	}
-	l, err := readLifetime(c)
+	l, err := readLifetime(c, SVIDLifetime)
 	if err != nil {
 		return Delegation{}, err
 	}

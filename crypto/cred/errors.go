@@ -5,7 +5,7 @@ const (
 	CodeMalformedToken     = "MALFORMED_TOKEN"     // not three strict base64url parts of strict JSON, too long, or a header member that is not allowed
 	CodeAlgorithmMismatch  = "ALGORITHM_MISMATCH"  // alg is not EdDSA
 	CodeWrongTokenType     = "WRONG_TOKEN_TYPE"    // typ is another kind's
-	CodeSignatureInvalid   = "SIGNATURE_INVALID"   // not signed by the key of this company that kid names, or kid names none
+	CodeSignatureInvalid   = "SIGNATURE_INVALID"   // not signed by the key of this company that kid names, or kid names none, or one that had ended before iat
 	CodeTokenExpired       = "TOKEN_EXPIRED"       // exp <= now
 	CodeTokenNotYetValid   = "TOKEN_NOT_YET_VALID" // nbf > now
 	CodeAudienceMismatch   = "AUDIENCE_MISMATCH"   // aud is not exactly the one of this kind

@@ -19,7 +19,7 @@ func TestTokensOfFormerKeys(t *testing.T) {
 	twice := cred.NewIssuer(domain, "acme", keyOf("third"), &shared, cred.Former{Key: keyOf("second").Public().(ed25519.PublicKey), Ended: now.Add(time.Hour)}, ended)
 	compromised := cred.NewIssuer(domain, "acme", keyOf("second"), &shared)
 
-	day, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, cred.MaxPassportTTL, now.Add(2*time.Minute)) // in flight when the key ended
+	day, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, cred.MaxPassportTTL, now.Add(time.Minute)) // in the moment in which the key ended
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +28,13 @@ func TestTokensOfFormerKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	late, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now.Add(61*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
 	check := func(i *cred.Issuer, token string, at time.Duration) string {
 		_, err := i.CheckDelegation(token, now.Add(at))
-		if token == day {
+		if token == day || token == late {
 			_, err = i.CheckPassport(token, now.Add(at))
 		}
 		if e, ok := err.(*cred.Error); ok {
@@ -49,6 +53,10 @@ func TestTokensOfFormerKeys(t *testing.T) {
 		{"a passport after it", rotated, day, 3 * time.Minute, ""},
 		{"and after another", twice, day, 2 * time.Hour, ""},
 		{"and a day after the key's end", twice, day, 24*time.Hour + time.Minute, cred.CodeSignatureInvalid},
+		{"a passport dated a second after the key's end", rotated, late, 3 * time.Minute, cred.CodeSignatureInvalid},
+		{"and after another key", twice, late, 3 * time.Minute, cred.CodeSignatureInvalid},
+		{"an SVID dated after the key's end", rotated, first.SVID(agent, now.Add(2*time.Minute)), 3 * time.Minute, cred.CodeSignatureInvalid},
+		{"an SVID of the moment of the key's end", rotated, first.SVID(agent, now.Add(time.Minute)), 3 * time.Minute, ""},
 		{"an SVID", rotated, svid, 10 * time.Minute, ""},
 		{"an SVID that has expired", rotated, svid, time.Hour, cred.CodeTokenExpired},
 		{"a delegation", twice, delegation, 10 * time.Minute, ""},

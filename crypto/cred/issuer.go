@@ -43,15 +43,16 @@ type Former struct {
 	Ended time.Time
 }
 
-// formerKey is a Former whose tokens may be valid before a time.
+// formerKey is a Former whose tokens are dated no later than its end, and may be valid before until.
 type formerKey struct {
 	keys.Public
-	until time.Time
+	ended, until time.Time
 }
 
 // NewIssuer derives all that a company's tokens need from its key. d must pass Check, company CheckSegment, and key
 // must be a whole Ed25519 private key. Issuers may share one memory of verified signatures, or have none. Tokens of the former keys,
-// which stand from the newest to the oldest, are accepted until the last of them has expired.
+// which stand from the newest to the oldest, that are
+// dated no later than their key's end are accepted until they expire.
 func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verified, former ...Former) *Issuer {
 	if len(key) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
@@ -66,7 +67,7 @@ func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verif
 func NewChecker(d Domain, company string, key ed25519.PublicKey, former ...Former) *Issuer {
 	var before []formerKey
 	for _, f := range former {
-		before = append(before, formerKey{keys.Describe(f.Key), f.Ended.Add(MaxPassportTTL)})
+		before = append(before, formerKey{keys.Describe(f.Key), f.Ended, f.Ended.Add(MaxPassportTTL)})
 	}
 	return &Issuer{
 		former:      before,
@@ -102,13 +103,17 @@ func (i *Issuer) Keys(now time.Time) []keys.Public {
 	return accepted
 }
 
-// keyNamed returns the key of the company that a kid names, nil when there is none or no token of it can be valid any more.
-func (i *Issuer) keyNamed(kid string, now time.Time) ed25519.PublicKey {
+// keyNamed returns the key of the company that a kid names, nil when there is none, when no token of it
+// can be valid any more, or when it had ended before iat.
+func (i *Issuer) keyNamed(kid string, iat []byte, now time.Time) ed25519.PublicKey {
 	if kid == i.Public.KID {
 		return i.Public.Key
 	}
 	for _, f := range i.former {
 		if kid == f.KID && now.Before(f.until) {
+			if at, ok := asTime(iat); ok && at > f.ended.Unix() {
+				return nil
+			}
 			return f.Key
 		}
 	}

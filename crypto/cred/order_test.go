@@ -91,6 +91,12 @@ var faults = []fault{
 	{"nbf before 1970", cred.CodeMalformedClaims, "", claim("nbf", -1)},
 	{"no iat", cred.CodeMalformedClaims, "", without("iat")},
 	{"issued after it expires", cred.CodeMalformedClaims, "", claim("iat", now.Unix()+7200)},
+	{"valid before it is issued", cred.CodeMalformedClaims, "", func(d draft) {
+		d.claims["iat"], d.claims["exp"] = now.Unix()+1000, now.Unix()+2000
+	}},
+	{"a second longer than a passport lasts", cred.CodeMalformedClaims, passport, claim("exp", now.Unix()-10+86401)},
+	{"a second longer than an SVID lasts", cred.CodeMalformedClaims, svid, claim("exp", now.Unix()-10+3601)},
+	{"thirty days", cred.CodeMalformedClaims, "", claim("exp", now.Unix()+30*86400)},
 	{"no jti", cred.CodeMalformedClaims, "", without("jti")},
 	{"jti no UUID", cred.CodeMalformedClaims, "", claim("jti", "spoilt")},
 	{"jti in braces", cred.CodeMalformedClaims, "", claim("jti", "{0a6b0c0e-3c3f-4d8e-9d57-0d6b0f6d7f11}")},

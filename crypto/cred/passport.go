@@ -98,7 +98,7 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 	if !ok || !isID || company != i.Company || agent == "" {
 		return PassportClaims{}, refuse(CodeInvalidSubject, "passport subject is no agent of the company")
 	}
-	l, err := readLifetime(raw)
+	l, err := readLifetime(raw, MaxPassportTTL)
 	if err != nil {
 		return PassportClaims{}, err
 	}

@@ -92,9 +92,9 @@ func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	case t.typ != typ:
 		return claims{}, refuse(CodeWrongTokenType, "token type is not "+typ)
 	}
-	switch key := i.keyNamed(t.kid, now); {
+	switch key := i.keyNamed(t.kid, t.claims.iat, now); {
 	case key == nil:
-		return claims{}, refuse(CodeSignatureInvalid, "token names no key with which the company's tokens are signed")
+		return claims{}, refuse(CodeSignatureInvalid, "token names no key with which the company signed tokens at its time")
 	case !i.signed(compact, t, key):
 		return claims{}, refuse(CodeSignatureInvalid, "token signature is invalid")
 	}

@@ -1,8 +1,8 @@
-// The verdicts of the README's check.mjs on cases.json: a list with "" for what it accepts, and else why not.
+// The verdicts of the README's check.mjs on readme.json: a list with "" for what it accepts, and else why not.
 import { readFileSync } from "node:fs";
 import { checkKey, checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
 
-const { key, cases } = JSON.parse(readFileSync("cases.json", "utf8"));
+const { key, cases } = JSON.parse(readFileSync("readme.json", "utf8"));
 const checks = {
   key: ({ text }) => checkKey(read(text)),
   record: ({ text }) => checkRecord(read(text), key),

@@ -1,9 +1,9 @@
-# The verdicts of the README's check.py on cases.json: a list with "" for what it accepts, and else why not.
+# The verdicts of the README's check.py on readme.json: a list with "" for what it accepts, and else why not.
 import json, sys
 from pathlib import Path
 from check import check_key, check_passport, check_proof, check_record, check_status, read
 
-given = json.loads(Path("cases.json").read_text())
+given = json.loads(Path("readme.json").read_text())
 key = given["key"]
 checks = {
     "key": lambda case: check_key(read(case["text"])),

@@ -670,6 +670,7 @@ PublicKeys = TypedDict("PublicKeys", {
 })
 
 Ready = TypedDict("Ready", {
+    "cosigner": NotRequired[Literal["behind"]],
     "headFile": NotRequired[Literal["written", "behind"]],
     "rolledBack": NotRequired[int],
     "status": Literal["ready", "degraded"],

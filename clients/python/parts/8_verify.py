@@ -54,21 +54,23 @@ def verify_token(token, keys, *, service="service"):
         unbase64url(parts[2])
         passport, home = header["typ"] == "CAP+JWT", keys.actions["spiffeId"]
         body = own[service] if passport and service in own else {}
-        numbers = [own.get(name, 0) for name in ("nbf", "exp")] + [body.get("v", 0)]
-        must(all(type(n) is int for n in numbers) and "exp" in own and ("nbf" in own or not passport), "the times are no integers")
+        must(all(type(n) is int for n in (own["iat"], own["nbf"], own["exp"], body.get("v", 0))), "the times are no integers")
         must(not passport or type(body.get("scopes")) is list and type(body.get("delegationChain")) is list, "not the claims of a passport")
-    key = next((one for one in token_keys(keys.actions) if one["kid"] == header.get("kid")), None)
+    key = next((one for one in token_keys(keys.actions, own["iat"]) if one["kid"] == header.get("kid")), None)
     _demand("ALGORITHM_MISMATCH", header.get("alg") == "EdDSA")
     _demand("WRONG_TOKEN_TYPE", header["typ"] in ("JWT", "CAP+JWT") and set(header) == {"alg", "kid", "typ"})
     _demand("SIGNATURE_INVALID", key)
     with _step("SIGNATURE_INVALID"):
         check_signature(key, parts[2], f"{parts[0]}.{parts[1]}".encode())
     _demand("TOKEN_EXPIRED", time.time() < own["exp"])
-    _demand("TOKEN_NOT_YET_VALID", own.get("nbf", 0) <= time.time())
+    _demand("TOKEN_NOT_YET_VALID", own["nbf"] <= time.time())
     _demand("AUDIENCE_MISMATCH", own.get("aud") == [f"{service}:passport:v1" if passport else service])
     _demand("INVALID_ISSUER", own.get("iss") == home.split("/company/")[0] + "/ca")
     if passport:
         _demand("INVALID_SUBJECT", body.get("org") == keys.actions["companyId"] and own["sub"] == f"{home}/agent/{body.get('agentId')}")
+    with _step("MALFORMED_CLAIMS"):
+        check_life(own, 86400 if passport else 3600)
+    if passport:
         _demand("UNSUPPORTED_VERSION", body.get("v") == 1)
         _demand("CHAIN_INCOHERENT", body["delegationChain"][-1:] == [own["sub"]])
     return own

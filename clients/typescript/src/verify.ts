@@ -129,7 +129,7 @@ export interface TokenChecks {
 // The checks of a token in the order of the reference, each with the code of its failure.
 const CODES = {
   Algorithm: "ALGORITHM_MISMATCH", Header: "WRONG_TOKEN_TYPE", Key: "SIGNATURE_INVALID", Signature: "SIGNATURE_INVALID", Expiry: "TOKEN_EXPIRED", "Not before": "TOKEN_NOT_YET_VALID",
-  Audience: "AUDIENCE_MISMATCH", Issuer: "INVALID_ISSUER", Subject: "INVALID_SUBJECT", Version: "UNSUPPORTED_VERSION", Chain: "CHAIN_INCOHERENT",
+  Audience: "AUDIENCE_MISMATCH", Issuer: "INVALID_ISSUER", Subject: "INVALID_SUBJECT", Lifetime: "MALFORMED_CLAIMS", Version: "UNSUPPORTED_VERSION", Chain: "CHAIN_INCOHERENT",
 };
 
 /**

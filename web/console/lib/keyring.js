@@ -53,9 +53,15 @@ export async function prepareRing({ companyId, spiffeId, origin, keys }) {
 /** The key that signs a record: one key alone signs all. */
 export const keyAt = (key, index) => key.ring?.findLast(({ fromIndex }) => fromIndex <= index) ?? key;
 
-/** The key with which a token that names a kid may be signed at a time, in seconds; the company's own where there is none. */
-export function tokenKey(key, kid, now) {
-  const good = ({ endedAt, compromisedAt }) => !compromisedAt && (!endedAt || now < Date.parse(endedAt) / 1000 + DAY);
+/**
+ * The key with which a token that names a kid and is of a time, iat, may be signed; the company's own where there is none. A key that has ended
+ * has signed nothing later. Times are in seconds.
+ */
+export function tokenKey(key, kid, iat, now) {
+  const good = ({ endedAt, compromisedAt }) => {
+    const end = Date.parse(endedAt) / 1000;
+    return !compromisedAt && (!endedAt || (iat <= end && now < end + DAY));
+  };
   return key.ring?.find((one) => one.kid === kid && good(one)) ?? key;
 }
 

@@ -6,6 +6,7 @@ import { member, parse } from './json.js';
 import { tokenKey } from './keyring.js';
 
 const MAX_TOKEN = 16 * 1024;
+const LONGEST = { passport: 86400, delegation: 3600, SVID: 3600 }; // lives, in seconds
 const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
 
 const actForm = (node, source, name) => having({ sub: string }, { act: actForm })(node, source, name);
@@ -75,16 +76,19 @@ export function principals({ passport, claims }) {
  */
 export async function check(decoded, key, { audience: expected, issuer, now }) {
   const { header: { node, value: h }, claims: { value: c }, passport } = decoded;
-  const signer = tokenKey(key, h.kid, now);
+  const signer = tokenKey(key, h.kid, c.iat, now);
   const results = [];
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
   add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
   const others = node.members.map((m) => m.key).filter((name) => !HEADER.includes(name));
   add('Header', !others.length && (passport || h.typ === 'JWT'), others.length ? `carries ${others.join(', ')}` : `typ is ${h.typ}`);
-  add('Key', h.kid === signer.kid, `kid ${h.kid ?? 'not named'}; the company’s is ${signer.kid}`);
+  add('Key', h.kid === signer.kid, `kid ${h.kid ?? 'not named'}; the company’s at the token’s time is ${signer.kid}`);
   add('Signature', await verify(signer.prepared, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
-  add('Not before', c.nbf === undefined || c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
+  add('Not before', c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
   add('Expiry', c.exp > now, iso(c.exp));
+  const life = c.exp - c.iat; // NaN where one is not given
+  add('Lifetime', c.iat <= c.nbf && life > 0 && life <= LONGEST[decoded.kind],
+    `${Number.isNaN(life) ? 'not given' : `${life} s from its issue`}; a token of this kind lasts at most ${LONGEST[decoded.kind]} s`);
   add('Issuer', c.iss === issuer, c.iss ?? 'not given');
   const [service] = expected.split(':');
   add('Audience', c.aud?.length === 1 && c.aud[0] === (passport ? expected : service), c.aud?.join(', ') ?? 'not given');
