@@ -153,7 +153,7 @@ func liar(name, payload string) http.Handler {
 	const shown = "all that is shown"
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		last := request.URL.Path[strings.LastIndex(request.URL.Path, "/v1/")+1:]
-		status, answer := http.StatusCreated, object{}
+		status, answer := http.StatusCreated, object(nil)
 		switch {
 		case last == "v1/companies":
 			answer = object{"companyId": at(shown, "local"), "apiKey": at("key of a company", "svc_admin"), "publicKey": at(shown, "p")}

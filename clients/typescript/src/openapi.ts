@@ -137,7 +137,8 @@ export interface paths {
         /**
          * Give the company a new signing key
          * @description **Addition.** From this answer on a new key signs the company's tokens and statuses, and its records from `index` on.
-         *     Tokens of the old key verify until they expire. With `compromised` no token that was signed before is accepted from
+         *     Tokens of the old key that are dated no later than its end (`endedAt`) verify until they expire. A token that was
+         *     being issued at that moment may be dated later, and is refused: ask for another. With `compromised` no token that was signed before is accepted from
          *     this answer on, by this service: the old key and each that ended less than 24 hours ago are declared compromised.
          *     Whoever checks tokens offline must fetch the keys anew. What a key has signed before stays signed: a record
          *     is checked with the key of its index. The rotation is proven for ever in `GET /v1/ca/public-keys`.
@@ -656,6 +657,10 @@ export interface paths {
          *     Requests of one company for one log share one verification, which always begins after the request came. Companies take turns,
          *     and while records are appended anywhere, verification takes what that leaves of the machine. Where too many
          *     requests wait, the answer is 503 with `Retry-After`. `HEAD` verifies nothing.
+         *
+         *     With `log=control` the control log is also replayed: every row of agents, credentials, passports, signing keys, webhooks and
+         *     settings must be what the log says. `error` then names the table, the row and the column, and `failedAtIndex` is the control record
+         *     that says otherwise. For a row that no record tells of it is the length of the log.
          */
         get: operations["verifyChain"];
         put?: never;
@@ -921,7 +926,8 @@ export interface paths {
          *     is `old`, a space and the size that was cosigned last; up to 63 lines with a consistency proof from there, a hash in
          *     base64 on each; an empty line; and the checkpoint. Signatures of keys that are not trusted are ignored. What is
          *     cosigned is kept, durably, before it is answered: no smaller tree of the log is ever cosigned after it, and no other of
-         *     its size.
+         *     its size. A witness that has forgotten what it signed, for its database is an older copy, signs nothing: `503` with
+         *     `ROLLED_BACK` and the reason, until its operator has acted. Sizes above 2^53-1 are `400`.
          */
         post: operations["addCheckpoint"];
         delete?: never;
@@ -1586,7 +1592,7 @@ export interface components {
              * @description How the request ended; see *Errors*.
              * @enum {string}
              */
-            code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "DATABASE_DAMAGED" | "CLOCK" | "ROLLED_BACK";
+            code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "DATABASE_DAMAGED" | "CLOCK" | "ROLLED_BACK" | "TABLES_CHANGED";
             /** @description The same as `X-Request-ID`. */
             requestId: string;
         };
@@ -2645,13 +2651,27 @@ export interface components {
             failedAtIndex: number;
         };
         Ready: {
-            /** @constant */
-            status: "ready";
+            /**
+             * @description `degraded`: writes are carried out, but not those of every company, or a witness contests a log; see the counts.
+             * @enum {string}
+             */
+            status: "ready" | "degraded";
             /**
              * @description How it stands with the head file, which knows the greatest size and roots of every log: `behind` while it cannot be written. Absent where none is kept.
              * @enum {string}
              */
             headFile?: "written" | "behind";
+            /** @description How many companies have tables that differ from their control logs. Absent for none. */
+            tablesChanged?: number;
+            /** @description How many companies are halted, for a checkpoint that they have signed shows that a log of theirs went back or has another history. Absent for none. */
+            rolledBack?: number;
+            /** @description How many logs witnesses contest without a proof, counted for each witness. Nothing stops for it; the server's log says more. Absent for none. */
+            witnessAlarms?: number;
+            /**
+             * @description This server, as a witness, cosigns nothing, for its database knows less than it has signed. Absent where that is not so.
+             * @constant
+             */
+            cosigner?: "behind";
         };
         Health: {
             /** @constant */
