@@ -162,8 +162,8 @@ CREATE TABLE checkpoint (
 ) STRICT, WITHOUT ROWID;
 
 -- What witnesses have signed of our checkpoints: of each log and witness, which its vkey names, the last. note is the checkpoint as the log
--- had signed it, line the signature line of the witness, which belongs below that. Where line is empty, note is what the witness has shown and the
--- log is not: it halts the company until somebody accepts that.
+-- had signed it, line the signature line of the witness, which belongs below that. Where line is empty, note is what the witness has shown (its
+-- vkey stands after "shown by ") and the log is not: it halts the company until somebody accepts that.
 CREATE TABLE cosignature (
   log_id  TEXT NOT NULL REFERENCES log (log_id),
   witness TEXT NOT NULL,

@@ -47,7 +47,7 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 		accepted = append(accepted, cosigner.Behind...)
 	}
 	if len(accepted) == 0 {
-		return nil, fmt.Errorf("%w: %s is not behind its head file, nor behind a checkpoint, so there is nothing to accept", ErrRefused, s.path)
+		return nil, fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept; nor is it behind a checkpoint that it keeps", ErrRefused, s.path)
 	}
 	s.writer.stopped.Store(nil) // by whom it says, and nobody else: Open has just set it, and nobody runs the store yet
 	go s.Run(ctx, RunOptions{}) // until s is closed
@@ -82,8 +82,8 @@ func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts 
 	}
 	lost := map[int64][]any{} // by company
 	for _, b := range accepted {
-		if b.Kept != nil && b.Kept.Witness != "" {
-			if _, err := w.exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]), b.Kept.Witness); err != nil {
+		if b.Kept != nil && b.Kept.row != "" {
+			if _, err := w.exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]), b.Kept.row); err != nil {
 				return nil, err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 )
 
 // halt keeps a company from being changed from now on, for a checkpoint shows that one of its logs went back or has another history. It
@@ -45,7 +46,8 @@ func (s *Store) compareKept(ctx context.Context, where string) (found []Behind, 
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var k row
-			err := rows.Scan(&k.log.Chain, &k.log.Name, &k.log.ID, &k.log.Origin, &k.kept.Witness, &k.kept.Note)
+			err := rows.Scan(&k.log.Chain, &k.log.Name, &k.log.ID, &k.log.Origin, &k.kept.row, &k.kept.Note)
+			k.kept.Witness = strings.TrimPrefix(k.kept.row, shownBy)
 			list = append(list, k)
 			return err
 		}, `SELECT log.chain, log.name, log.log_id, log.origin, witness, note

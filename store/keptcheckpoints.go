@@ -19,7 +19,12 @@ type KeptCheckpoint struct {
 	Witness string // the vkey of the witness that has cosigned or shown it; "" for the one that was published last
 	Note    string // with our signatures
 	Tree    tlog.Tree
+
+	row string // the column witness of cosignature; "" for the one that was published
 }
+
+// shownBy stands before the vkey in the row of what a witness has shown, which is beside that of what it has cosigned.
+const shownBy = "shown by "
 
 // errNotOurs says of a checkpoint that no key of the log has signed it, so that it proves nothing.
 var errNotOurs = errors.New("it does not bear the log's signature")
@@ -41,7 +46,12 @@ func (s *Store) CheckpointsAgree(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
+	compared := map[string]bool{} // witnesses often have the same checkpoint
 	for _, k := range kept {
+		if compared[k.Note] {
+			continue
+		}
+		compared[k.Note] = true
 		b, err := s.compareCheckpoint(ctx, l, k)
 		if err != nil {
 			return err
@@ -58,7 +68,8 @@ func (s *Store) keptCheckpoints(ctx context.Context, l Log) (kept []KeptCheckpoi
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var k KeptCheckpoint
-			err := rows.Scan(&k.Witness, &k.Note)
+			err := rows.Scan(&k.row, &k.Note)
+			k.Witness = strings.TrimPrefix(k.row, shownBy)
 			kept = append(kept, k)
 			return err
 		}, `SELECT '', note FROM checkpoint WHERE log_id = ?1 UNION ALL SELECT witness, note FROM cosignature WHERE log_id = ?1`, l.ID)
@@ -87,7 +98,7 @@ func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) 
 	if err != nil {
 		return nil, err
 	}
-	opened.Witness = k.Witness
+	opened.Witness, opened.row = k.Witness, k.row
 	why, err := s.whyBehindCheckpoint(ctx, l, tree, opened)
 	if err != nil || why == "" {
 		return nil, err
@@ -112,8 +123,11 @@ func (s *Store) openOwn(ctx context.Context, l Log, signed string, compromised b
 		}
 	}
 	c, n, err := tlog.OpenCheckpoint([]byte(signed), keys...)
-	if err != nil || c.Origin != l.Origin || c.Size > tlog.MaxSize {
+	if err != nil {
 		return KeptCheckpoint{}, fmt.Errorf("%w: %w", errNotOurs, err)
+	}
+	if c.Origin != l.Origin || c.Size > tlog.MaxSize {
+		return KeptCheckpoint{}, fmt.Errorf("%w: size %d of %q", errNotOurs, c.Size, c.Origin)
 	}
 	own, err := note.Sign(&note.Note{Text: n.Text, Sigs: n.Sigs})
 	return KeptCheckpoint{Note: string(own), Tree: c.Tree}, err

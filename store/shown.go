@@ -56,12 +56,12 @@ func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, sign
 	return halted
 }
 
-// keepShown keeps what a witness has shown in the place of what it has cosigned, without a line of its own: it is no cosignature of a tree that
+// keepShown keeps what a witness has shown beside what it has cosigned, without a line of its own: it is no cosignature of a tree that
 // the log has. So it is found at each start, by every server, until somebody accepts it.
 func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
 	return s.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
-			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line`, l.ID, k.Witness, k.Tree.Size, k.Note)
+			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line`, l.ID, shownBy+k.Witness, k.Tree.Size, k.Note)
 		return err
 	})
 }
