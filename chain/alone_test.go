@@ -10,7 +10,8 @@ import (
 	"attestd/chain"
 )
 
-// What is written alone shares its transaction with nobody who waits beside it, keeps its place in the queue, and says when it is.
+// What is written alone shares its transaction with nobody who waits beside it, keeps its place in
+// the queue, and says when it is.
 func TestWriteAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -71,8 +71,8 @@ func (l *Log) Write(ctx context.Context, rows func() ([]Draft, error)) ([]Record
 	return w.records, err
 }
 
-// WriteAlone is Write in a transaction that nobody else writes in. Run calls prepare with the time of the records before it begins that, and
-// the time that it returns counts.
+// WriteAlone is Write in a transaction that nobody else writes in. Run calls prepare with the time
+// of the records before it begins that, and the time that it returns counts.
 func (l *Log) WriteAlone(ctx context.Context, prepare func(now time.Time) time.Time, rows func() ([]Draft, error)) ([]Record, error) {
 	w := &waiter{rows: rows, prepare: prepare, done: make(chan struct{})}
 	err := l.do(ctx, w)

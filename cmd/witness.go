@@ -53,8 +53,8 @@ func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
 	return logs, nil
 }
 
-// openCosigner has the server cosign logs, with the key that the database has for it. Where the database went back to before that key it says
-// so to those who ask.
+// openCosigner has the server cosign logs, with the key that the database has for it. Where the
+// database went back to before that key it says so to those who ask.
 func (f serveFlags) openCosigner(ctx context.Context, cfg *server.Config, logs []tlog.PolicyLog) error {
 	if len(logs) == 0 {
 		return nil

@@ -39,8 +39,8 @@ func (c caller) refusesWrites(t *testing.T, code string) {
 	c.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 }
 
-// endsAStolenKey expects that a rotation with compromised is carried out though nothing else is written before and after it,
-// and that one without it is not.
+// endsAStolenKey expects that a rotation with compromised is carried out though nothing else is
+// written before and after it, and that one without it is not.
 func (c caller) endsAStolenKey(t *testing.T, code string) {
 	t.Helper()
 	rotate := "POST /v1/companies/rotate-keys"

@@ -10,7 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// forgets expects that a witness signs nothing of either history of the log, says why, and shows it to its operator, while its companies go on.
+// forgets expects that a witness signs nothing of either history of the log, says why, and shows it
+// to its operator, while its companies go on.
 func (s *service) forgets(t *testing.T, why string) {
 	t.Helper()
 	l, fork := newWatchedLog(t, "leaf", 20), newWatchedLog(t, "another", 20)
@@ -33,7 +34,8 @@ func acceptWitness(t *testing.T, path string) []store.Behind {
 	return accepted
 }
 
-// A witness whose database went back signs nothing, of no history, though nothing else was lost, until that is accepted, which the control log of the oldest company says.
+// A witness whose database went back signs nothing, of no history, though nothing else was lost,
+// until that is accepted, which the control log of the oldest company says.
 func TestWitnessThatForgotSignsNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosigning(t, watchedLine()))
@@ -64,7 +66,8 @@ func TestWitnessThatForgotSignsNothing(t *testing.T) {
 	}
 }
 
-// A database that goes back while it is served is noticed at the next request, also where no head file is kept.
+// A database that goes back while it is served is noticed at the next request, also where no head
+// file is kept.
 func TestWitnessThatForgetsWhileItServes(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -96,7 +99,8 @@ func TestWitnessWhoseKeyIsGone(t *testing.T) {
 	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).status(200)
 }
 
-// Where the head file cannot be written, nothing is cosigned that it would not know; once it can be, the log gets its cosignature.
+// Where the head file cannot be written, nothing is cosigned that it would not know; once it can
+// be, the log gets its cosignature.
 func TestWitnessWithoutItsHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

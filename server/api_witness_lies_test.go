@@ -30,8 +30,8 @@ func liarVKey() tlog.VKey {
 	return tlog.VKey{Name: "liar.example", Type: tlog.TypeCosignature, Public: liarKey.Public().(ed25519.PublicKey)}
 }
 
-// lie is what a witness answers when it is asked to cosign, and what it shows when it is asked for its last checkpoint of the actions of acme; of
-// other logs it shows none.
+// lie is what a witness answers when it is asked to cosign, and what it shows when it is asked for
+// its last checkpoint of the actions of acme; of other logs it shows none.
 type lie struct {
 	status      int
 	contentType string
@@ -133,7 +133,8 @@ func (l *liar) asking(t testing.TB) func(*server.Config) {
 	}
 }
 
-// twoCompanies is a database at rest with two companies of three records each, and what their keys have signed.
+// twoCompanies is a database at rest with two companies of three records each, and what their keys
+// have signed.
 type twoCompanies struct {
 	path                    string
 	acme, globex            caller
@@ -174,7 +175,8 @@ func sign(t testing.TB, s *service, tree tlog.Tree) string {
 	return string(signed)
 }
 
-// load attests for a company until it is stopped; then it returns the first answer that was no 201, and how many there were of those.
+// load attests for a company until it is stopped; then it returns the first answer that was no 201,
+// and how many there were of those.
 func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 	ended, result := make(chan struct{}), make(chan *reply, 1)
 	n := 0
@@ -202,7 +204,8 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 	}
 }
 
-// Of a witness that lies, in whatever manner, nothing stops, for either of two companies under load: where it contests a log, that is an alarm.
+// Of a witness that lies, in whatever manner, nothing stops, for either of two companies under
+// load: where it contests a log, that is an alarm.
 func TestWitnessLiesStopNothing(t *testing.T) {
 	t.Parallel()
 	base := newTwoCompanies(t)
@@ -333,7 +336,8 @@ func TestWitnessLiesStopNothing(t *testing.T) {
 	}
 }
 
-// With a checkpoint that our own key has signed, of a tree that the log has not, the first answer halts the company that it is about, and no other.
+// With a checkpoint that our own key has signed, of a tree that the log has not, the first answer
+// halts the company that it is about, and no other.
 func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	t.Parallel()
 	base := newTwoCompanies(t)
@@ -404,7 +408,8 @@ func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	}
 }
 
-// halted expects that nothing of a company is written and no token is given out, and that reads and proofs go on.
+// halted expects that nothing of a company is written and no token is given out, and that reads and
+// proofs go on.
 func (c caller) halted(t testing.TB) {
 	t.Helper()
 	for _, call := range [][2]string{
@@ -420,7 +425,8 @@ func (c caller) halted(t testing.TB) {
 	c.do(t, "GET /v1/proof/0", "").status(200)
 }
 
-// A checkpoint that a compromised key has signed proves nothing: whoever has stolen it could have signed that.
+// A checkpoint that a compromised key has signed proves nothing: whoever has stolen it could have
+// signed that.
 func TestStolenKeyProvesNothing(t *testing.T) {
 	t.Parallel()
 	base := newTwoCompanies(t)
@@ -434,8 +440,9 @@ func TestStolenKeyProvesNothing(t *testing.T) {
 	base.acme.on(s).attestMany(t, 1)
 }
 
-// A history that was rewritten in the file, with all keys and without becoming shorter: the witness proves it, the other company goes on, and so it stays
-// without the witness, until somebody accepts it. What was accepted is given up for that witness and that tree, and for no other.
+// A history that was rewritten in the file, with all keys and without becoming shorter: the witness
+// proves it, the other company goes on, and so it stays without the witness, until somebody accepts
+// it. What was accepted is given up for that witness and that tree, and for no other.
 func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -483,8 +490,9 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	eventually(t, "another witness with the same tree halts it", func() bool { return third.anyone().do(t, "GET /readyz", "").str("status") == "degraded" })
 }
 
-// A kept checkpoint that the log does not lead to halts its company after the start, and at the next look at the log: the one that was published last, and the one
-// that a witness has cosigned, though nobody shows anything.
+// A kept checkpoint that the log does not lead to halts its company after the start, and at the
+// next look at the log: the one that was published last, and the one that a witness has cosigned,
+// though nobody shows anything.
 func TestKeptCheckpointsAreCompared(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

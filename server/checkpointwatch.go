@@ -9,12 +9,14 @@ import (
 	"attestd/store"
 )
 
-// checkpointsEvery is how often all logs are compared with the checkpoints of them that are kept. The first time is after the start; a log
-// that a witness is asked about is compared each time, too.
+// checkpointsEvery is how often all logs are compared with the checkpoints of them that are kept.
+// The first time is after the start; a log that a witness is asked about is compared each time,
+// too.
 const checkpointsEvery = 24 * time.Hour
 
-// watchCheckpoints compares the logs of all companies with the checkpoints of them that are kept, beside all other work: it uses half of a core at
-// most. What it finds halts a company, which the store logs.
+// watchCheckpoints compares the logs of all companies with the checkpoints of them that are kept,
+// beside all other work: it uses half of a core at most. What it finds halts a company, which the
+// store logs.
 func watchCheckpoints(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	for {
 		chains, err := s.Chains(ctx)

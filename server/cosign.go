@@ -51,8 +51,9 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	return a.askIfGrown(ctx, number, checkpoint.Size)
 }
 
-// contestedError says that a witness refuses a log, or answers with what is no cosignature, and shows nothing that proves it right. It is an alarm,
-// and stops nothing: what it answers nobody has signed.
+// contestedError says that a witness refuses a log, or answers with what is no cosignature, and
+// shows nothing that proves it right. It is an alarm, and stops nothing: what it answers nobody has
+// signed.
 type contestedError struct{ refusal, shown error }
 
 func (e *contestedError) Error() string {
@@ -60,7 +61,8 @@ func (e *contestedError) Error() string {
 }
 func (e *contestedError) Unwrap() []error { return []error{e.refusal, e.shown} }
 
-// contests says of an error of the witness whether it says of the log that it is not what it was, or makes no sense.
+// contests says of an error of the witness whether it says of the log that it is not what it was,
+// or makes no sense.
 func contests(err error) bool {
 	var ahead *witness.AheadError
 	var answer *witness.StatusError
@@ -68,9 +70,10 @@ func contests(err error) bool {
 		errors.As(err, &answer) && (answer.Status == http.StatusConflict || answer.Status == http.StatusUnprocessableEntity)
 }
 
-// inquire finds out what it means that a witness contests a log: it is asked once what it has cosigned last. A checkpoint that we have signed, of a tree that
-// the log has not, proves that the log went back, and halts its company. All else is an alarm, but for a tree that an accepted rollback
-// gave up.
+// inquire finds out what it means that a witness contests a log: it is asked once what it has
+// cosigned last. A checkpoint that we have signed, of a tree that the log has not, proves that the
+// log went back, and halts its company. All else is an alarm, but for a tree that an accepted
+// rollback gave up.
 func (a *asker) inquire(ctx context.Context, l store.Log, refusal error) error {
 	if again, err := a.overtaken(ctx, l, refusal); err != nil || again {
 		return err
@@ -92,8 +95,8 @@ func (a *asker) inquire(ctx context.Context, l store.Log, refusal error) error {
 	return err
 }
 
-// overtaken has a log asked about once more, and once only, of which the witness names a size that it has reached by now: another server may have
-// brought that tree there.
+// overtaken has a log asked about once more, and once only, of which the witness names a size that
+// it has reached by now: another server may have brought that tree there.
 func (a *asker) overtaken(ctx context.Context, l store.Log, refusal error) (bool, error) {
 	var ahead *witness.AheadError
 	if !errors.As(refusal, &ahead) {

@@ -82,7 +82,8 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]c
 	return s.recorded(ctx, by, s.change, rows)
 }
 
-// recorded is controlled by a way of its own to write, for what must work also where nothing else of the company may be changed; see Changeable.
+// recorded is controlled by a way of its own to write, for what must work also where nothing else
+// of the company may be changed; see Changeable.
 func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows func(*conn) ([]controlEvent, error)) error {
 	var takesAway bool
 	_, err := write(ctx, func(w *conn) ([]chain.Draft, error) {

@@ -12,14 +12,16 @@ import (
 	"attestd/tlog"
 )
 
-// CosignerError says that this database's cosigner has signed trees of the logs of others that the database does not know any more. It signs
-// nothing until somebody accepts that: it would sign another history. It wraps ErrRolledBack.
+// CosignerError says that this database's cosigner has signed trees of the logs of others that the
+// database does not know any more. It signs nothing until somebody accepts that: it would sign
+// another history. It wraps ErrRolledBack.
 type CosignerError struct{ Behind []Behind }
 
 func (e *CosignerError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
 func (e *CosignerError) Unwrap() error { return ErrRolledBack }
 
-// Reason names the first log by the SHA-256 of its origin, or its origin, and says how many more there are.
+// Reason names the first log by the SHA-256 of its origin, or its origin, and says how many more
+// there are.
 func (e *CosignerError) Reason() string {
 	reason := fmt.Sprintf("log %s %s", e.Behind[0].origin, e.Behind[0].Why)
 	if more := len(e.Behind) - 1; more > 0 {
@@ -28,7 +30,8 @@ func (e *CosignerError) Reason() string {
 	return reason
 }
 
-// cosigned is what this process knows that the cosigner has signed, from the head file and since: never more than was durable once.
+// cosigned is what this process knows that the cosigner has signed, from the head file and since:
+// never more than was durable once.
 type cosigned struct {
 	mu     sync.Mutex
 	known  map[[sha256.Size]byte]tlog.Tree // by the SHA-256 of the origin
@@ -128,7 +131,8 @@ func (s *Store) cosignedTrees(ctx context.Context) (list []headfile.Cosigned, or
 	return list, origins, nil
 }
 
-// openCosigned compares what the database has cosigned with what its head file knows, and remembers the greater of both.
+// openCosigned compares what the database has cosigned with what its head file knows, and remembers
+// the greater of both.
 func (s *Store) openCosigned(ctx context.Context, file *headfile.File) error {
 	behind, err := s.compareCosigned(ctx, file)
 	if err != nil {
@@ -141,7 +145,8 @@ func (s *Store) openCosigned(ctx context.Context, file *headfile.File) error {
 	return nil
 }
 
-// compareCosigned finds the logs of others of which the database knows less than its head file, or another tree.
+// compareCosigned finds the logs of others of which the database knows less than its head file, or
+// another tree.
 func (s *Store) compareCosigned(ctx context.Context, file *headfile.File) (behind []Behind, err error) {
 	list, origins, err := s.cosignedTrees(ctx)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// halt keeps a company from being changed from now on, for a checkpoint shows that one of its logs went back or has another history. It
-// returns why. Others go on.
+// halt keeps a company from being changed from now on, for a checkpoint shows that one of its logs
+// went back or has another history. It returns why. Others go on.
 func (s *Store) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
 	if log := s.journal.Load(); s.halted.add(b.company, err) && log != nil {
@@ -17,7 +17,8 @@ func (s *Store) halt(b Behind) error {
 	return s.halted.of(b.company)
 }
 
-// HaltedChain is why nothing is appended to a chain, a *RolledBackError; nil where its company is not halted.
+// HaltedChain is why nothing is appended to a chain, a *RolledBackError; nil where its company is
+// not halted.
 func (s *Store) HaltedChain(number int64) error {
 	company, _ := logOf(number)
 	return s.halted.of(company)
@@ -26,8 +27,9 @@ func (s *Store) HaltedChain(number int64) error {
 // Halted are the reasons why nothing of some companies is written, a *RolledBackError for each.
 func (s *Store) Halted() []error { return s.halted.all() }
 
-// openKept halts the companies of which a witness has shown that a log went back, or which have a published checkpoint of a size that they
-// do not have, until somebody accepts that. All else that is kept is compared beside the work; see CheckpointsAgree.
+// openKept halts the companies of which a witness has shown that a log went back, or which have a
+// published checkpoint of a size that they do not have, until somebody accepts that. All else that
+// is kept is compared beside the work; see CheckpointsAgree.
 func (s *Store) openKept(ctx context.Context) error {
 	found, err := s.compareKept(ctx, `(line = '' OR kept.size > coalesce(length, 0))`)
 	for _, b := range found {

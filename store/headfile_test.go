@@ -150,7 +150,8 @@ func TestAnUpgradedBackupHasTheSameHeadFile(t *testing.T) {
 	}
 }
 
-// A head file of the form before the one that knows what was cosigned is read, finds what it would have found, and is brought to the new form.
+// A head file of the form before the one that knows what was cosigned is read, finds what it would
+// have found, and is brought to the new form.
 func TestAHeadFileOfTheFirstForm(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
@@ -171,7 +172,8 @@ func TestAHeadFileOfTheFirstForm(t *testing.T) {
 	fine(t, path)
 }
 
-// firstForm is a head file as it was written before it knew of logs of others: of each three pairs of slots, the first two.
+// firstForm is a head file as it was written before it knew of logs of others: of each three pairs
+// of slots, the first two.
 func firstForm(file []byte) []byte {
 	const slot, crcAt = 256, 252
 	header := bytes.Replace(file[:crcAt], []byte("heads 2"), []byte("heads 1"), 1)

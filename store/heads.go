@@ -40,7 +40,8 @@ type heads struct {
 	external bool                    // somebody else has written the database since the last write
 }
 
-// cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has it.
+// cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has
+// it.
 type cosigning struct {
 	headfile.Cosigned
 	done chan error // holds one
@@ -112,7 +113,8 @@ func (h *heads) published(number int64, note string) {
 	h.ring()
 }
 
-// cosign returns when the file has what was cosigned: ErrUnavailable when it has not after headsPatience. Nothing that was cosigned is given out before.
+// cosign returns when the file has what was cosigned: ErrUnavailable when it has not after
+// headsPatience. Nothing that was cosigned is given out before.
 func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 	w := cosigning{c, make(chan error, 1)}
 	h.mu.Lock()

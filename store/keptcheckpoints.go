@@ -23,15 +23,18 @@ type KeptCheckpoint struct {
 	row string // the column witness of cosignature; "" for the one that was published
 }
 
-// shownBy stands before the vkey in the row of what a witness has shown, which is beside that of what it has cosigned.
+// shownBy stands before the vkey in the row of what a witness has shown, which is beside that of
+// what it has cosigned.
 const shownBy = "shown by "
 
 // errNotOurs says of a checkpoint that no key of the log has signed it, so that it proves nothing.
 var errNotOurs = errors.New("it does not bear the log's signature")
 
-// CheckpointsAgree compares the log of a chain with the checkpoints of it that the database keeps: the one that was published last, and what witnesses have
-// cosigned or shown. Where the log is shorter than one of them, or has another root at its size, the company is halted: a *RolledBackError,
-// until somebody accepts that. It reads a few hundred hashes for each checkpoint of another size than the log's.
+// CheckpointsAgree compares the log of a chain with the checkpoints of it that the database keeps:
+// the one that was published last, and what witnesses have cosigned or shown. Where the log is
+// shorter than one of them, or has another root at its size, the company is halted: a
+// *RolledBackError, until somebody accepts that. It reads a few hundred hashes for each checkpoint
+// of another size than the log's.
 func (s *Store) CheckpointsAgree(ctx context.Context, number int64) error {
 	if err := s.HaltedChain(number); err != nil {
 		return err
@@ -80,8 +83,9 @@ func (s *Store) keptCheckpoints(ctx context.Context, l Log) (kept []KeptCheckpoi
 	return kept, nil
 }
 
-// compareCheckpoint says in what a log is behind a checkpoint that the database keeps; nil where it is not, where that was accepted, and where
-// the checkpoint is none of the log's own, for then it proves nothing. A key that has ended counts, also one that was compromised since.
+// compareCheckpoint says in what a log is behind a checkpoint that the database keeps; nil where it
+// is not, where that was accepted, and where the checkpoint is none of the log's own, for then it
+// proves nothing. A key that has ended counts, also one that was compromised since.
 func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
 	head, _, err := s.Tip(ctx, l.Chain) // after the checkpoint was read: the log had that size before it was signed
 	if err != nil {
@@ -109,8 +113,8 @@ func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) 
 	return s.behindCheckpoint(ctx, l, head, opened, why)
 }
 
-// openOwn reads a checkpoint that one of the log's keys must have signed, and leaves out what others have: errNotOurs. A key that was declared
-// compromised counts with compromised alone.
+// openOwn reads a checkpoint that one of the log's keys must have signed, and leaves out what
+// others have: errNotOurs. A key that was declared compromised counts with compromised alone.
 func (s *Store) openOwn(ctx context.Context, l Log, signed string, compromised bool) (KeptCheckpoint, error) {
 	_, ring, err := s.KeyRing(ctx, l.Chain)
 	if err != nil {
@@ -133,7 +137,8 @@ func (s *Store) openOwn(ctx context.Context, l Log, signed string, compromised b
 	return KeptCheckpoint{Note: string(own), Tree: c.Tree}, err
 }
 
-// whyBehindCheckpoint says in what a log with a tree is behind a checkpoint of its own; "" where it is not.
+// whyBehindCheckpoint says in what a log with a tree is behind a checkpoint of its own; "" where it
+// is not.
 func (s *Store) whyBehindCheckpoint(ctx context.Context, l Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
 	was := fmt.Sprintf("was published at size %d", k.Tree.Size)
 	if k.Witness != "" {

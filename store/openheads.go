@@ -21,7 +21,8 @@ func HeadsBeside(path string) string {
 	return path + ".heads"
 }
 
-// openKnown compares the database with what is known of it elsewhere: its head file, if it has one, and the checkpoints that it has kept itself.
+// openKnown compares the database with what is known of it elsewhere: its head file, if it has one,
+// and the checkpoints that it has kept itself.
 func (s *Store) openKnown(ctx context.Context, heads string) error {
 	if heads != "" {
 		if err := s.openHeads(ctx, heads, s.isNew); err != nil {
@@ -68,7 +69,8 @@ func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 	return fmt.Errorf("head file: %w", err)
 }
 
-// newestForm brings a head file to the newest form. One that cannot be stays as it is, and has no place for what is cosigned.
+// newestForm brings a head file to the newest form. One that cannot be stays as it is, and has no
+// place for what is cosigned.
 func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *headfile.File {
 	if file.HasCosigned() {
 		return file

@@ -17,9 +17,11 @@ var (
 	ErrGivenUp = errors.New("a tree which an accepted rollback gave up") // what the witness shows was accepted
 )
 
-// WitnessShows compares a log with the checkpoint that a witness has shown of it. ErrNoProof and ErrGivenUp say that nothing follows from
-// that. Where the checkpoint bears our own signature, and the log is shorter or has another root at its size, it is kept and the
-// company is halted: a *RolledBackError. A key that was declared compromised proves nothing, for its thief could have signed.
+// WitnessShows compares a log with the checkpoint that a witness has shown of it. ErrNoProof and
+// ErrGivenUp say that nothing follows from that. Where the checkpoint bears our own signature, and
+// the log is shorter or has another root at its size, it is kept and the company is halted: a
+// *RolledBackError. A key that was declared compromised proves nothing, for its thief could have
+// signed.
 func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, signed []byte) error {
 	shown, err := s.openOwn(ctx, l, string(signed), false)
 	if errors.Is(err, errNotOurs) {
@@ -56,8 +58,9 @@ func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, sign
 	return halted
 }
 
-// keepShown keeps what a witness has shown beside what it has cosigned, without a line of its own: it is no cosignature of a tree that
-// the log has. So it is found at each start, by every server, until somebody accepts it.
+// keepShown keeps what a witness has shown beside what it has cosigned, without a line of its own:
+// it is no cosignature of a tree that the log has. So it is found at each start, by every server,
+// until somebody accepts it.
 func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
 	return s.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
@@ -66,8 +69,9 @@ func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
 	})
 }
 
-// isGivenUp says whether somebody has accepted that a log has not the tree of a checkpoint. What a witness has shown is accepted of that witness; what
-// the head file or a published checkpoint knew, of everybody who shows it.
+// isGivenUp says whether somebody has accepted that a log has not the tree of a checkpoint. What a
+// witness has shown is accepted of that witness; what the head file or a published checkpoint knew,
+// of everybody who shows it.
 func (s *Store) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
 	company, _ := logOf(l.Chain)
 	control := Control.number(company)

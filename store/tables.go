@@ -155,8 +155,9 @@ func (r *comparison) err() error {
 	return &TablesChangedError{Company: r.company.ID, Difference: *r.differences[0]}
 }
 
-// VerifyTables makes the verdict on a control log, which is valid by itself, fail where the tables of its company are not what it says. A row
-// that no record tells of fails at the record that is missing, behind the last. What it finds is remembered: see Changeable.
+// VerifyTables makes the verdict on a control log, which is valid by itself, fail where the tables
+// of its company are not what it says. A row that no record tells of fails at the record that is
+// missing, behind the last. What it finds is remembered: see Changeable.
 func (s *Store) VerifyTables(ctx context.Context, number int64, v *chain.Verdict) error {
 	c, err := s.named(ctx, number)
 	if err != nil {

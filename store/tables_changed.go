@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// changedSet holds the companies of which something was found that keeps them from being changed, with the first that was.
+// changedSet holds the companies of which something was found that keeps them from being changed,
+// with the first that was.
 type changedSet struct {
 	mu   sync.RWMutex
 	errs map[int64]error // by the number of the company
@@ -48,8 +49,9 @@ func (c *changedSet) all() []error {
 	return errs
 }
 
-// Changeable says whether the caller's company may be changed: a *RolledBackError where one of its logs is proven to have gone back, a
-// *TablesChangedError where its tables were found to differ from its control log. What changes rights or gives out tokens asks first.
+// Changeable says whether the caller's company may be changed: a *RolledBackError where one of its
+// logs is proven to have gone back, a *TablesChangedError where its tables were found to differ
+// from its control log. What changes rights or gives out tokens asks first.
 func (s *Store) Changeable(by Caller) error {
 	if err := s.halted.of(by.Company.Chain); err != nil {
 		return err

@@ -8,8 +8,9 @@ import (
 	"attestd/chain"
 )
 
-// urgently is the writeFunc of what must be done also while nothing else may be written, because the database went back or the clock is wrong. With a wrong
-// clock, by.At and the time of the records are the newest time in the file: a time of the far future would stay there.
+// urgently is the writeFunc of what must be done also while nothing else may be written, because
+// the database went back or the clock is wrong. With a wrong clock, by.At and the time of the
+// records are the newest time in the file: a time of the far future would stay there.
 func (s *Store) urgently(by *Caller) writeFunc {
 	return func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 		if s.writer == nil {
@@ -40,7 +41,8 @@ func (w *writer) wrongClock(now time.Time) (newest time.Time, wrong bool) {
 	return newest, err == nil
 }
 
-// mayBegin is why no transaction may begin; nil where one may. The one that is urgent may also where the database went back.
+// mayBegin is why no transaction may begin; nil where one may. The one that is urgent may also
+// where the database went back.
 func (w *writer) mayBegin() error {
 	urgent := w.urgent
 	w.urgent = false

@@ -74,7 +74,8 @@ type CosignedLogs struct{ store *Store }
 // CosignedLogs returns the state of this database's cosigner.
 func (s *Store) CosignedLogs() CosignedLogs { return CosignedLogs{s} }
 
-// Latest implements witness.State. A *CosignerError where the database knows less than was cosigned.
+// Latest implements witness.State. A *CosignerError where the database knows less than was
+// cosigned.
 func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
 	known, err := l.store.cosigned.of(origin) // before the row is read, which may grow
 	if err == nil {
@@ -93,8 +94,9 @@ func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tr
 	return latest, nil
 }
 
-// Advance implements witness.State. What it returns true for stands in the head file too, where one is kept: ErrUnavailable when that cannot be
-// written. A *CosignerError where the database knows less than was cosigned.
+// Advance implements witness.State. What it returns true for stands in the head file too, where one
+// is kept: ErrUnavailable when that cannot be written. A *CosignerError where the database knows
+// less than was cosigned.
 func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
 	known, err := l.store.cosigned.of(origin)

@@ -130,7 +130,8 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 	return s.log.AppendAll(ctx, drafts)
 }
 
-// writeFunc makes rows durable, and with them the records of the drafts that it asks for; see chain.Log.Write for what rows must heed.
+// writeFunc makes rows durable, and with them the records of the drafts that it asks for; see
+// chain.Log.Write for what rows must heed.
 type writeFunc func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error)
 
 // change is the writeFunc of nearly all.

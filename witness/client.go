@@ -41,8 +41,8 @@ type Client struct {
 	sizes map[string]int64 // by origin
 }
 
-// AheadError says that a witness claims to have cosigned a larger tree than the one that it was asked for. Nobody has signed that: it is a question, and
-// what Latest returns may answer it.
+// AheadError says that a witness claims to have cosigned a larger tree than the one that it was
+// asked for. Nobody has signed that: it is a question, and what Latest returns may answer it.
 type AheadError struct {
 	Witness, Origin string
 	Known, Asked    int64 // sizes
@@ -52,7 +52,8 @@ func (e *AheadError) Error() string {
 	return fmt.Sprintf("witness %s has cosigned size %d of log %s, and was asked for size %d", e.Witness, e.Known, e.Origin, e.Asked)
 }
 
-// ErrCosignature: a witness answers with what is no cosignature of its own over what it was asked for.
+// ErrCosignature: a witness answers with what is no cosignature of its own over what it was asked
+// for.
 var ErrCosignature = errors.New("no cosignature of the witness's key")
 
 // StatusError is an answer that is neither a cosignature nor a size.
@@ -66,8 +67,9 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("witness %s answers %d %q", e.Witness, e.Status, e.Reason)
 }
 
-// NewClient returns the client of the witness with a key, a cosigner's, at a submission prefix. The prefix must be of https, unless it is one
-// of this machine: who could change its answers could keep them from being asked for, and hide what it shows.
+// NewClient returns the client of the witness with a key, a cosigner's, at a submission prefix. The
+// prefix must be of https, unless it is one of this machine: who could change its answers could
+// keep them from being asked for, and hide what it shows.
 func NewClient(prefix string, key tlog.VKey) (*Client, error) {
 	u, err := url.Parse(prefix)
 	switch {
@@ -158,8 +160,9 @@ func (c *Client) accept(checkpoint tlog.Checkpoint, answer []byte) (tlog.Cosigna
 	return slices.MaxFunc(list, func(a, b tlog.Cosignature) int { return cmp.Compare(a.Time, b.Time) }), nil
 }
 
-// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at most 16 KiB, in at most 5 seconds, over no
-// redirect. Nothing of it was verified. A witness may have none to show; an answer but 200 is a *StatusError.
+// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at
+// most 16 KiB, in at most 5 seconds, over no redirect. Nothing of it was verified. A witness may
+// have none to show; an answer but 200 is a *StatusError.
 func (c *Client) Latest(ctx context.Context, origin string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxLatest)
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// Cosigned is the last tree that the database's owner has cosigned, as a witness, of a log of somebody else.
+// Cosigned is the last tree that the database's owner has cosigned, as a witness, of a log of
+// somebody else.
 type Cosigned struct {
 	Origin [32]byte // the SHA-256 of the log's origin
 	Size   int64
@@ -53,7 +54,8 @@ func (f *File) Cosigned(c Cosigned) error {
 	return err
 }
 
-// EachCosigned calls yield for the last tree that was cosigned of each log of others. An error of yield ends it and is returned as it is.
+// EachCosigned calls yield for the last tree that was cosigned of each log of others. An error of
+// yield ends it and is returned as it is.
 func (f *File) EachCosigned(yield func(Cosigned) error) error {
 	known := map[[32]byte]int64{}
 	if f.HasCosigned() {

@@ -13,7 +13,8 @@ const (
 	newest form = '2'
 )
 
-// kinds is of how many kinds of logs there are slots, one after the other: actions, control, and logs of others.
+// kinds is of how many kinds of logs there are slots, one after the other: actions, control, and
+// logs of others.
 func (f form) kinds() int64 {
 	if f == first {
 		return 2

@@ -1,17 +1,21 @@
-// Package headfile keeps, beside a database or on another disk, the greatest size and the roots of every log that the database has had.
-// Whoever puts an older database in its place, or another history, has to reach this file too. It knows no SQL.
+// Package headfile keeps, beside a database or on another disk, the greatest size and the roots of
+// every log that the database has had. Whoever puts an older database in its place, or another
+// history, has to reach this file too. It knows no SQL.
 //
 // # Form
 //
-// A header and then slots, all of 256 bytes and big-endian. The header holds the magic text, the identity of the database and a checksum.
-// Each log has two slots, whose place follows from the number of its chain: those of chain c > 0 stand at 6(c-1), those of -c after them. The two after
-// those are of the c-th log of others that the database's owner has cosigned as a witness. The first form, which is read still and is
-// brought to this one by Create, knows no such logs: there the slots of chain c stand at 4(c-1).
-// A write goes to the one that does not hold the newest state, so one that is cut short, wherever, leaves the state before it. A slot that
-// its checksum does not fit, or that is not there, says nothing. So the file needs no sync to be right: it may be behind, and it is never
-// ahead of a database that was durable before it was written.
+// A header and then slots, all of 256 bytes and big-endian. The header holds the magic text, the
+// identity of the database and a checksum. Each log has two slots, whose place follows from the
+// number of its chain: those of chain c > 0 stand at 6(c-1), those of -c after them. The two after
+// those are of the c-th log of others that the database's owner has cosigned as a witness. The
+// first form, which is read still and is brought to this one by Create, knows no such logs: there
+// the slots of chain c stand at 4(c-1). A write goes to the one that does not hold the newest
+// state, so one that is cut short, wherever, leaves the state before it. A slot that its checksum
+// does not fit, or that is not there, says nothing. So the file needs no sync to be right: it may
+// be behind, and it is never ahead of a database that was durable before it was written.
 //
-// The checksum (CRC-32C) finds what a crash has torn. It is no protection from whoever may write the file.
+// The checksum (CRC-32C) finds what a crash has torn. It is no protection from whoever may write
+// the file.
 package headfile
 
 import (

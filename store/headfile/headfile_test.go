@@ -146,7 +146,8 @@ func allCosigned(t *testing.T, f *File) map[[32]byte]Cosigned {
 	return found
 }
 
-// What was cosigned of logs of others is kept beside the heads of chains, from the making of the file and after it, also over a write that was torn.
+// What was cosigned of logs of others is kept beside the heads of chains, from the making of the
+// file and after it, also over a write that was torn.
 func TestCosignedLogsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
