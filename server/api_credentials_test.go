@@ -85,7 +85,7 @@ func TestCredentials(t *testing.T) {
 		item("apiKey", fingerprint(second), `,"madeBy":"`+ci+`"`)+`,`+item("oauthClient", app, `,"clientId":"`+client.str("clientId")+`","madeBy":"`+ci+`"`+used)+`]}`)
 	acme.do(t, "GET /v1/credentials?madeBy="+app, "").gets(200, `{"credentials":[`+item("apiKey", fingerprint(third), `,"madeBy":"`+app+`"`)+`]}`)
 	acme.do(t, "GET /v1/credentials?madeBy=0000000000000000", "").gets(200, `{"credentials":[]}`)
-	for _, wrong := range []string{"x", strings.ToUpper(ci), ci + "0", leaked} {
+	for _, wrong := range []string{"x", strings.ToUpper(ci[:15]) + "A", ci + "0", leaked} {
 		acme.do(t, "GET /v1/credentials?madeBy="+wrong, "").gets(400, `{"error":"…madeBy…"}`)
 	}
 }
