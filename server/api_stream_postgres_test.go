@@ -13,6 +13,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // database is a connection to the database of a service, or to another one of its server, past the service.
@@ -129,5 +130,42 @@ func TestStreamOfADatabaseThatWentBack(t *testing.T) {
 	}
 	if n := s.log.says("records that were there are gone"); n != 1 {
 		t.Errorf("the log says so %d times", n)
+	}
+}
+
+// Where the server keeps a head file it writes nothing more to a database that has gone back, and says so: also where other records stand in the places of those that are gone.
+func TestAServerWhoseDatabaseWentBackIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := startOn(t, storetest.NewOnPostgres(t), cred.Domain{})
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	acme.agent(t, "bot")
+	globex.agent(t, "bot")
+	acme.attestMany(t, 4)
+	db := s.database(t, "")
+	execute(t, db, "CREATE TABLE earlier AS SELECT * FROM head WHERE chain = 1")
+	live := acme.listen(t)
+	acme.attestMany(t, 6)
+	for i := 4; i < 10; i++ {
+		live.valid("acme", i)
+	}
+	execute(t, db, "SET session_replication_role = replica", "BEGIN", "DELETE FROM record WHERE id >= (1::bigint << 40) + 4 AND id > 0",
+		"DELETE FROM head WHERE chain = 1", "INSERT INTO head SELECT * FROM earlier", "COMMIT",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if r := acme.do(t, "GET /readyz", ""); r.code == 503 && strings.Contains(string(r.raw), "ROLLED_BACK") {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("ready: %d %s", r.code, r.raw)
+		}
+	}
+	acme.refusesWrites(t, "ROLLED_BACK")
+	globex.refusesWrites(t, "ROLLED_BACK")
+	must(t, live.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	var closed *websocket.CloseError
+	if _, m, err := live.conn.ReadMessage(); !errors.As(err, &closed) || closed.Code != websocket.CloseTryAgainLater {
+		t.Errorf("the stream goes on: %s, %v", m, err)
+	}
+	if globex.do(t, "GET /v1/verify", "").status(200).at("valid") != true {
+		t.Error("another company's log does not verify any more")
 	}
 }

@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"attestd/chain"
 	"attestd/store/headfile"
 )
 
@@ -16,11 +17,16 @@ const (
 	headsRest     = 10 * time.Millisecond // between two writes: to be woken for each commit would cost a lone caller a twentieth of its rate
 	headsAgain    = 10 * time.Second      // until a head file that could not be written is tried once more
 	headsPatience = 5 * time.Second       // for its last write, at the end
+	compareAgain  = time.Second           // until a database that could not be compared is tried once more
 )
 
 // heads keeps the head file up to date: what the log has committed is put down in memory, and a goroutine of its own writes it, at once or
 // with what comes within headsRest. So a disk under the head file that is full, fails or hangs holds no append. The file is behind for that
 // moment, and never ahead.
+//
+// An entry of the file moves only to a tree of which the old one is a prefix: because this server has built the one on the other, or by a
+// proof from what the database has. After a lost connection everything that the file and the memory know is compared once more. Where
+// something is missing nothing is written any more, neither to the database nor over what the file knows.
 type heads struct {
 	store   *Store
 	path    string
@@ -32,12 +38,19 @@ type heads struct {
 	stop  chan struct{} // closed when nothing more is to come
 	ended chan struct{} // closed when run has returned
 
+	proofs proofPace // of the goroutine of run
+
+	wentBack func(chains []int64) // called when chains are found to be behind; set before start
+
 	mu       sync.Mutex
+	lost     map[int64]headfile.Tree // what is known of chains and the database has not
 	started  bool                    // run was called
 	closed   bool                    // it is not to be called any more
-	due      map[int64]headfile.Head // what is to be written, by chain; without a size or a checkpoint these stay as they are
+	pins     map[int64]*pin          // what is known of chains
+	due      map[int64]*pin          // those that the file is to be brought to
 	cosigned []cosigning             // what a cosigner waits for
-	external bool                    // somebody else has written the database since the last write
+	session  int                     // of the connection that writes; the next one may be to another copy of the database
+	external bool                    // somebody else has written the database since the last write, or another copy may have taken its place
 }
 
 // cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has
@@ -49,7 +62,7 @@ type cosigning struct {
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
 	h := &heads{
-		store: s, path: path, id: id, file: file, due: map[int64]headfile.Head{},
+		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	h.failing.Store(file == nil)
@@ -85,34 +98,6 @@ func (h *heads) close() error {
 	return h.file.Close()
 }
 
-// committed puts down what a batch has added; the goroutine of the log calls it after each commit.
-func (h *heads) committed(batch []chain.Extension, external bool) {
-	h.mu.Lock()
-	h.external = h.external || external
-	for i := range batch {
-		head := &batch[i].Head
-		d := h.due[batch[i].Chain]
-		d.Tree = headfile.Tree{Size: head.Length, Root: head.Root, LogRoot: head.LogRoot}
-		h.due[batch[i].Chain] = d
-	}
-	h.mu.Unlock()
-	h.ring()
-}
-
-// published puts down the checkpoint that was kept last of a chain.
-func (h *heads) published(number int64, note string) {
-	c, err := parseCheckpoint(note)
-	if err != nil {
-		return // it is not one of ours, and nothing to hold against a database
-	}
-	h.mu.Lock()
-	d := h.due[number]
-	d.Checkpoint = c
-	h.due[number] = d
-	h.mu.Unlock()
-	h.ring()
-}
-
 // cosign returns when the file has what was cosigned: ErrUnavailable when it has not after
 // headsPatience. Nothing that was cosigned is given out before.
 func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
@@ -137,6 +122,9 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 
 // writeCosigned writes what was cosigned, and tells those who wait for it.
 func (h *heads) writeCosigned(list []cosigning, err error) error {
+	if err == nil && len(list) > 0 && h.file == nil {
+		err = fmt.Errorf("%w: none is made while nothing is written", ErrUnavailable)
+	}
 	for _, c := range list {
 		if err == nil {
 			err = h.file.Cosigned(c.Cosigned)
@@ -157,8 +145,13 @@ func (h *heads) run(log *slog.Logger) {
 	defer close(h.ended)
 	for ending := false; !ending; {
 		var again <-chan time.Time
-		if h.failing.Load() {
+		switch rest := h.proofs.rest(time.Now()); {
+		case h.failing.Load() && h.isExternal():
+			again = time.After(compareAgain)
+		case h.failing.Load():
 			again = time.After(headsAgain)
+		case rest > 0:
+			again = time.After(rest)
 		}
 		select {
 		case <-h.wake:
@@ -166,7 +159,7 @@ func (h *heads) run(log *slog.Logger) {
 		case <-h.stop:
 			ending = true
 		}
-		h.report(h.flush(context.Background(), log), log)
+		h.report(h.flush(context.Background(), ending, log), log)
 		select {
 		case <-time.After(headsRest):
 		case <-h.stop:
@@ -175,6 +168,12 @@ func (h *heads) run(log *slog.Logger) {
 	if h.file != nil {
 		h.report(h.file.Sync(), log)
 	}
+}
+
+func (h *heads) isExternal() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.external
 }
 
 // report logs that the file cannot be written, and that it can again, once each.
@@ -187,92 +186,82 @@ func (h *heads) report(err error, log *slog.Logger) {
 	}
 }
 
-// flush writes what is due. What it does not come to stays due.
-func (h *heads) flush(ctx context.Context, log *slog.Logger) error {
+// flush compares the database where that is due, and writes what has changed. What it does not come to stays due.
+func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error {
 	h.mu.Lock()
-	due, external := h.due, h.external
-	h.due, h.external = map[int64]headfile.Head{}, false
-	cosigned := h.cosigned
-	h.cosigned = nil
+	external, cosigned := h.external, h.cosigned
+	h.external, h.cosigned = false, nil
 	h.mu.Unlock()
 	err := h.writeCosigned(cosigned, h.look(ctx, external, log))
-	if err == nil && h.store.writer.stopped.Load() != nil {
-		return nil // what was known before is what counts now
-	}
-	for number, d := range due {
+	h.mu.Lock()
+	lost := maps.Clone(h.lost)
+	h.external = h.external || external && err != nil
+	h.mu.Unlock()
+	for number, tree := range lost {
 		if err == nil {
-			if err = h.write(ctx, number, d); err == nil {
-				delete(due, number)
-			}
+			err = h.write(ctx, number, tree, headfile.Checkpoint{})
 		}
 	}
-	if err != nil {
-		h.putBack(due, external)
+	if err != nil || h.store.writer.stopped.Load() != nil {
+		return err // what was known before is what counts now
 	}
-	return err
+	return h.advance(ctx, ending, log)
 }
 
-// look makes the file where there is none yet, and compares it once more with a database that somebody else has written.
-func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) (err error) {
-	if h.file == nil {
-		h.file, err = h.store.createHeads(ctx, h.path, h.id)
-		return err
+// look makes the file where there is none yet, and compares what is known once more with a database that somebody else has written.
+func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error {
+	if external {
+		behind, err := h.store.compareHeads(ctx, h.each())
+		if err != nil {
+			return err
+		}
+		if len(behind) > 0 {
+			h.rolledBack(behind, log)
+			return nil
+		}
 	}
-	if !external {
+	if h.file != nil || h.store.writer.stopped.Load() != nil {
 		return nil
 	}
-	behind, err := h.store.compareHeads(ctx, h.file)
-	if err == nil && len(behind) > 0 {
-		reason := &RolledBackError{behind}
-		if h.store.StopWrites(reason) {
-			log.Error("nothing is written any more: the database was rolled back", "error", reason)
-		}
-	}
+	file, err := h.store.createHeads(ctx, h.path, h.id)
+	h.file = file
 	return err
 }
 
-func (h *heads) write(ctx context.Context, number int64, d headfile.Head) error {
+// write puts down what is known of a chain; without a checkpoint that stays as it is.
+func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, checkpoint headfile.Checkpoint) error {
+	if h.file == nil {
+		return nil
+	}
 	company, log, err := h.store.LogOfChain(ctx, number)
-	if err != nil {
+	gone := errors.Is(err, ErrNotFound) // with its company: what is known of it is kept all the same
+	if err != nil && !gone {
 		return err
 	}
-	id, err := parseLogID(log.ID)
-	if err != nil {
-		return err
-	}
+	var id [16]byte
 	var revocations int64
-	if log.Name == Control {
+	if !gone {
+		if id, err = parseLogID(log.ID); err != nil {
+			return err
+		}
+	}
+	if log.Name == Control && !gone {
 		if revocations, err = h.store.countedRevocations(ctx, company); err != nil {
 			return err
 		}
 	}
 	return h.file.Update(number, func(known *headfile.Head) {
-		known.LogID = id
-		if d.Size > known.Size {
-			known.Tree = d.Tree
+		if !gone {
+			known.LogID = id
 		}
-		if d.Checkpoint.Published() {
-			known.Checkpoint = d.Checkpoint
+		if tree.Size > known.Size {
+			known.Tree = tree
+		}
+		if checkpoint.Published() {
+			known.Checkpoint = checkpoint
 		}
 		known.Revocations = max(known.Revocations, revocations)
 	})
-}
-
-// putBack makes due again what was not written, beside what has become due since.
-func (h *heads) putBack(due map[int64]headfile.Head, external bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.external = h.external || external
-	for number, d := range due {
-		later := h.due[number]
-		if later.Size > 0 {
-			d.Tree = later.Tree
-		}
-		if later.Checkpoint.Published() {
-			d.Checkpoint = later.Checkpoint
-		}
-		h.due[number] = d
-	}
 }
 
 // HeadFile says how it stands with the head file: "" where none is kept, "written", or "behind" while it cannot be written.

@@ -42,12 +42,12 @@ func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 	file, err := openHeadFile(path, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if s.behind, err = s.compareHeads(ctx, nil); err == nil && len(s.behind) == 0 {
+		if s.behind, err = s.compareHeads(ctx, inFile(nil)); err == nil && len(s.behind) == 0 {
 			s.newHeadFile(ctx, path, id, isNew)
 			return nil
 		}
 	case err == nil:
-		s.behind, err = s.compareHeads(ctx, file)
+		s.behind, err = s.compareHeads(ctx, inFile(file))
 	}
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func (s *Store) CheckHeads(ctx context.Context, heads string) error {
 		return fmt.Errorf("head file: %w", err)
 	}
 	defer file.Close()
-	behind, err := s.compareHeads(ctx, file)
+	behind, err := s.compareHeads(ctx, inFile(file))
 	if err == nil && len(behind) > 0 {
 		return &RolledBackError{behind}
 	}
@@ -150,7 +150,8 @@ func (s *Store) catchUp(ctx context.Context) error {
 			})
 		}
 		if err != nil {
-			s.heads.due[l.Chain] = l.Head
+			p := &pin{base: l.Tree, from: l.Tree, to: l.Tree, checkpoint: l.Checkpoint}
+			s.heads.pins[l.Chain], s.heads.due[l.Chain] = p, p
 		}
 	}
 	cosigned, _, failed := s.cosignedTrees(ctx)

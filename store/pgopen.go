@@ -74,7 +74,9 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		return nil, err
 	}
 	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
-	return s, s.openKnown(ctx, o.Heads)
+	err = s.openKnown(ctx, o.Heads)
+	w.heads = s.heads
+	return s, err
 }
 
 // readServer opens such a database for reading.

@@ -15,7 +15,8 @@ import (
 type pgWriter struct {
 	*writer
 	to      *postgres.Writer
-	changed bool // rows were changed in the transaction that is open
+	heads   *heads // nil without a head file
+	changed bool   // rows were changed in the transaction that is open
 }
 
 func newPGWriter(to *postgres.Writer, x secrets, u *uses) *pgWriter {
@@ -53,6 +54,9 @@ func (w *pgWriter) connect() error {
 	}
 	if w.conn == nil || w.conn.sql != c {
 		w.conn = newConn(c, postgresDialect)
+		if w.heads != nil {
+			w.heads.reconnected()
+		}
 	}
 	return nil
 }
@@ -126,6 +130,10 @@ type pgTransaction struct {
 // Bases implements chain.Transaction.
 func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 	bases := make([]chain.Base, len(chains))
+	var known map[int64]pin
+	if tx.w.heads != nil {
+		known = tx.w.heads.pinned(chains)
+	}
 	heads, err := tx.w.to.Heads(chains)
 	if err != nil {
 		tx.fatal = namedPG(err)
@@ -150,6 +158,9 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Head.Length, b.Head.Timestamp = h.Length, h.Timestamp
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
 			b.Key, b.Err = tx.w.secrets.privateKey(company, h.Generation, h.Seed, h.Public)
+			if p, is := known[number]; is && b.Err == nil {
+				b.Err = tx.w.heads.check(context.Background(), number, p, &b.Head, tx.w.logger)
+			}
 		}
 	}
 	return bases

@@ -99,29 +99,35 @@ func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err
 	return logs, nil
 }
 
-// compareHeads finds the logs that are behind what file knows of them, or have another root at a size that it knows, and the companies with fewer
-// revocations than it knows, or than the database itself has counted. file may be nil.
-func (s *Store) compareHeads(ctx context.Context, file *headfile.File) (list []Behind, err error) {
+// compareHeads finds the logs that are behind what each yields of them, or have another root at a size that it knows, and the companies with fewer
+// revocations than it knows, or than the database itself has counted. Of a log of which it yields more, the first that is missing is named.
+func (s *Store) compareHeads(ctx context.Context, each func(yield func(headfile.Head) error) error) (list []Behind, err error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
 		return nil, err
 	}
+	looked, named := map[int64]bool{}, map[int64]bool{}
 	look := func(known headfile.Head) error {
 		l := logs[known.Chain]
-		known.Revocations = max(known.Revocations, l.counted)
-		why, err := s.whyBehind(ctx, known, l)
+		if known.LogID == ([16]byte{}) { // it is known from memory alone
+			known.LogID = l.LogID
+		}
+		known.Tree, known.Revocations = proven(known.Tree), max(known.Revocations, l.counted)
+		looked[known.Chain] = true
+		if named[known.Chain] {
+			return nil
+		}
+		why, err := s.whyBehind(ctx, known, l, nil)
 		if err == nil && why != "" {
 			_, name := logOf(known.Chain)
 			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why, company: l.company, origin: l.origin})
+			named[known.Chain] = true
 		}
-		delete(logs, known.Chain)
 		return err
 	}
-	if file != nil {
-		err = file.Each(func(known *headfile.Head) error { return look(*known) })
-	}
-	for _, l := range logs { // of which the file knows nothing
-		if err == nil && l.counted > l.Revocations {
+	err = each(look)
+	for _, l := range logs { // of which nothing is known
+		if err == nil && !looked[l.Chain] && l.counted > l.Revocations {
 			err = look(l.Head)
 		}
 	}
@@ -131,11 +137,27 @@ func (s *Store) compareHeads(ctx context.Context, file *headfile.File) (list []B
 	return list, nil
 }
 
-// whyBehind says in what a log is behind what is known of it; "" when it is not.
-func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead) (string, error) {
-	if known.LogRoot == (tlog.Hash{}) { // a size that a witness named, of before it had to show a tree: that proves nothing
-		known.Tree = headfile.Tree{}
+// inFile yields what a head file knows; nil knows nothing.
+func inFile(file *headfile.File) func(yield func(headfile.Head) error) error {
+	return func(yield func(headfile.Head) error) error {
+		if file == nil {
+			return nil
+		}
+		return file.Each(func(known *headfile.Head) error { return yield(*known) })
 	}
+}
+
+// proven is what is known of a log by its roots. A size alone, such as a head file may have from a
+// witness of before it had to show a tree, proves nothing.
+func proven(t headfile.Tree) headfile.Tree {
+	if t.LogRoot == (tlog.Hash{}) {
+		return headfile.Tree{}
+	}
+	return t
+}
+
+// whyBehind says in what a log is behind what is known of it, which may be its size alone; "" when it is not. head is that of l, or nil for the one of now.
+func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
 	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
 	switch {
 	case l.Head == headfile.Head{}:
@@ -146,8 +168,8 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
 	}
 	at, err := known.Tree, error(nil)
-	if known.Size > 0 { // of no records every log has the same roots
-		at, err = s.treeAt(ctx, l, known.Size)
+	if proven(known.Tree).Size > 0 { // of no records every log has the same roots
+		at, err = s.treeAt(ctx, l, head, known.Size)
 	}
 	switch {
 	case errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
@@ -164,16 +186,19 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 	return "", nil
 }
 
-// treeAt returns what a log was at a size up to its own. Its roots lead to those of its head.
-func (s *Store) treeAt(ctx context.Context, l loggedHead, size int64) (headfile.Tree, error) {
+// treeAt returns what a log was at a size up to its own. Its roots lead to those of its head; nil is the one of now.
+func (s *Store) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size int64) (headfile.Tree, error) {
 	if size == l.Size {
 		return l.Tree, nil
 	}
-	head, _, err := s.Tip(ctx, l.Chain)
-	if err != nil {
-		return headfile.Tree{}, err
+	if head == nil {
+		now, _, err := s.Tip(ctx, l.Chain)
+		if err != nil {
+			return headfile.Tree{}, err
+		}
+		head = &now
 	}
-	of, err := chain.ProveConsistency(ctx, s, l.Chain, size, head.Length, head)
+	of, err := chain.ProveConsistency(ctx, s, l.Chain, size, head.Length, *head)
 	if err != nil {
 		return headfile.Tree{}, err
 	}

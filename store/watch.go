@@ -43,21 +43,30 @@ type watch struct {
 	changed func(company int64)          // of which they have changed something, as its control log says
 	shrunk  func(chains []int64)         // called when the database is behind what it was, with the chains that are
 
+	// What the head file is to know; nil without one.
+	seen   func(ctx context.Context, chains []int64) error         // with those that others have extended
+	lost   func(ctx context.Context, before map[int64]int64) error // with the lengths that chains had before they were shorter
+	opened func()                                                  // with each connection after the first
+
 	mu      sync.Mutex // held while anything is said, which so is in order
 	lengths map[int64]int64
-	whole   bool // lengths has all chains: one that it has not is new
+	whole   bool            // lengths has all chains: one that it has not is new
+	fresh   map[int64]int64 // to what others have extended chains since seen was called; at most maxPins
 }
 
 func newWatch(source appends) *watch {
-	return &watch{source: source, lengths: make(map[int64]int64)}
+	return &watch{source: source, lengths: make(map[int64]int64), fresh: make(map[int64]int64)}
 }
 
 // run watches until ctx is done. ready is called once, after the first attempt to read all heads.
 func (w *watch) run(ctx context.Context, ready func()) {
 	defer w.source.Close()
 	failing := false
-	for ctx.Err() == nil {
+	for n := 0; ctx.Err() == nil; n++ {
 		err := w.source.Open(ctx)
+		if err == nil && n > 0 && w.opened != nil {
+			w.opened()
+		}
 		if err == nil {
 			err = w.reconcileAll(ctx)
 		}
@@ -95,6 +104,9 @@ func (w *watch) follow(ctx context.Context) error {
 		if err == nil && now.Sub(reconciled) >= reconcileEvery {
 			reconciled = now
 			at, err = w.reconcile(ctx, at)
+		}
+		if err == nil {
+			err = w.sawExtended(ctx)
 		}
 		if err != nil {
 			return err
@@ -141,7 +153,11 @@ func (w *watch) reconcile(ctx context.Context, after int64) (last int64, err err
 		if err != nil {
 			return after, err
 		}
-		w.behind(shorter, lengths)
+		if before := w.behind(shorter, lengths); len(before) > 0 && w.lost != nil {
+			if err := w.lost(ctx, before); err != nil {
+				return after, err
+			}
+		}
 	}
 	if len(heads) < reconcileRows {
 		return math.MinInt64, nil
@@ -171,6 +187,9 @@ func (w *watch) heard(lengths map[int64]int64) (shorter map[int64]int64) {
 // extended says that others have appended records of a chain. w.mu is held.
 func (w *watch) extended(number, from, to int64) {
 	w.lengths[number] = to
+	if w.seen != nil && len(w.fresh) < maxPins {
+		w.fresh[number] = to
+	}
 	w.grown(number)
 	if company, name := logOf(number); name == Control {
 		w.changed(company)
@@ -179,21 +198,41 @@ func (w *watch) extended(number, from, to int64) {
 	}
 }
 
-// behind notices that chains have become shorter than was known before their lengths were read: the database is an older copy of what it was.
-func (w *watch) behind(known, lengths map[int64]int64) {
+// sawExtended has it known what others have extended chains to.
+func (w *watch) sawExtended(ctx context.Context) error {
+	w.mu.Lock()
+	fresh := maps.Clone(w.fresh)
+	w.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	err := w.seen(ctx, slices.Collect(maps.Keys(fresh)))
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		maps.DeleteFunc(w.fresh, func(number, to int64) bool { return to == fresh[number] })
+	}
+	return err
+}
+
+// behind notices that chains have become shorter than was known before their lengths were read, which it returns: the database is an older copy of what it was.
+func (w *watch) behind(known, lengths map[int64]int64) map[int64]int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var shorter []int64
-	for number, before := range known {
-		if length, found := lengths[number]; found && length < before {
-			w.lengths[number] = length
-			shorter = append(shorter, number)
-		}
+	maps.DeleteFunc(known, func(number, before int64) bool {
+		length, found := lengths[number]
+		return !found || length >= before
+	})
+	for number := range known {
+		w.lengths[number] = lengths[number]
+		shorter = append(shorter, number)
 	}
 	if len(shorter) > 0 {
 		w.log.Error("records that were there are gone: the database is an older copy of what it was", "chains", len(shorter))
 		w.shrunk(shorter)
 	}
+	return known
 }
 
 // publish hands on what this server has committed, after what others had appended before it, and without what was read as theirs meanwhile.
@@ -234,6 +273,15 @@ func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.
 				o.WentBack(number)
 			}
 		}
+	}
+	if h := s.heads; h != nil {
+		h.wentBack = func(chains []int64) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.shrunk(chains)
+		}
+		w.seen, w.opened = s.seeHeads, h.suspect
+		w.lost = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.log) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan struct{})

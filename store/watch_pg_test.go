@@ -98,8 +98,7 @@ func TestListenersOverAFailover(t *testing.T) {
 					return
 				default:
 				}
-				d := saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))
-				_, _ = a.Append(ctx, d) // what was not written is no event, and what was is one, whatever the answer
+				_, _ = a.Append(ctx, saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))) // what was not written is no event, and what was is one, whatever the answer
 			}
 		})
 	}

@@ -62,9 +62,6 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		s.writer.clock.advance(vouched)
 	}
 	s.writer.keyClock.start(o.Steady, vouched)
-	if s.heads != nil {
-		s.heads.start(s.writer.logger)
-	}
 	if !s.server {
 		guarding, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -84,6 +81,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		o.Publish(withoutControl(batch), external)
 	})
 	defer stop()
+	if s.heads != nil {
+		s.heads.start(s.writer.logger)
+	}
 	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
 		if s.heads != nil {
 			s.heads.committed(batch, external)

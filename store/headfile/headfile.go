@@ -139,6 +139,12 @@ func Open(path string, id ID) (*File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
+// Head returns what is known of a log, or nothing but its number.
+func (f *File) Head(chain int64) (Head, error) {
+	h, _, _, err := f.read(chain)
+	return h, err
+}
+
 // Update gives change what is known of a log, or nothing but its number, and writes what that makes of it, unless it is the same.
 func (f *File) Update(chain int64, change func(*Head)) error {
 	was, newest, sequence, err := f.read(chain)

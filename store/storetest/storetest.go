@@ -34,6 +34,12 @@ func New(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "attestd.db")
 }
 
+// NewOnPostgres is New for what holds on PostgreSQL alone, whatever the tests run on.
+func NewOnPostgres(t testing.TB) string {
+	t.Helper()
+	return database(t, "")
+}
+
 // AboutFile skips a test on PostgreSQL that shows what only a file has: its locks, its place and mode, its pages, copies and backups of it, the schemas of
 // former versions.
 func AboutFile(t testing.TB) {

@@ -98,6 +98,21 @@ func (c *Cluster) ResumeStandby() {
 	}
 }
 
+// Detach makes the standby receive nothing more, and the primary wait for none: what is acknowledged from now on, a failover loses, as one to an asynchronous standby does
+// that lags behind. It ends with Rebuild.
+func (c *Cluster) Detach() {
+	c.t.Helper()
+	c.must(c.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''"))
+	c.must(c.primary.execute("SELECT pg_reload_conf()"))
+	c.must(c.standby.execute("ALTER SYSTEM SET primary_conninfo = ''"))
+	c.must(c.standby.execute("SELECT pg_reload_conf()"))
+	c.must(c.primary.poll("the standby is not detached", func(ctx context.Context) (bool, error) {
+		return c.primary.ask(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_replication)")
+	}))
+	c.must(c.primary.execute("CHECKPOINT")) // as in Rebuild: now nobody waits
+	c.must(c.primary.execute("CHECKPOINT"))
+}
+
 // Promote makes the standby the primary once the old one has ended. It returns when the new one can be written, and then waits for no standby until Rebuild.
 func (c *Cluster) Promote() {
 	c.t.Helper()

@@ -1,0 +1,281 @@
+package store_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/headfile"
+	"attestd/store/postgres/pgtest"
+)
+
+// headed is a server on a PostgreSQL database with a head file of its own.
+type headed struct {
+	*store.Store
+	url, heads string
+	went       chan int64 // chains of actions whose streams were ended
+}
+
+func openHeaded(t *testing.T, url string) *headed {
+	t.Helper()
+	h := &headed{url: url, heads: filepath.Join(t.TempDir(), "heads"), went: make(chan int64, 1000)}
+	h.Store = got(store.Open(ctx, url, "", store.Options{Master: master(), Heads: h.heads}))(t)
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	go h.Run(ctx, store.RunOptions{Log: log, WentBack: func(number int64) { h.went <- number }})
+	t.Cleanup(func() { h.Close() })
+	must(t, h.Ready(ctx))
+	return h
+}
+
+// stops waits until nothing is written any more because of a rollback, and says so of the head file too, now and after a start.
+func (h *headed) stops(t *testing.T, why string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := h.Ready(ctx)
+		if errors.Is(err, store.ErrRolledBack) {
+			if !strings.Contains(err.Error(), why) {
+				t.Errorf("%v does not say %q", err, why)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("writes go on: %v", err)
+		}
+	}
+	_ = h.Close() // the connection that it wrote by is lost, maybe
+	r := got(store.OpenReadOnly(ctx, h.url))(t)
+	if err := r.CheckHeads(ctx, h.heads); !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("the head file has forgotten what was lost: %v", err)
+	}
+	must(t, r.Close())
+	s := got(store.Open(ctx, h.url, "", store.Options{Master: master(), Heads: h.heads}))(t)
+	go s.Run(ctx, store.RunOptions{})
+	if err := s.Ready(ctx); !errors.Is(err, store.ErrRolledBack) {
+		t.Errorf("the next start writes: %v", err)
+	}
+	must(t, s.Close())
+}
+
+// accepts accepts the rollback, after which the server writes again.
+func (h *headed) accepts(t *testing.T, company string) {
+	t.Helper()
+	got(store.AcceptRollback(ctx, h.url, "", store.AcceptOptions{Heads: h.heads, Reason: "a test", Master: master()}))(t)
+	s := got(store.Open(ctx, h.url, "", store.Options{Master: master(), Heads: h.heads}))(t)
+	go s.Run(ctx, store.RunOptions{})
+	attest(t, s, got(s.Company(ctx, company))(t), 3)
+	must(t, s.Close())
+	r := got(store.OpenReadOnly(ctx, h.url))(t)
+	must(t, r.CheckHeads(ctx, h.heads))
+	must(t, r.Close())
+}
+
+// copyOf copies a database under servers that run, and swapIn puts such a copy in its place, as a failover or a recovery does: all connections are lost, and
+// the next ones meet the copy.
+func copyOf(t *testing.T, name string) string {
+	t.Helper()
+	var to string
+	barred(t, name, func(admin *sql.DB, of string) {
+		to = of + "_copy"
+		_, err := admin.Exec("CREATE DATABASE " + to + " TEMPLATE " + of)
+		must(t, err)
+	})
+	u := got(url.Parse(name))(t)
+	u.Path = to
+	return u.String()
+}
+
+func swapIn(t *testing.T, name, by string) {
+	t.Helper()
+	barred(t, name, func(admin *sql.DB, of string) {
+		_, err := admin.Exec("ALTER DATABASE " + of + " RENAME TO " + of + "_old")
+		must(t, err)
+		_, err = admin.Exec("ALTER DATABASE " + strings.TrimPrefix(got(url.Parse(by))(t).Path, "/") + " RENAME TO " + of)
+		must(t, err)
+	})
+	t.Cleanup(func() {
+		barred(t, name, func(admin *sql.DB, of string) {
+			_, err := admin.Exec("DROP DATABASE " + of + "_old WITH (FORCE)")
+			must(t, err)
+		})
+	})
+}
+
+// barred calls fn while nobody is connected to a database, and nobody can.
+func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
+	t.Helper()
+	u := got(url.Parse(name))(t)
+	of := strings.TrimPrefix(u.Path, "/")
+	u.Path = "postgres"
+	admin := got(sql.Open("pgx", u.String()))(t)
+	defer admin.Close()
+	_, err := admin.Exec("ALTER DATABASE " + of + " ALLOW_CONNECTIONS false")
+	must(t, err)
+	_, err = admin.Exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '" + of + "'")
+	must(t, err)
+	fn(admin, of)
+	_, err = admin.Exec("UPDATE pg_database SET datallowconn = true WHERE datname LIKE '" + of + "%'")
+	must(t, err)
+}
+
+// The primary ends, and the standby that is promoted lags behind: what was acknowledged is gone. Every server that has written or seen it stops all writes and keeps that
+// in its head file until somebody accepts it, also where another server has written on at once.
+func TestFailoverToAStandbyThatLags(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.NewCluster(t)
+	writes, sees := openHeaded(t, cluster.URL()), openHeaded(t, cluster.URL())
+	acme, _ := company(t, writes.Store, "acme")
+	attest(t, writes.Store, acme, 20)
+	cluster.Detach()
+	attest(t, writes.Store, acme, 30)
+	time.Sleep(500 * time.Millisecond) // the other server looks ten times a second
+	cluster.Kill()
+	cluster.Promote()
+	forks := openWith(t, cluster.URL(), store.RunOptions{})
+	for range 40 {
+		_, err := forks.Append(ctx, saying(acme, `{"after":"the failover"}`))
+		must(t, err)
+	}
+	writes.stops(t, "was known at size 50")
+	sees.stops(t, "was known at size 50")
+	writes.accepts(t, "acme")
+	sees.accepts(t, "acme")
+}
+
+// A database that is put in the place of the one that is served, whatever has happened to it since: no server that knows more of any log writes on.
+func TestDatabaseThatIsReplacedUnderServers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		more func(t *testing.T, s *store.Store, acme *store.Company) // on the copy, before it is put in place
+		busy bool                                                    // the server appends all the time
+		why  string
+	}{
+		"older":                 {why: "was known at size"},
+		"older, under load":     {busy: true, why: "was known at size"},
+		"of the same length":    {more: appendOthers(10), why: "was known at size"},
+		"longer":                {more: appendOthers(500), why: "was known at size"},
+		"longer, under load":    {more: appendOthers(500), busy: true, why: "was known at size"},
+		"another control log":   {more: func(t *testing.T, s *store.Store, acme *store.Company) { company(t, s, "other") }, why: "was known"},
+		"another company's log": {more: func(t *testing.T, s *store.Store, acme *store.Company) { attest(t, s, acme, 10) }, why: "was known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := openHeaded(t, pgtest.Database(t))
+			acme, _ := company(t, h.Store, "acme")
+			zoo, _ := company(t, h.Store, "zoo")
+			attest(t, h.Store, acme, 20)
+			older := copyOf(t, h.url)
+			attest(t, h.Store, acme, 10)
+			if name == "another company's log" {
+				attest(t, h.Store, zoo, 5)
+			}
+			company(t, h.Store, "later")
+			if test.more != nil {
+				s := openWith(t, older, store.RunOptions{})
+				test.more(t, s, got(s.Company(ctx, "acme"))(t))
+				must(t, s.Close())
+			}
+			stop := make(chan struct{})
+			var load sync.WaitGroup
+			if test.busy {
+				for range 4 {
+					load.Go(func() {
+						for {
+							select {
+							case <-stop:
+								return
+							default:
+								_, _ = h.Append(ctx, saying(acme, `{"busy":true}`))
+							}
+						}
+					})
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			swapIn(t, h.url, older)
+			acknowledged := 0
+			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+				_, err := h.Append(ctx, saying(acme, `{"after":true}`))
+				if errors.Is(err, store.ErrRolledBack) {
+					break
+				}
+				if err == nil {
+					acknowledged++
+				}
+			}
+			close(stop)
+			load.Wait()
+			if acknowledged > 0 && !strings.HasPrefix(name, "another") {
+				t.Errorf("%d records were acknowledged in a log that had lost others", acknowledged)
+			}
+			select {
+			case <-h.went:
+			case <-time.After(10 * time.Second):
+				t.Error("no stream was ended")
+			}
+			h.stops(t, test.why)
+			h.accepts(t, "acme")
+		})
+	}
+}
+
+func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company) {
+	return func(t *testing.T, s *store.Store, acme *store.Company) {
+		for i := range n {
+			_, err := s.Append(ctx, saying(acme, fmt.Sprintf(`{"fork":%d}`, i)))
+			must(t, err)
+		}
+	}
+}
+
+// A lost connection alone, or another server that writes the same logs, stops nothing: the head files of all servers follow.
+func TestLostConnectionsAreNoRollback(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	servers := []*headed{openHeaded(t, db), openHeaded(t, db)}
+	acme, _ := company(t, servers[0].Store, "acme")
+	for range 5 {
+		for _, s := range servers {
+			attest(t, s.Store, acme, 40)
+		}
+		barred(t, db, func(*sql.DB, string) {})
+		for _, s := range servers {
+			for deadline := time.Now().Add(30 * time.Second); s.Ready(ctx) != nil && time.Now().Before(deadline); {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+	for _, s := range servers {
+		attest(t, s.Store, acme, 1)
+		must(t, s.Ready(ctx))
+		must(t, s.Close())
+		if n := len(s.went); n > 0 {
+			t.Errorf("%d streams were ended", n)
+		}
+		r := got(store.OpenReadOnly(ctx, db))(t)
+		must(t, r.CheckHeads(ctx, s.heads))
+		must(t, r.Close())
+		if size := knownSize(t, s.heads, acme.Chain); size < 300 {
+			t.Errorf("the head file knows %d records", size)
+		}
+	}
+}
+
+// knownSize is how many records of a chain a head file knows.
+func knownSize(t *testing.T, heads string, number int64) (size int64) {
+	t.Helper()
+	var id headfile.ID
+	copy(id[:], got(os.ReadFile(heads))(t)[16:])
+	f := got(headfile.Open(heads, id))(t)
+	defer f.Close()
+	return got(f.Head(number))(t).Size
+}
