@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,14 +11,16 @@ import (
 	"attestd/store"
 )
 
-func recoverKeyCommand() *cobra.Command {
+func recoverKeyCommand(schema string) *cobra.Command {
 	var db, company string
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "recover-key --company ID",
 		Short: "Print a company's first API key",
-		Long:  "Print the oldest API key of a company, alone, on standard output. Works beside a running server and without one.",
-		Args:  cobra.NoArgs,
+		Long: `Print the oldest API key of a company, alone, on standard output. Works beside a running server and without one.
+The company's control log says that it was shown; where a server has the file open, its next start makes that record. Where nothing can be
+written, as on read-only media, the key is printed all the same, and standard error says that there is no record.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if company == "" {
 				return usagef("--company is required")
@@ -26,20 +29,15 @@ func recoverKeyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := store.OpenReadOnly(cmd.Context(), db)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			if err := s.Unseal(sealedWith); err != nil {
-				return err
-			}
-			key, err := s.FirstKey(cmd.Context(), company)
+			key, notRecorded, err := store.RecoverKeyAt(cmd.Context(), db, schema, company, sealedWith, time.Now())
 			if errors.Is(err, store.ErrNotFound) {
 				return fmt.Errorf("no API key for company %q in %s: %w", company, shown(db), err)
 			}
 			if err != nil {
 				return err
+			}
+			if notRecorded != nil {
+				printable.Fprintf(cmd.ErrOrStderr(), "the control log does not say that this key was shown: %v\n", notRecorded)
 			}
 			printable.Fprintf(cmd.OutOrStdout(), "%s\n", key.Key)
 			return nil

@@ -148,6 +148,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if err = f.openCosigner(ctx, &cfg, cosigned); err != nil {
 		return err
 	}
+	if len(cosigned) > 0 {
+		cfg.CosignFor = cosignedName(cosigned)
+	}
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.Store.IsNew())
 	logs.hurry()
 	for _, notice := range cfg.Store.Notices() {

@@ -2,9 +2,12 @@ package cmd
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,8 +56,19 @@ func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
 	return logs, nil
 }
 
-// openCosigner has the server cosign logs, with the key that the database has for it. Where the
-// database went back to before that key it says so to those who ask.
+// cosignedName names logs for control records: how many, and a hash of their keys and origins, which others need not read.
+func cosignedName(logs []tlog.PolicyLog) string {
+	var names []string
+	for _, l := range logs {
+		names = append(names, l.Key.String())
+	}
+	slices.Sort(names)
+	sum := sha256.Sum256([]byte(strings.Join(names, "\n")))
+	return fmt.Sprintf("%d logs, SHA-256 %x", len(names), sum[:8])
+}
+
+// openCosigner has the server cosign logs, with the key that the database has for it. Where the database went back to before that key it says
+// so to those who ask.
 func (f serveFlags) openCosigner(ctx context.Context, cfg *server.Config, logs []tlog.PolicyLog) error {
 	if len(logs) == 0 {
 		return nil

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"attestd/crypto/cred"
+	"attestd/crypto/keys"
 	"attestd/server"
+	"attestd/server/limit"
+	"attestd/store/storetest"
 )
 
 const recoverKey = "POST /v1/recover-key"
@@ -38,6 +43,50 @@ func TestRecoverKey(t *testing.T) {
 	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, first)
 	acme.do(t, "DELETE /v1/keys/"+acme.credential, "").status(200)
 	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, `{"key":"`+second.str("key")+`","label":null,"createdAt":"`+second.str("createdAt")+`"}`)
+}
+
+// A key that was shown again has its record in the control log of its company, by its fingerprint; one that was refused, none.
+func TestRecoverKeyIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	s.anyone().do(t, recoverKey, `{"companyId":"acme"}`).status(200)
+	s.anyone().do(t, recoverKey, `{"companyId":"globex"}`).status(404)
+	records := string(acme.do(t, "GET /v1/chain?log=control", "").status(200).raw)
+	if strings.Count(records, `api-key.recovered`) != 1 || !strings.Contains(records, `"via":"http"`) || strings.Contains(records, acme.credential) {
+		t.Error(records)
+	}
+}
+
+// The settings that bear on trust name limits, bounds, the logs that are cosigned, and the registration token by its fingerprint; another token is a change.
+func TestSettingsOfTrustAreRecorded(t *testing.T) {
+	t.Parallel()
+	path := storetest.New(t)
+	run := func(token string) *service {
+		return startOn(t, path, cred.Domain{}, func(c *server.Config) {
+			c.Registration = server.Registration{Mode: server.RegistrationToken, Token: token}
+			c.CosignFor = "2 logs"
+			c.Limits = limit.Limits{Sensitive: 1000, Attest: 1000, Standard: 1000, Log: 1000, Company: 10}
+		})
+	}
+	s := run("the first token of all")
+	r := s.anyone().with("the first token of all").do(t, "POST /v1/companies", `{"companyId":"acme"}`).status(201)
+	key := r.str("apiKey")
+	s.stop()
+	s = run("another token of these")
+	acme := caller{s, "acme", key}
+	records := string(acme.do(t, "GET /v1/chain?log=control", "").status(200).raw)
+	for _, want := range []string{
+		`"limits":"sensitive=1000,attest=1000,standard=1000,log=1000,company=10"`, `"bounds":"keys=1000,clients=1000,agents=1000000,webhooks=16"`, `"cosignFor":"2 logs"`,
+		`"changed":{"registrationToken":{"from":"` + keys.Fingerprint(sha256.Sum256([]byte("the first token of all"))) + `","to":"`,
+	} {
+		if !strings.Contains(records, want) {
+			t.Errorf("%s is not in\n%s", want, records)
+		}
+	}
+	if strings.Contains(records, "token of") {
+		t.Error("a token is in a record")
+	}
 }
 
 // Only a caller on this very machine, who comes straight, is answered. Whether the company exists is not told to others.

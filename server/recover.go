@@ -17,11 +17,11 @@ type recoverKeyRequest struct {
 }
 
 // recoverKey gives the first API key of a company. It stands behind localOnly.
-func (s *Server) recoverKey(ctx context.Context, _ store.Caller, r recoverKeyRequest) (store.APIKey, error) {
+func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (store.APIKey, error) {
 	if cred.CheckSegment(r.CompanyID) != nil {
 		return store.APIKey{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
 	}
-	first, err := s.Store.FirstKey(ctx, r.CompanyID)
+	first, err := s.Store.RecoverKey(ctx, r.CompanyID, store.RecoveredByHTTP, by.At)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fail(http.StatusNotFound, "No API keys found for company: "+r.CompanyID)
 	}

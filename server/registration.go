@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"attestd/crypto/keys"
 )
 
 // RegistrationMode says who may register a company.
@@ -35,6 +37,14 @@ func ParseRegistration(s string) (RegistrationMode, error) {
 type Registration struct {
 	Mode  RegistrationMode
 	Token string
+}
+
+// fingerprint names the token without telling it, as credentials are named; "" where none is asked for.
+func (r Registration) fingerprint() string {
+	if r.Mode != RegistrationToken || r.Token == "" {
+		return ""
+	}
+	return keys.Fingerprint(sha256.Sum256([]byte(r.Token)))
 }
 
 // mayRegister lets only a caller in who may register a company.

@@ -87,25 +87,34 @@ func (s *Server) publish(batch []chain.Extension, external bool) {
 // recordStart has the control logs say under which settings the service runs from now on, before it answers anybody. Where nothing can be
 // written it serves all the same, for reads go on; the next start makes up for it.
 func (s *Server) recordStart(ctx context.Context) {
+	err := s.Store.RecordStart(ctx, s.trustSettings())
+	if err != nil {
+		s.Log.Warn("the control logs do not say yet under which settings the service runs", "error", err)
+	}
+}
+
+// trustSettings are the settings that bear on trust, as control records name them.
+func (s *Server) trustSettings() map[string]string {
 	var witnesses []string
 	for _, w := range s.Witnesses {
 		witnesses = append(witnesses, w.Key().String())
 	}
 	switchedOn := map[bool]string{true: "on", false: "off"}
-	err := s.Store.RecordStart(ctx, map[string]string{
+	return map[string]string{
 		"program":              "attestd/" + s.Version,
 		"publicAddress":        s.BaseURL,
 		"stream":               s.Stream.String(),
+		"registrationToken":    s.Registration.fingerprint(),
 		"registration":         s.Registration.Mode.String(),
 		"recoverEndpoint":      switchedOn[s.RecoverEndpoint],
 		"acceptClock":          switchedOn[s.AcceptClock],
 		"allowedOrigins":       strings.Join(s.AllowedOrigins, " "),
 		"witnesses":            strings.Join(witnesses, " "),
 		"webhooksAllowPrivate": switchedOn[s.WebhooksAllowPrivate],
+		"cosignFor":            s.CosignFor,
+		"limits":               s.Limits.String(),
+		"bounds":               s.Bounds.String(),
 		"trustedProxies":       fmt.Sprint(s.TrustedProxies),
-	})
-	if err != nil {
-		s.Log.Warn("the control logs do not say yet under which settings the service runs", "error", err)
 	}
 }
 

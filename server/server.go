@@ -3,6 +3,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -36,6 +37,7 @@ type Config struct {
 	AcceptClock     bool              // see store.RunOptions
 	Cosigner        *witness.Cosigner // of the logs of others; nil cosigns none
 	CosignerStopped error             // why there is none though there should be; nil where there should not
+	CosignFor       string            // names the logs that Cosigner cosigns, for the control logs
 	Witnesses       []*witness.Client // that are asked to cosign our logs
 	AskEvery        time.Duration     // how often each of them is asked at most about the same log; 0 is every 2 seconds
 
@@ -46,6 +48,11 @@ type Config struct {
 
 // Bounds are how much of each kind one company may have.
 type Bounds struct{ Keys, Clients, Agents, Webhooks int }
+
+// String is in the form of the flags.
+func (b Bounds) String() string {
+	return fmt.Sprintf("keys=%d,clients=%d,agents=%d,webhooks=%d", b.Keys, b.Clients, b.Agents, b.Webhooks)
+}
 
 // DefaultBounds are far above what companies need and far below what would harm others.
 var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhooks: 16}

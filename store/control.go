@@ -30,7 +30,11 @@ const (
 	PassportIssued     ControlAction = "passport.issued"
 	PassportRevoked    ControlAction = "passport.revoked"
 	SigningKeyRotated  ControlAction = "signing-key.rotated"
+	APIKeyRecovered    ControlAction = "api-key.recovered"
 	DatabaseRestored   ControlAction = "database.restored"
+	DatabaseRekeyed    ControlAction = "database.rekeyed"
+	DatabaseMoved      ControlAction = "database.moved"
+	HeadFileMade       ControlAction = "head-file.made"
 	RollbackAccepted   ControlAction = "rollback.accepted"
 	SettingsChanged    ControlAction = "settings.changed"
 	WebhookCreated     ControlAction = "webhook.created"
@@ -52,6 +56,9 @@ func subjectAgent(id string) string           { return "agent:" + id }
 func subjectPassport(jti string) string       { return "passport:" + jti }
 func subjectWebhook(id string) string         { return "webhook:" + id }
 func subjectSigningKey(kid string) string     { return "signing-key:" + kid }
+
+// subjectRecovery is of a key that was shown again, which changes nothing of the key: the newest record about a row says what the row is.
+func subjectRecovery(fingerprint string) string { return "recovery:" + fingerprint }
 
 // subjectDatabase is of what concerns all companies of the file alike.
 const subjectDatabase = "database"

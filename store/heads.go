@@ -224,8 +224,14 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 		return nil
 	}
 	file, err := h.store.createHeads(ctx, h.path, h.id)
+	if err != nil {
+		return err
+	}
 	h.file = file
-	return err
+	if err := h.store.write(ctx, func(w *conn) error { return leaveUnrecorded(w, unrecordedHeadFile(time.Now())) }); err != nil {
+		log.Warn("the control logs will not say that the head file was made", "error", err)
+	}
+	return nil
 }
 
 // write puts down what is known of a chain; without a checkpoint that stays as it is.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"time"
 )
 
 // MoveOptions are those of Move.
@@ -57,6 +58,13 @@ func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved,
 				return fmt.Errorf("%w: %w", errDiffers, err)
 			}
 			if err := compareTables(ctx, into.conn, tables, m); err != nil {
+				return err
+			}
+			waiting, err := readUnrecorded(rows)
+			if err == nil {
+				err = leaveUnrecorded(into.conn, append(waiting, unrecordedMove(source, target, m.Digest, time.Now()))...)
+			}
+			if err != nil {
 				return err
 			}
 			return unchanged()

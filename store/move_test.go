@@ -68,7 +68,11 @@ func rowsOf(t testing.TB, path string) map[string]string {
 	defer db.Close()
 	all := map[string]string{}
 	for _, table := range tablesOf(t, db) {
-		all[table] = dump(t, db, "SELECT * FROM "+table+" ORDER BY 1, 2")
+		where := ""
+		if table == "setting" { // a move leaves in its copy what the next start is to record, see TestRekeysAndMovesAreRecorded
+			where = " WHERE name <> 'unrecorded'"
+		}
+		all[table] = dump(t, db, "SELECT * FROM "+table+where+" ORDER BY 1, 2")
 	}
 	return all
 }

@@ -65,11 +65,12 @@ func tableNames(tables []movedTable) (names []string) {
 
 func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
 
-// selection leaves out the settings that are about one file or database alone: the number of a schema of PostgreSQL, and what a change of the master key has yet to wipe out of a file.
+// selection leaves out the settings that are about one file or database alone: the number of a schema of PostgreSQL, and what a change of the master key has yet to wipe out of a file;
+// and what the next start is to record, for a move adds itself to that.
 func (t movedTable) selection() string {
 	where := ""
 	if t.name == "setting" {
-		where = " WHERE name NOT IN ('schema', 'schema_compatible', 'scrub')"
+		where = " WHERE name NOT IN ('schema', 'schema_compatible', 'scrub', 'unrecorded')"
 	}
 	return "SELECT " + quoted(t.columns) + " FROM " + t.name + where + " ORDER BY " + quoted(t.key)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"attestd/printable"
 	"attestd/store/headfile"
@@ -130,6 +131,9 @@ func (s *Store) newHeadFile(ctx context.Context, path string, id headfile.ID, is
 		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be made: %v; an older database in the place of this one would not be noticed", path, err))
 	case !isNew:
 		s.notices = append(s.notices, "made the head file "+path+", for there was none: nothing says whether this database is older than it was")
+		if err := leaveUnrecorded(s.writer.conn, unrecordedHeadFile(time.Now())); err != nil {
+			s.notices = append(s.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v", err))
+		}
 	}
 	s.heads = newHeads(s, path, id, file)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"attestd/crypto/seal"
 	"attestd/store/sqlite"
@@ -101,6 +102,9 @@ func (s *Store) reseal(w *conn, o RekeyOptions) error {
 			return err
 		}
 		next.sealed, next.key = true, o.New.Key(salt)
+	}
+	if err := leaveUnrecorded(w, unrecordedRekey(s.settings.sealing.keyID, keyID(o.New), time.Now())); err != nil {
+		return err
 	}
 	values["scrub"] = "due"
 	if _, err := w.exec(`DELETE FROM setting WHERE name IN ('master_key_id', 'seal_salt', 'lookup_key', 'scrub')`); err != nil {

@@ -27,16 +27,14 @@ type restoration struct {
 }
 
 // RecordStart makes control records, in the logs of all companies, of what has changed since the last start: settings that bear on trust, by
-// their names, and a restore. What has not changed is not recorded. A company that registers is told the settings of its time.
+// their names, and what was done while nobody could record it: a restore, a move, another master key, a head file that was made, a key that was
+// shown. What has not changed is not recorded. A company that registers is told the settings of its time.
 func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
 	trust = maps.Clone(trust)
 	if trust == nil {
 		trust = map[string]string{}
 	}
-	trust["keysAtRest"] = "in clear"
-	if s.settings.sealing.keyID != "" {
-		trust["keysAtRest"] = "sealed with master key " + s.settings.sealing.keyID
-	}
+	trust["keysAtRest"] = keysAtRest(s.settings.sealing.keyID)
 	s.trust.Store(&trust)
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		changed, err := replaceSettings(w, trust)
@@ -44,7 +42,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			return nil, err
 		}
 		restored, err := takeRestoration(w)
-		if err != nil || len(changed) == 0 && restored == nil {
+		if err != nil {
+			return nil, err
+		}
+		waiting, err := takeUnrecorded(w)
+		if err != nil || len(changed) == 0 && restored == nil && len(waiting) == 0 {
 			return nil, err
 		}
 		var drafts []chain.Draft
@@ -57,6 +59,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			if restored != nil {
 				details := map[string]any{"restoredAt": restored.RestoredAt, "replaced": restored.Replaced[c.ID]}
 				events = append(events, controlEvent{DatabaseRestored, subjectDatabase, details})
+			}
+			for _, u := range waiting {
+				if u.Company == "" || u.Company == c.ID {
+					events = append(events, controlEvent{u.Action, u.Subject, u.Details})
+				}
 			}
 			if len(changed) > 0 {
 				events = append(events, controlEvent{SettingsChanged, subjectDatabase, map[string]any{"changed": changed}})

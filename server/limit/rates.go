@@ -24,6 +24,14 @@ type Limits struct {
 	Company                          int // how many times each tier a company may spend over all its credentials; 0: without a bound
 }
 
+// String is in the form that Parse reads.
+func (l Limits) String() string {
+	if l == (Limits{}) {
+		return "off"
+	}
+	return fmt.Sprintf("sensitive=%d,attest=%d,standard=%d,log=%d,company=%d", l.Sensitive, l.Attest, l.Standard, l.Log, l.Company)
+}
+
 const (
 	maxLimit   = 1_000_000 // keeps one counter's log within 8 MB
 	maxCompany = 1000

@@ -27,6 +27,8 @@ const issued = having({ jti: string, agentId: string, scopes: list(string), expi
 const revoked = having({ jti: string, agentId: string }, { reason: nullable(string), replacedBy: string });
 const webhook = having({ webhookId: string }, { reason: string, agents: nullable(list(string)), actions: nullable(list(string)) });
 
+const row = having({ table: string, name: string });
+
 const labelled = (label) => label && html` “${visible(label)}”`;
 
 function Restored({ replaced }) {
@@ -70,6 +72,21 @@ const KINDS = {
     <${Changed} changed=${node.members.map(({ key, value }) => ({ name: key, value: changeOf(value, source, key) }))} />`],
   'database.restored': ['Database restored', having({ replaced: nullable(having({ actions: nullable(integer), control: nullable(integer) })) }), ({ replaced }) => html`
     <${Restored} replaced=${replaced && replaced.actions !== null && replaced.control !== null ? replaced : null} />`],
+  'api-key.recovered': ['API key shown again', having({ fingerprint: string, via: string }), ({ fingerprint, via }) => html`
+    The API key <${Name} of=${fingerprint} /> was shown again, ${{ http: 'over HTTP on the server’s own machine', 'command line': 'on the command line' }[via] ?? visible(via)}`],
+  'database.rekeyed': ['Master key changed', having({ from: string, to: string }), ({ from, to }) => html`
+    The keys at rest were ${visible(from)} and are ${visible(to)}`],
+  'database.moved': ['Database moved', having({ from: string, to: string, digest: string }), ({ from, to, digest }) => html`
+    The database was moved from ${visible(from)} to ${visible(to)}, with the digest <${Name} of=${digest} />`],
+  'head-file.made': ['Head file made', having({ madeAt: string }), ({ madeAt }) => html`
+    A head file was made at ${localTime(madeAt)}: what the database held then was trusted`],
+  'row.adopted': ['Row adopted', row, ({ table, name }) => html`
+    The row <${Name} of=${name} /> of ${visible(table)} was adopted as it was, for no record told of it`],
+  'row.accepted': ['Row accepted', row, ({ table, name }) => html`
+    An operator accepted the row <${Name} of=${name} /> of ${visible(table)} as it is`],
+  'tables.adopted': ['Tables adopted', having({}), () => html`The tables were adopted as they were; from here on this log tells of all rows`],
+  'tables.accepted': ['Tables accepted', having({ rows: integer }, { reason: nullable(string) }), ({ rows, reason }) => html`
+    An operator accepted ${plural(rows, 'row')} that differed from this log${reason ? `: ${visible(reason)}` : ''}`],
   'rollback.accepted': ['Rollback accepted', having({}, { reason: nullable(string) }), ({ reason }) => html`
     An operator accepted that the logs are behind what was known of them${reason ? `: ${visible(reason)}` : ''}`],
 };

@@ -1,0 +1,129 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"attestd/crypto/keys"
+	"attestd/crypto/seal"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// said says of a company's control log which of its records are of a kind.
+func said(t testing.TB, s *store.Store, c *store.Company, kind string) []string {
+	t.Helper()
+	return slices.DeleteFunc(controlRecords(t, s, c), func(r string) bool { return !strings.HasPrefix(r, kind+" ") })
+}
+
+// A key that is shown again by the command line or over HTTP has a record in its company's control log alone, also where a server has the file open: then the next start makes it.
+func TestARecoveredKeyIsRecorded(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	acme, key := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	of := keys.Fingerprint(sha256.Sum256([]byte(key.Key)))
+	if k := got(s.RecoverKey(ctx, "acme", store.RecoveredByHTTP, now))(t); k.Key != key.Key {
+		t.Error("another key")
+	}
+	want := []string{`api-key.recovered {"by":null,"fingerprint":"` + of + `","subject":"recovery:` + of + `","via":"http"}`}
+	if list := said(t, s, acme, "api-key.recovered"); !slices.Equal(list, want) {
+		t.Errorf("%q, want %q", list, want)
+	}
+	recover := func() {
+		t.Helper()
+		k, notRecorded, err := store.RecoverKeyAt(ctx, path, schema(t), "acme", master(), now)
+		if err != nil || notRecorded != nil || k.Key != key.Key {
+			t.Errorf("%v, %v", notRecorded, err)
+		}
+	}
+	recover() // beside the server
+	recover()
+	must(t, s.Close())
+	recover() // of a file at rest
+	s = open(t, path)
+	must(t, s.RecordStart(ctx, nil))
+	must(t, s.RecordStart(ctx, nil))
+	list := said(t, s, acme, "api-key.recovered")
+	if len(list) != 4 || !strings.Contains(list[3], `"via":"command line"`) || !strings.Contains(list[3], of) {
+		t.Errorf("%q", list)
+	}
+	if list := said(t, s, zoo, "api-key.recovered"); len(list) > 0 {
+		t.Errorf("another company's log: %q", list)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	if _, err := s.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil { // the row of the key is still what the log says
+		t.Error(err)
+	}
+}
+
+// Where nothing can be written the key is shown, and it is said that there is no record.
+func TestAKeyThatIsRecoveredWithoutARecord(t *testing.T) {
+	storetest.AboutFile(t)
+	if os.Getuid() == 0 {
+		t.Skip("root writes everywhere")
+	}
+	t.Parallel()
+	s, path := fresh(t)
+	_, key := company(t, s, "acme")
+	must(t, s.Close())
+	must(t, os.Chmod(path, 0o400))
+	must(t, os.Chmod(filepath.Dir(path), 0o500))
+	t.Cleanup(func() { os.Chmod(filepath.Dir(path), 0o700) })
+	k, notRecorded, err := store.RecoverKeyAt(ctx, path, schema(t), "acme", master(), now)
+	if err != nil || notRecorded == nil || k.Key != key.Key {
+		t.Errorf("%v, %v", notRecorded, err)
+	}
+}
+
+// A head file that is made for a database that is there already trusts it as it is: the next start says so in every control log, once.
+func TestAHeadFileMadeLaterIsRecorded(t *testing.T) {
+	t.Parallel()
+	path, _ := grown(t)
+	for start, want := range []int{0, 1, 1} {
+		if start == 1 {
+			must(t, os.Remove(storetest.Heads(path)))
+		}
+		s := kept(t, path)
+		must(t, s.RecordStart(ctx, nil))
+		for _, id := range []string{"acme", "zoo"} {
+			if list := said(t, s, got(s.Company(ctx, id))(t), "head-file.made"); len(list) != want {
+				t.Errorf("start %d: %q", start, list)
+			}
+		}
+		must(t, s.Close())
+	}
+	fine(t, path)
+}
+
+// A change of the master key is recorded by the next start, also one that was undone before it, and so is a move, with its digest.
+func TestRekeysAndMovesAreRecorded(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	s, path := fresh(t)
+	acme, _ := company(t, s, "acme")
+	must(t, s.Close())
+	key := seal.NewMaster()
+	must(t, store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: master(), New: &key}))
+	must(t, store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: &key, New: nil}))
+	to := filepath.Join(t.TempDir(), "moved.db")
+	moved := got(store.Move(ctx, path, to, schema(t), store.MoveOptions{}))(t)
+	s = got(store.Open(ctx, to, schema(t), store.Options{}))(t)
+	go s.Run(ctx, store.RunOptions{})
+	must(t, s.RecordStart(ctx, nil))
+	must(t, s.RecordStart(ctx, nil))
+	list := said(t, s, acme, "database.rekeyed")
+	if len(list) != 2 || !strings.Contains(list[0], `"to":"sealed with master key `+key.ID()) || !strings.Contains(list[1], `"to":"in clear"`) {
+		t.Errorf("rekeyed: %q", list)
+	}
+	list = said(t, s, acme, "database.moved")
+	if len(list) != 1 || !strings.Contains(list[0], `"digest":"`+moved.Digest+`","from":"file"`) {
+		t.Errorf("moved: %q", list)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+}
