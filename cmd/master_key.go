@@ -90,7 +90,7 @@ func askForMasterKey(ctx context.Context, command string) ([]byte, error) {
 	var out shortBuffer
 	program := exec.CommandContext(ctx, shell, flag, command)
 	program.Stdout, program.Stderr, program.WaitDelay = &out, os.Stderr, time.Second
-	err := program.Run()
+	err := runGroup(program)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("it has not ended within %v", masterKeyPatience)
 	}

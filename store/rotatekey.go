@@ -44,6 +44,9 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	if err != nil {
 		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
+	if err := s.wipeLog(ctx); err != nil { // the rotation is done all the same
+		s.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
+	}
 	return old, next, nil
 }
 
@@ -69,8 +72,14 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 	next.Generation, next.CreatedAt = old.Generation+1, old.EndedAt
 	next.Public = private.Public().(ed25519.PublicKey)
 
+	if err := s.overwriteDeleted(w, true); err != nil {
+		return old, next, err
+	}
 	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL WHERE company = ? AND generation = ?`,
 		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
+		return old, next, err
+	}
+	if err := s.overwriteDeleted(w, false); err != nil {
 		return old, next, err
 	}
 	if compromised { // whoever asks for it after a theft may have rotated before: then it was a former key

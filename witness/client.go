@@ -156,13 +156,18 @@ func (c *Client) accept(checkpoint tlog.Checkpoint, answer []byte) (tlog.Cosigna
 	if len(list) == 0 {
 		return tlog.Cosignature{}, fmt.Errorf("witness %s: %w", c.key.Name, errors.Join(ErrCosignature, err))
 	}
+	if list = slices.DeleteFunc(list, func(s tlog.Cosignature) bool { return s.Time > time.Now().Add(MaxAhead).Unix() }); len(list) == 0 {
+		return tlog.Cosignature{}, fmt.Errorf("witness %s: its cosignature is dated more than %v ahead of the clock of this machine", c.key.Name, MaxAhead)
+	}
 	c.setSize(checkpoint.Origin, checkpoint.Size)
 	return slices.MaxFunc(list, func(a, b tlog.Cosignature) int { return cmp.Compare(a.Time, b.Time) }), nil
 }
 
-// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at
-// most 16 KiB, in at most 5 seconds, over no redirect. Nothing of it was verified. A witness may
-// have none to show; an answer but 200 is a *StatusError.
+// MaxAhead is how far the date of a cosignature may be ahead of our clock. One that is further ahead says nothing of when the checkpoint was seen, and is not kept.
+const MaxAhead = 10 * time.Minute
+
+// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at most 16 KiB, in at most 5 seconds, over no
+// redirect. Nothing of it was verified. A witness may have none to show; an answer but 200 is a *StatusError.
 func (c *Client) Latest(ctx context.Context, origin string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxLatest)
 	defer cancel()

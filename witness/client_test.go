@@ -88,6 +88,34 @@ func TestClientKeepsTheSize(t *testing.T) {
 	}
 }
 
+// A cosignature that is dated ahead of our clock, by more than clocks differ, is refused, and does not count as the witness's size.
+func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
+	t.Parallel()
+	h, a := grow(t, "leaf", 10), newAsked(t)
+	at := time.Now()
+	a.answer = func(w http.ResponseWriter, _ *http.Request) {
+		answer, err := cosigner(t, newMemory()).AddCheckpoint(ctx, []byte(a.bodies[len(a.bodies)-1]), at)
+		if err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(answer.Status)
+		_, _ = io.WriteString(w, answer.Body)
+	}
+	for _, ahead := range []time.Time{time.Unix(1<<62, 0), time.Unix(1<<40, 0), time.Now().Add(witness.MaxAhead + time.Minute)} {
+		at = ahead
+		if c, err := a.Cosign(ctx, h.checkpoint(t, 5, logKey), h.prove); err == nil || !strings.Contains(err.Error(), "ahead of the clock") {
+			t.Errorf("%v: %+v, %v", ahead.Unix(), c, err)
+		}
+	}
+	at = time.Now().Add(witness.MaxAhead - time.Minute)
+	if _, err := a.Cosign(ctx, h.checkpoint(t, 5, logKey), h.prove); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"0", "0", "0", "0"}; !slices.Equal(a.olds(), want) {
+		t.Errorf("asked from %q, want %q", a.olds(), want)
+	}
+}
+
 // A witness that has cosigned a larger tree says so by an error of its own, whether the client knew or not.
 func TestClientLearnsThatWeWereRolledBack(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,56 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// The seed of a key that has ended is gone from a file that goes on being served, and from its write-ahead log, when the rotation is answered.
+func TestASeedOfAnEndedKeyIsInNoFile(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	path := storetest.New(t)
+	s := got(store.Open(ctx, path, schema(t), store.Options{}))(t) // in clear
+	go s.Run(ctx, store.RunOptions{})
+	t.Cleanup(func() { s.Close() })
+	acme, _ := company(t, s, "acme")
+	for i := range 20 { // whose rows share the page of the seed
+		company(t, s, fmt.Sprint("zoo", i))
+	}
+	attest(t, s, acme, 50)
+	seed := seedOf(t, path)
+	if !anywhere(t, path, seed) {
+		t.Fatal("the seed is in no file before it has ended")
+	}
+	for _, compromised := range []bool{false, true} {
+		_, _, err := s.RotateKey(ctx, by(got(s.Company(ctx, "acme"))(t), now), compromised)
+		must(t, err)
+		if anywhere(t, path, seed) {
+			t.Error("the seed of a key that has ended stands in the file or its log")
+		}
+		seed = seedOf(t, path)
+	}
+	attest(t, s, got(s.Company(ctx, "acme"))(t), 5)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+func seedOf(t *testing.T, path string) (seed []byte) {
+	t.Helper()
+	db := other(t, path)
+	defer db.Close()
+	must(t, db.QueryRow("SELECT seed FROM company_key WHERE company = 1 AND ended_at IS NULL").Scan(&seed))
+	return seed
+}
+
+func anywhere(t *testing.T, path string, secret []byte) (found bool) {
+	t.Helper()
+	for _, name := range []string{path, path + "-wal"} {
+		found = found || bytes.Contains(got(os.ReadFile(name))(t), secret)
+	}
+	return found
+}
