@@ -44,6 +44,8 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	if err != nil {
 		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
+	// What is signed with the old key from now on counts no more, and to cut the log may take a while.
+	s.forgetKeys()
 	if err := s.wipeLog(ctx); err != nil { // the rotation is done all the same
 		s.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
 	}
