@@ -187,6 +187,7 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 				must(t, other(t, path, append(guards(t, path), list[what])...).Close())
 				s := got(store.OpenReadOnly(ctx, path))(t)
 				defer s.Close()
+				must(t, s.Unseal(master())) // the texts of sealed keys are held against their hashes by who has the master key
 				err := s.VerifyAll(ctx, "", 2, nil, nil)
 				if invalid := (*store.VerifyError)(nil); !errors.As(err, &invalid) {
 					t.Errorf("%s: verify says %v", list[what], err)
