@@ -155,7 +155,7 @@ func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
 			path := target(t)
 			must(t, os.WriteFile(path, content, 0o600))
 			s := open(t, path)
-			attest(t, s, p.c, 1) // one commit, before which a start may make its own
+			attest(t, s, p.c, 1)                                             // one commit, before which a start may make its own
 			reader := other(t, path, "BEGIN", "SELECT count(*) FROM record") // which keeps the log from being cut after a rotation
 			start := commits(got(os.ReadFile(path + "-wal"))(t))
 			must(t, change(s))
