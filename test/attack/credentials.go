@@ -150,7 +150,6 @@ func credentialStates(acme, globex *tenant) []state {
 		{name: "a good key and more", header: bearer(key + "==")},
 		{name: "a good key cut short", header: bearer(key[:len(key)-1])},
 		{name: "a good key of another scheme", header: []string{"Authorization: Token " + key}},
-		{name: "a wrong key, then a good one", header: append(bearer("svc_x"), bearer(key)...)},
 		{name: "a good passport", header: bearer(acme.names["passport"])},
 		{name: "an OAuth client's ID", header: bearer(acme.names["clientId"])},
 	}
