@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -110,7 +111,7 @@ func TestStrayAnswersAreWithheld(t *testing.T) {
 	s.reply(`[{"id":"1","result":{}},{"method":"notifications/x"}]`) // some servers answer a number with its text
 	s.reply(`{"id":0,"error":null,"result":{}}`)
 	s.end()
-	equal(t, s.record.lines(t, false)[2:], []string{"requested y 1", "completed y 1"})
+	equal(t, s.record.lines(t, true), []string{"completed y 1", "failed x 1 attestd withheld what the server answered: " + flawTwice, "requested x 1", "requested y 1"})
 }
 
 // An ID that is open already is refused to a second request, so that the answers of the two cannot be taken for each other.
@@ -153,8 +154,10 @@ func TestParkedAnswersAreRecorded(t *testing.T) {
 		s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 		s.reply(`{"id":1,"result":` + c.result + `}`)
 		s.end()
-		list := s.record.all(t)
-		if len(list) < 2 || list[1].Action != c.action || !bytes.Contains(list[1].Output, []byte("TOLD")) {
+		// Nothing orders the record of what was parked and that of a call which is open at the end.
+		if list := s.record.all(t); !slices.ContainsFunc(list, func(r recorded) bool {
+			return r.Action == c.action && bytes.Contains(r.Output, []byte("TOLD"))
+		}) {
 			t.Errorf("%s: %+v", c.result, list)
 		}
 	}
