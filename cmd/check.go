@@ -1,16 +1,19 @@
 package cmd
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"regexp"
+	"runtime/debug"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"attestd/crypto/strictjson"
 	"attestd/evidence"
 	"attestd/printable"
 	"attestd/store"
@@ -46,16 +49,17 @@ With --newer it also holds the checkpoint in the file against one of today: noth
 			if err != nil {
 				return err
 			}
+			debug.SetMemoryLimit(2 * evidence.MaxSize) // beside a large file little garbage is kept
 			text, err := readBounded(args[0], evidence.MaxSize)
 			if err != nil {
 				return err
 			}
-			if reader := readerOf(text); reader != "" {
-				return fmt.Errorf("%s is older evidence, that %s", args[0], reader)
-			}
 			v, err := checkEvidence(text, newer, trust)
 			if err != nil {
 				return err
+			}
+			if reader := readerOf(text); v.Code == evidence.Malformed && reader != "" {
+				return fmt.Errorf("%s is older evidence, that %s", args[0], reader)
 			}
 			if asJSON {
 				_ = printable.JSON(cmd.OutOrStdout(), v) // a closed pipe shows in the exit status of whoever closed it
@@ -115,6 +119,9 @@ func readTrust(key, policy string) (t evidence.Trust, err error) {
 		return t, usagef("--key must be a fingerprint, SHA256: and 43 characters")
 	case policy != "":
 		text, err := readBounded(policy, maxPolicyFile)
+		if err == nil && !utf8.Valid(text) { // the other checkers have it as text
+			err = errors.New("it is not UTF-8")
+		}
 		if err == nil {
 			t.Policy, err = tlog.ParsePolicy(text)
 		}
@@ -142,21 +149,39 @@ func readBounded(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
+	about, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.NewBuffer(make([]byte, 0, min(about.Size(), most+1)+bytes.MinRead)) // of a pipe, whose size is 0, it grows
+	_, err = text.ReadFrom(io.LimitReader(f, most+1))
+	return text.Bytes(), err
 }
+
+// maxOlderDepth is how deep evidence of before may nest: a payload, and what is around it.
+const maxOlderDepth = 160
 
 // readerOf says what reads evidence of the forms of before, or "": they hold no key whose fingerprint could be compared, or no checkpoint.
 func readerOf(text []byte) string {
-	var file struct {
-		Type, Format string
-		Record, Root json.RawMessage
-	}
-	switch err := json.Unmarshal(text, &file); {
-	case err != nil || file.Format != "":
+	if evidence.Bounded(text) != nil {
 		return ""
-	case file.Type == "attestd-evidence":
+	}
+	members := make(map[string]string)
+	err := strictjson.EachMember(text, maxOlderDepth, func(name, value []byte) {
+		switch string(name) {
+		case "type", "format", "record", "root":
+			members[string(name)] = string(value[:min(len(value), 64)])
+		}
+	})
+	_, current := members["format"]
+	_, record := members["record"]
+	_, root := members["root"]
+	switch {
+	case err != nil || current:
+		return ""
+	case members["type"] == `"attestd-evidence"`:
 		return "the console reads, on its page Proof"
-	case file.Record != nil && file.Root != nil:
+	case record && root:
 		return "check.py and check.mjs of the README read, with the company's keys beside it"
 	}
 	return ""

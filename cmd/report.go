@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"runtime/debug"
+
 	"github.com/spf13/cobra"
 
 	"attestd/evidence"
@@ -26,6 +28,7 @@ signed with the company's key and without the service is in none. Memory does no
 			if err != nil {
 				return err
 			}
+			debug.SetMemoryLimit(2 * evidence.MaxSize) // a line may be that long
 			f, err := openNamed(args[0])
 			if err != nil {
 				return err

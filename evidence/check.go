@@ -43,6 +43,7 @@ func (c *checker) verdict(err error) Verdict {
 // checker is a file while it is checked.
 type checker struct {
 	trust      Trust
+	form       []byte // memory for the RFC 8785 form of what is checked
 	file       *File
 	witnesses  []tlog.VKey
 	content    content         // of the record
@@ -59,7 +60,7 @@ func (c *checker) say(format string, args ...any) {
 }
 
 func (c *checker) check(src []byte) (err error) {
-	if c.file, err = read(src); err != nil {
+	if c.file, err = c.read(src); err != nil {
 		return fail(Malformed, "%v", err)
 	}
 	for _, step := range []func() error{

@@ -77,6 +77,9 @@ func (c *checker) open(l *Log, text string) (tlog.Checkpoint, error) {
 		return checkpoint, err
 	}
 	last := l.Keys[len(l.Keys)-1]
+	if checkpoint.Size > maxNumber { // which not every reader of JSON can hold
+		return checkpoint, fmt.Errorf("its checkpoint is of %d records", checkpoint.Size)
+	}
 	if checkpoint.Origin != l.Origin {
 		return checkpoint, fmt.Errorf("its checkpoint is of the log %q", checkpoint.Origin)
 	}

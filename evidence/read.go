@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
@@ -19,11 +20,11 @@ var (
 )
 
 // read reads a file and checks the form of everything in it, and nothing else.
-func read(src []byte) (*File, error) {
+func (c *checker) read(src []byte) (*File, error) {
 	if len(src) > MaxSize {
 		return nil, fmt.Errorf("the file is longer than %d bytes", MaxSize)
 	}
-	if _, err := jcs.Append(nil, src, maxDepth); err != nil { // for what it refuses
+	if err := c.sound(src); err != nil {
 		return nil, err
 	}
 	r, f := new(form), new(File)
@@ -58,6 +59,16 @@ func read(src []byte) (*File, error) {
 		f.NotProven = append(f.NotProven, v.text())
 	}
 	return f, r.err
+}
+
+// sound demands that a text is within the bounds of a file and has a form of RFC 8785. That form overwrites
+// what stood in the checker's memory for such forms, which is as long as the text.
+func (c *checker) sound(src []byte) (err error) {
+	if err := Bounded(src); err != nil {
+		return err
+	}
+	c.form, err = jcs.Append(slices.Grow(c.form[:0], len(src)), src, maxDepth)
+	return err
 }
 
 func (v value) company() string {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"attestd/chain"
-	"attestd/crypto/jcs"
 	"attestd/tlog"
 )
 
@@ -112,9 +112,9 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 	lines := bufio.NewScanner(src)
 	lines.Buffer(nil, MaxSize)
 	if !lines.Scan() {
-		return fail(Malformed, "the report is empty")
+		return missing(lines, Malformed, "the report is empty")
 	}
-	r, err := readReport(lines.Bytes())
+	r, err := c.readReport(lines.Bytes())
 	if err != nil {
 		return fail(Malformed, "header: %v", err)
 	}
@@ -130,15 +130,23 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 			return err
 		}
 	}
-	if lines.Scan() {
-		return fail(Malformed, "there are more lines than the checkpoints have records")
+	if lines.Scan() || lines.Err() != nil { // a line that is too long to be read is a line
+		return missing(lines, Malformed, "there are more lines than the checkpoints have records")
 	}
 	return nil
 }
 
+// missing is the failure of a report that cannot be read on, or that has not the line that is asked for.
+func missing(lines *bufio.Scanner, code Code, format string, args ...any) error {
+	if err := lines.Err(); err != nil {
+		return fail(Malformed, "the report cannot be read to its end: %v", err)
+	}
+	return fail(code, format, args...)
+}
+
 // readReport reads the header.
-func readReport(line []byte) (*Report, error) {
-	if _, err := jcs.Append(nil, line, maxDepth); err != nil {
+func (c *checker) readReport(line []byte) (*Report, error) {
+	if err := c.sound(line); err != nil {
 		return nil, err
 	}
 	in, r := new(form), &Report{File: &File{bothLogs: true, Log: Actions}}
@@ -165,7 +173,7 @@ func readReport(line []byte) (*Report, error) {
 	for _, v := range m["notProven"].list(maxEntries) {
 		said = append(said, v.text())
 	}
-	if f.NotProven = reportNotProven(); in.err == nil && fmt.Sprint(said) != fmt.Sprint(f.NotProven) {
+	if f.NotProven = reportNotProven(); in.err == nil && !slices.Equal(said, f.NotProven) {
 		in.refuse("notProven does not say what a report does not prove")
 	}
 	if r.From > r.To {
@@ -207,7 +215,7 @@ func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Eve
 	last := r.From
 	for tree.Size < end.Size {
 		if !lines.Scan() {
-			return fail(BadRecord, "log %s: record %d is missing", l.Name, tree.Size)
+			return missing(lines, BadRecord, "log %s: record %d is missing", l.Name, tree.Size)
 		}
 		record, event, err := c.line(l, lines.Bytes())
 		switch {
@@ -234,7 +242,7 @@ func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Eve
 
 // line reads a record of a log.
 func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
-	if _, err := jcs.Append(nil, line, maxDepth); err != nil {
+	if err := c.sound(line); err != nil {
 		return nil, nil, err
 	}
 	f := new(form)

@@ -89,6 +89,9 @@ func TestReportMutations(t *testing.T) {
 			t.Errorf("%s: %+v", how, v)
 		}
 	}
+	refused("junk behind the last record", append(bytes.Clone(text), bytes.Repeat([]byte{'x'}, 65<<20)...))
+	refused("white space behind the last record", append(bytes.Clone(text), bytes.Repeat([]byte{' '}, 65<<20)...))
+	refused("two sentences in one", bytes.Replace(text, []byte(`ends.","That what payloads`), []byte(`ends. That what payloads`), 1))
 	lines := strings.SplitAfter(string(text), "\n")
 	lines = lines[:len(lines)-1]
 	for i := range lines {

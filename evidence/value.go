@@ -43,10 +43,11 @@ func (f *form) refuse(format string, args ...any) {
 func (v value) object(must []string, may ...string) map[string]value {
 	members := make(map[string]value, len(must)+len(may))
 	err := strictjson.EachMember(v.src, maxDepth, func(name, src []byte) {
-		members[string(name)] = value{v.form, v.name + "." + string(name), src}
 		if !slices.Contains(must, string(name)) && !slices.Contains(may, string(name)) {
-			v.form.refuse("%s has a member %q", v.name, name)
+			v.form.refuse("%s has a member %.100q", v.name, name)
+			return
 		}
+		members[string(name)] = value{v.form, v.name + "." + string(name), src}
 	})
 	if err != nil {
 		v.form.refuse("%s is not an object", v.name)
@@ -64,10 +65,13 @@ func (v value) object(must []string, may ...string) map[string]value {
 
 // list demands an array of most elements at most.
 func (v value) list(most int) (elements []value) {
+	count := 0
 	err := strictjson.EachElement(v.src, maxDepth, func(src []byte) {
-		elements = append(elements, value{v.form, fmt.Sprintf("%s[%d]", v.name, len(elements)), src})
+		if count++; count <= most {
+			elements = append(elements, value{v.form, fmt.Sprintf("%s[%d]", v.name, len(elements)), src})
+		}
 	})
-	if err != nil || len(elements) > most {
+	if err != nil || count > most {
 		v.form.refuse("%s is not an array of at most %d", v.name, most)
 		return nil
 	}

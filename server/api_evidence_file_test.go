@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"attestd/evidence"
+	"attestd/server"
+	"attestd/server/limit"
 	"attestd/tlog"
 )
 
@@ -141,5 +143,30 @@ func TestEvidenceIsWitnessed(t *testing.T) {
 	}
 	if r := acme.evidence(t, "7"); len(r.at("witnesses").([]any)) != 0 || r.at("hexProof", "size") != 8.0 {
 		t.Errorf("%s", r.raw)
+	}
+}
+
+// Of every payload that fits the default body there is evidence that a checker takes, also where each of its bytes weighs most; of a
+// heavier one the answer says that there is none.
+func TestEvidenceOfHeavyPayloads(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxBody, c.Budgets = 8<<20, limit.Defaults(8<<20) })
+	acme := s.company(t, "acme")
+	const fits = 4<<20 - 100
+	for _, c := range []struct {
+		payload string
+		status  int
+	}{
+		{`[` + strings.Repeat(`{},`, fits/3) + `0]`, 200},
+		{`"` + strings.Repeat(`\n`, fits/2) + `"`, 200},
+		{`[` + strings.Repeat(`"",`, fits/3) + `0]`, 200},
+		{`[` + strings.Repeat(`1,`, fits/2) + `0]`, 200},
+		{`[` + strings.Repeat(`1,`, 5<<19) + `0]`, 422},
+	} {
+		index := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"b","payload":`+c.payload+`}`).status(201).at("index")
+		r := acme.do(t, fmt.Sprintf("GET /v1/evidence/%v", index), "").status(c.status)
+		if v := evidence.Check(r.raw, evidence.Trust{Fingerprint: acme.fingerprint(t)}); c.status == 200 && v.Outcome != evidence.Holds {
+			t.Errorf("%.20s…: %s %s", c.payload, v.Code, v.Reason)
+		}
 	}
 }

@@ -39,7 +39,11 @@ func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceReques
 	if err != nil {
 		return file{}, err
 	}
-	return file{"application/json", "no-store", f.JSON()}, nil
+	text := f.JSON()
+	if len(text) > evidence.MaxSize || evidence.Bounded(text) != nil { // no checker would take it
+		return file{}, fail(http.StatusUnprocessableEntity, "The record is too large for an evidence file: prove it with GET /v1/proof/{index}")
+	}
+	return file{"application/json", "no-store", text}, nil
 }
 
 // gatherer collects an evidence file. What it signs is all signed with one key, that of the company as it was found first.

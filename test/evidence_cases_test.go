@@ -58,6 +58,7 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 			all = append(all, evidenceCase{sample + " with " + name, []byte(evidenceSample(t, sample)), "", policy})
 		}
 	}
+	all = append(all, sizeCases(t)...)
 	slices.SortStableFunc(all, func(a, b evidenceCase) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -18,35 +18,133 @@ const exact = (spelling) => { // the digits without outer zeros, and their expon
   return kept && `${sign}${kept}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - kept.length)}`;
 };
 
-export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
-  JSON.parse(text); // refuses what is not JSON, so that the rest need not
-  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]]|[^\s{}[\]:,"]+/g);
-  let at = 0;
-  const scalar = (token) => {
-    const value = JSON.parse(token);
-    must(typeof value !== "number" || exact(String(value)) === exact(token), `${token} is not kept by a double`);
-    must(!isString(value) || !/\p{Surrogate}/u.test(value), "a lone surrogate");
-    return typeof value === "number" && !/[.e]|^-0$/i.test(token) ? BigInt(token) : value;
-  };
-  const next = () => {
-    const token = tokens[at++], members = new Map(), items = [];
-    if (token !== "{" && token !== "[") return scalar(token);
-    for (; !"}]".includes(tokens[at]); ) {
-      if (token === "[") { items.push(next()); continue; }
-      const name = scalar(tokens[at++]);
-      must(!members.has(name), `${name} stands twice`);
-      members.set(name, next());
+export function bounded(source) { // bytes, before they are parsed: what they weigh, as the reference says, and how deep they nest
+  const weights = new Map([["{", 2], ["[", 2], [":", 4], [",", 4], ['"', 2]].map(([c, weight]) => [c.charCodeAt(0), weight]));
+  let weight = 0, depth = 0;
+  for (let at = 0; at < source.length; at++) {
+    weight += weights.get(source[at]) ?? 0;
+    depth += (source[at] | 0x20) === 0x7b ? 1 : (source[at] | 0x20) === 0x7d ? -1 : 0; // [ and {, ] and }
+    if (source[at] === 0x22) {
+      for (at++; at < source.length && source[at] !== 0x22 && weight <= 9_000_000; at++) {
+        if (source[at] === 0x5c) weight += 4, at++;
+      }
     }
-    at++;
-    return token === "[" ? items : Object.fromEntries(members);
-  };
-  return next();
+    must(weight <= 9_000_000, "it weighs more than 9000000");
+    must(depth >= 0 && depth <= 160, "nested too deep");
+  }
 }
 
-const canonical = (v) => // RFC 8785: JavaScript's own numbers, strings and sort order are its rules
-  Array.isArray(v) ? `[${v.map(canonical)}]`
-  : v && typeof v === "object" ? `{${Object.keys(v).sort().map((k) => `${JSON.stringify(k)}:${canonical(v[k])}`)}}`
-  : JSON.stringify(typeof v === "bigint" ? Number(v) : v);
+export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+  let at = 0;
+  const take = (pattern) => { // what stands here and is like a pattern
+    const start = pattern.lastIndex = at;
+    if (pattern.test(text)) at = pattern.lastIndex;
+    return text.slice(start, at);
+  };
+  const space = () => { while (" \t\n\r".includes(text[at] ?? "-")) at++; };
+  const skip = (mark) => {
+    must(text[at++] === mark, `${mark} is missing`);
+    space();
+  };
+  const string = () => {
+    const start = at++;
+    let plain = true;
+    for (take(/[^"\\\0-\x1f]*/y); text[at] !== '"'; take(/[^"\\\0-\x1f]*/y)) {
+      must(text[at] === "\\", "not a string");
+      plain = false;
+      at += 2;
+    }
+    at++;
+    const value = plain ? text.slice(start + 1, at - 1) : JSON.parse(text.slice(start, at)); // a slice shares the memory of the text
+    must(!/\p{Surrogate}/u.test(value), "a lone surrogate");
+    return value;
+  };
+  const scalar = () => {
+    if (text[at] === '"') return string();
+    const token = take(/true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y);
+    must(token, `not JSON at ${at}`);
+    const value = JSON.parse(token);
+    must(typeof value !== "number" || String(value) === token || exact(String(value)) === exact(token), `${token} is not kept by a double`);
+    return typeof value === "number" && !/[.e]|^-0$/i.test(token) ? BigInt(token) : value;
+  };
+  const member = (members) => {
+    must(text[at] === '"', "a name is missing");
+    const name = string();
+    must(!members.has(name), "a name stands twice");
+    space();
+    skip(":");
+    members.set(name, value());
+  };
+  const list = (close, one) => { // calls one for each element or member
+    at++;
+    space();
+    for (let first = true; text[at] !== close; first = false) {
+      if (!first) skip(",");
+      one();
+      space();
+    }
+    at++;
+  };
+  const value = () => {
+    if (text[at] === "[") {
+      const items = [];
+      list("]", () => items.push(value()));
+      return items.slice(); // without the room that push has made
+    }
+    if (text[at] !== "{") return scalar();
+    const members = new Map();
+    list("}", () => member(members));
+    return Object.fromEntries(members);
+  };
+  space();
+  const whole = value();
+  space();
+  must(at === text.length, `more than a value at ${at}`);
+  return whole;
+}
+
+function* pieces(v) { // of the canonical form, none of them long. RFC 8785: JavaScript's own numbers, strings and sort order are its rules
+  if (Array.isArray(v) || v && typeof v === "object") {
+    const isList = Array.isArray(v), names = isList ? v : Object.keys(v).sort();
+    yield isList ? "[" : "{";
+    for (let i = 0; i < names.length; i++) {
+      if (i > 0) yield ",";
+      if (!isList) {
+        yield* pieces(names[i]);
+        yield ":";
+      }
+      yield* pieces(isList ? v[i] : v[names[i]]);
+    }
+    yield isList ? "]" : "}";
+  } else if (isString(v) && v.length > 1 << 16) {
+    yield '"';
+    for (let at = 0, end; at < v.length; at = end) {
+      end = Math.min(v.length, at + (1 << 16));
+      if (end < v.length && /[\ud800-\udbff]/.test(v[end - 1])) end--; // no character is cut
+      yield JSON.stringify(v.slice(at, end)).slice(1, -1);
+    }
+    yield '"';
+  } else {
+    yield JSON.stringify(typeof v === "bigint" ? Number(v) : v);
+  }
+}
+
+const canonical = (v) => [...pieces(v)].join("");
+
+function digestOfParts(...parts) { // each a text, or a list with a value; their forms are joined by |
+  const digest = createHash("sha256");
+  let some = "";
+  parts.forEach((part, i) => {
+    for (const piece of isString(part) ? [part] : pieces(part[0])) {
+      some += piece;
+      if (some.length < 1 << 16) continue;
+      digest.update(some);
+      some = "";
+    }
+    if (i < parts.length - 1) some += "|";
+  });
+  return digest.update(some).digest();
+}
 
 const exactly = (value, members, optional = []) =>
   must(value && typeof value === "object" && members.every((name) => Object.hasOwn(value, name))
@@ -104,14 +202,14 @@ function digestOf(record, company, log = "actions") { // the form comes first: p
   must((payload.log ?? "actions") === log, "the record is of another log");
   must([payload.agentId, payload.actionType].every(isString), "not a string");
   must(payload.companyId === company, "the record is of another company");
-  const parts = [index, timestamp, canonical(payload)];
+  const parts = [String(index), timestamp, [payload]];
   if (Object.hasOwn(record, "delegation")) {
     exactly(info, ["subject", "delegationChain", "act", "tokenId"]);
     must(Array.isArray(info.delegationChain) && typeof info.act === "object" && !Array.isArray(info.act), "not a delegation");
     must([info.subject, info.tokenId, ...info.delegationChain].every(isString), "not a string");
-    parts.push(canonical(info));
+    parts.push([info]);
   }
-  const digest = sha256(parts.join("|"));
+  const digest = digestOfParts(...parts);
   must(digest.toString("hex") === record.hash, "the record was changed");
   return digest;
 }
@@ -212,8 +310,6 @@ function hasForm(value, form, name) {
   }
 }
 
-const deep = (value) => (value && typeof value === "object" ? 1 + Object.values(value).reduce((most, inside) => Math.max(most, deep(inside)), 0) : 0);
-
 // Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte.
 function verifies(raw, signature, message) {
   try {
@@ -290,8 +386,10 @@ export class Evidence { // a file while it is checked
 
   form() {
     must(this.source.length <= 64 << 20, "longer than 64 MiB");
-    const file = this.file = read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source));
-    must(deep(file) <= 160, "nested too deep");
+    bounded(this.source);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source);
+    this.source = null; // one of them is enough to hold
+    const file = this.file = read(text);
     hasForm(file, EVIDENCE, "file");
     must(file.keys.length > 0, "keys is empty");
     this.entries = [...file.passport?.records ?? [], ...file.authority?.records ?? []];
@@ -363,7 +461,7 @@ export class Evidence { // a file while it is checked
     if (!this.notes.has(log)) {
       const { raw } = keys.at(-1), parts = signed.split("\n\n"), [head, size, root, ...rest] = parts[0].split("\n"), body = `${parts[0]}\n`;
       must(parts.length === 2 && rest.length === 0 && head === origin && isName(origin) && /^(0|[1-9][0-9]*)$/.test(size), "the checkpoint is of another log");
-      must(BigInt(size) <= 2n ** 60n && unbase64(root).length === 32, "not a checkpoint");
+      must(BigInt(size) < 2n ** 53n && unbase64(root).length === 32, "not a checkpoint");
       const [[name, blob], ...others] = signatureLines(parts[1]);
       must(name === origin && blob.subarray(0, 4).equals(keyID(origin, 1, raw)) && blob.length === 68, "the last key has not signed the checkpoint");
       must(verifies(raw, blob.subarray(4), Buffer.from(body)), "the last key has not signed the checkpoint");
@@ -555,19 +653,18 @@ function main([name, option, given, ...rest]) {
       return "syscall" in refused ? 2 : 4; // a file that cannot be read
     }
   }
-  let source;
-  const trust = {};
+  let evidence;
   try {
     must(name && rest.length === 0 && (!option || given && ["--key", "--policy"].includes(option)), "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE]");
-    source = readFileSync(name);
+    evidence = new Evidence(readFileSync(name));
     must(option !== "--key" || /^SHA256:[A-Za-z0-9_-]{43}$/.test(given), "a fingerprint is SHA256: and 43 characters of base64url");
-    if (option === "--key") trust.fingerprint = given;
-    if (option === "--policy") trust.policy = readPolicy(textOf(given));
+    if (option === "--key") evidence.fingerprint = given;
+    if (option === "--policy") evidence.policy = readPolicy(textOf(given));
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;
   }
-  const evidence = new Evidence(source, trust), { verdict, code, reason } = evidence.verdict();
+  const { verdict, code, reason } = evidence.verdict();
   const notProven = code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
   console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].map(printable).join("\n"));
   return { holds: 0, fails: 4 }[verdict] ?? 5;

@@ -4,7 +4,7 @@
 #   python3 check.py proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
 #
 # Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
-import base64, hashlib, json, re, sys, time
+import base64, hashlib, itertools, json, re, sys, time
 from datetime import datetime
 from decimal import Decimal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -24,14 +24,55 @@ def read(text):  # strict JSON: no name twice, and no number that a double does 
         return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
 
-def canonical(value):  # RFC 8785
+OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')  # what counts outside of strings and in them
+WEIGHTS = {b"{": 2, b"[": 2, b":": 4, b",": 4, b"\\": 4}
+
+def bounded(source):  # before a file is parsed: what it weighs, as the reference says, and how deep it nests
+    weight, depth, at, inside = 0, 0, 0, False
+    for found in iter(lambda: (INSIDE if inside else OUTSIDE).search(source, at), None):
+        kind, at = found[0], found.end() + (found[0] == b"\\")
+        inside ^= kind == b'"'
+        weight += 2 if kind == b'"' and inside else WEIGHTS.get(kind, 0)
+        depth += (kind in (b"{", b"[")) - (kind in (b"}", b"]"))
+        must(weight <= 9_000_000, "it weighs more than 9000000")
+        must(0 <= depth <= 160, "nested too deep")
+
+def pieces(value):  # of the canonical form (RFC 8785), none of them long
     if type(value) is dict:
-        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
-        return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
-    if type(value) is list:
-        return "[" + ",".join(map(canonical, value)) + "]"
-    if type(value) not in (int, float):
-        return json.dumps(value, ensure_ascii=False)
+        for i, name in enumerate(sorted(value, key=lambda name: name.encode("utf-16-be"))):
+            yield ",{"[i == 0]
+            yield from pieces(name)
+            yield ":"
+            yield from pieces(value[name])
+        yield "}" if value else "{}"
+    elif type(value) is list:
+        for i, element in enumerate(value):
+            yield ",["[i == 0]
+            yield from pieces(element)
+        yield "]" if value else "[]"
+    elif type(value) is str:
+        yield '"'
+        for at in range(0, len(value), 1 << 16):
+            yield json.dumps(value[at:at + (1 << 16)], ensure_ascii=False)[1:-1]
+        yield '"'
+    else:
+        yield json.dumps(value) if type(value) not in (int, float) else spelled(value)
+
+def canonical(value):
+    return "".join(pieces(value))
+
+def digest_of_parts(*parts):  # each a text, or a list with a value; their forms are joined by |
+    digest, some = hashlib.sha256(), []
+    for i, part in enumerate(parts):
+        for piece in itertools.chain("|" * (i > 0), [part] if type(part) is str else pieces(part[0])):
+            some.append(piece)
+            if len(some) == 1 << 10 or len(piece) > 1 << 10:
+                digest.update("".join(some).encode())
+                some = []
+    digest.update("".join(some).encode())
+    return digest.digest()
+
+def spelled(value):  # a number
     sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
     digits, point = "".join(map(str, digits)), len(digits) + exponent
     dot = lambda whole, rest: whole + "." + rest if rest else whole
@@ -100,14 +141,14 @@ def digest_of(record, company, log="actions"):  # the form comes first: parts th
     must(payload.get("log", "actions") == log, "the record is of another log")
     strings(payload["agentId"], payload["actionType"])
     must(payload["companyId"] == company, "the record is of another company")
-    parts = [str(index), record["timestamp"], canonical(payload)]
+    parts = [str(index), record["timestamp"], [payload]]
     if "delegation" in record:
         info = record["delegation"]
         exactly(info, ("subject", "delegationChain", "act", "tokenId"))
         must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
         strings(info["subject"], info["tokenId"], *info["delegationChain"])
-        parts.append(canonical(info))
-    digest = hashlib.sha256("|".join(parts).encode()).digest()
+        parts.append([info])
+    digest = digest_of_parts(*parts)
     must(digest.hex() == record["hash"], "the record was changed")
     return digest
 
@@ -202,9 +243,11 @@ def has_form(value, form, name):
         if member.rstrip("?") in value:
             has_form(value[member.rstrip("?")], inner, f"{name}.{member.rstrip('?')}")
 
-def deep(value):
-    inside = value.values() if type(value) is dict else value if type(value) is list else None
-    return 0 if inside is None else 1 + max(map(deep, inside), default=0)
+def whole(value):  # no lone surrogate
+    if type(value) is str:
+        must(not re.search("[\ud800-\udfff]", value), "a lone surrogate")
+    for inside in itertools.chain(value, value.values()) if type(value) is dict else value if type(value) is list else ():
+        whole(inside)
 
 def verify(raw, signature, message):  # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
     Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
@@ -267,8 +310,10 @@ class Evidence:  # a file while it is checked
 
     def form(self):
         must(len(self.source) <= 64 << 20, "longer than 64 MiB")
-        self.file = f = read(self.source.decode())
-        must(deep(f) <= 160 and canonical(f).encode(), "nested too deep")
+        bounded(self.source)
+        source, self.source = self.source.decode(), None  # one of them is enough to hold
+        self.file = f = read(source)
+        whole(f)
         has_form(f, EVIDENCE, "file")
         must(f["keys"], "keys is empty")
         self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
@@ -336,7 +381,7 @@ class Evidence:  # a file while it is checked
             head, size, root = body.split("\n")
             must(head == origin and is_name(origin) and re.fullmatch("0|[1-9][0-9]*", size), "the checkpoint is of another log")
             size, root, lines, body = int(size), unbase64(root), list(signature_lines(lines)), body + "\n"
-            must(size <= 2**60 and len(root) == 32, "not a checkpoint")
+            must(size < 2**53 and len(root) == 32, "not a checkpoint")
             must(lines[0][0] == origin and lines[0][1][:4] == key_id(origin, 1, log["raw"][-1]), "the last key has not signed the checkpoint")
             verify(log["raw"][-1], lines[0][1][4:], body.encode())
             by = [w["vkey"] for w, _ in cosigned_by(lines[1:], body, self.witnesses)]
@@ -509,20 +554,17 @@ def main(arguments):
         print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
         print("if this is the company's key, or one of them is:", printable(check_key(key)))
         return 0
-    trust = {}
     try:
         must(len(arguments) == 1 or len(arguments) == 3 and arguments[1] in ("--key", "--policy"), "usage: check.py FILE [--key FINGERPRINT | --policy FILE]")
-        with open(arguments[0], "rb") as file:
-            source = file.read((64 << 20) + 1)
+        evidence = Evidence(open(arguments[0], "rb").read((64 << 20) + 1))
         if arguments[1:2] == ["--key"]:
             must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", arguments[2]), "a fingerprint is SHA256: and 43 characters of base64url")
-            trust = {"fingerprint": arguments[2]}
+            evidence.fingerprint = arguments[2]
         elif arguments[1:2]:
-            trust = {"policy": read_policy(open(arguments[2], encoding="utf-8", newline="").read())}
+            evidence.policy = read_policy(open(arguments[2], encoding="utf-8", newline="").read())
     except Exception as refused:
         print(printable(refused), file=sys.stderr)
         return 2
-    evidence = Evidence(source, **trust)
     verdict, code, reason = evidence.verdict()
     for line in evidence.checked + [""] + ["not proven: " + line for line in ([] if code else evidence.file["notProven"])] + [""]:
         print(printable(line))

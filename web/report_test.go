@@ -23,6 +23,14 @@ func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	lines = lines[:len(lines)-1]
 	join := func(lines []string) []byte { return []byte(strings.Join(lines, "")) }
 	reports := [][]byte{text, bytes.TrimSuffix(text, []byte("\n")), nil, append(slices.Clone(text), '\n'), []byte(lines[0])}
+	two := `ends.","That what payloads`
+	if !strings.Contains(lines[0], two) {
+		t.Fatalf("the sample has no %s", two)
+	}
+	for _, between := range []string{" ", `\n`, `,`} { // two sentences in one
+		reports = append(reports, bytes.Replace(text, []byte(two), []byte(`ends.`+between+`That what payloads`), 1))
+	}
+	reports = append(reports, append(slices.Clone(text), "junk"...), append(slices.Clone(text), "\n\n"...), append(slices.Clone(text), lines[len(lines)-1]...))
 	for i, line := range lines {
 		reports = append(reports, join(slices.Delete(slices.Clone(lines), i, i+1)), join(slices.Insert(slices.Clone(lines), i, line)))
 		if i > 0 {

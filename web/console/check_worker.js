@@ -23,7 +23,7 @@ async function check(text, log, key) {
   } catch (err) {
     return { error: err.message, ok: false, reason: `unreadable: ${err.message}` };
   }
-  const { preimage, ...result } = await checkRecord(record, key);
+  const result = await checkRecord(record, key);
   const leaf = await leafHash(record.hash, unbase64url(record.signature), keyAt(key, record.index).raw);
   return { index: record.index, hash: record.hash, leaf, ...result };
 }

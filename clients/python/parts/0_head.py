@@ -25,7 +25,7 @@ This file is made of clients/python/parts and web/checkers/python by go generate
 """
 from __future__ import annotations
 
-import asyncio, base64, difflib, functools, hashlib, http.client, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal

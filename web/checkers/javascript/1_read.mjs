@@ -18,35 +18,133 @@ const exact = (spelling) => { // the digits without outer zeros, and their expon
   return kept && `${sign}${kept}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - kept.length)}`;
 };
 
-export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
-  JSON.parse(text); // refuses what is not JSON, so that the rest need not
-  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]]|[^\s{}[\]:,"]+/g);
-  let at = 0;
-  const scalar = (token) => {
-    const value = JSON.parse(token);
-    must(typeof value !== "number" || exact(String(value)) === exact(token), `${token} is not kept by a double`);
-    must(!isString(value) || !/\p{Surrogate}/u.test(value), "a lone surrogate");
-    return typeof value === "number" && !/[.e]|^-0$/i.test(token) ? BigInt(token) : value;
-  };
-  const next = () => {
-    const token = tokens[at++], members = new Map(), items = [];
-    if (token !== "{" && token !== "[") return scalar(token);
-    for (; !"}]".includes(tokens[at]); ) {
-      if (token === "[") { items.push(next()); continue; }
-      const name = scalar(tokens[at++]);
-      must(!members.has(name), `${name} stands twice`);
-      members.set(name, next());
+export function bounded(source) { // bytes, before they are parsed: what they weigh, as the reference says, and how deep they nest
+  const weights = new Map([["{", 2], ["[", 2], [":", 4], [",", 4], ['"', 2]].map(([c, weight]) => [c.charCodeAt(0), weight]));
+  let weight = 0, depth = 0;
+  for (let at = 0; at < source.length; at++) {
+    weight += weights.get(source[at]) ?? 0;
+    depth += (source[at] | 0x20) === 0x7b ? 1 : (source[at] | 0x20) === 0x7d ? -1 : 0; // [ and {, ] and }
+    if (source[at] === 0x22) {
+      for (at++; at < source.length && source[at] !== 0x22 && weight <= 9_000_000; at++) {
+        if (source[at] === 0x5c) weight += 4, at++;
+      }
     }
-    at++;
-    return token === "[" ? items : Object.fromEntries(members);
-  };
-  return next();
+    must(weight <= 9_000_000, "it weighs more than 9000000");
+    must(depth >= 0 && depth <= 160, "nested too deep");
+  }
 }
 
-const canonical = (v) => // RFC 8785: JavaScript's own numbers, strings and sort order are its rules
-  Array.isArray(v) ? `[${v.map(canonical)}]`
-  : v && typeof v === "object" ? `{${Object.keys(v).sort().map((k) => `${JSON.stringify(k)}:${canonical(v[k])}`)}}`
-  : JSON.stringify(typeof v === "bigint" ? Number(v) : v);
+export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+  let at = 0;
+  const take = (pattern) => { // what stands here and is like a pattern
+    const start = pattern.lastIndex = at;
+    if (pattern.test(text)) at = pattern.lastIndex;
+    return text.slice(start, at);
+  };
+  const space = () => { while (" \t\n\r".includes(text[at] ?? "-")) at++; };
+  const skip = (mark) => {
+    must(text[at++] === mark, `${mark} is missing`);
+    space();
+  };
+  const string = () => {
+    const start = at++;
+    let plain = true;
+    for (take(/[^"\\\0-\x1f]*/y); text[at] !== '"'; take(/[^"\\\0-\x1f]*/y)) {
+      must(text[at] === "\\", "not a string");
+      plain = false;
+      at += 2;
+    }
+    at++;
+    const value = plain ? text.slice(start + 1, at - 1) : JSON.parse(text.slice(start, at)); // a slice shares the memory of the text
+    must(!/\p{Surrogate}/u.test(value), "a lone surrogate");
+    return value;
+  };
+  const scalar = () => {
+    if (text[at] === '"') return string();
+    const token = take(/true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y);
+    must(token, `not JSON at ${at}`);
+    const value = JSON.parse(token);
+    must(typeof value !== "number" || String(value) === token || exact(String(value)) === exact(token), `${token} is not kept by a double`);
+    return typeof value === "number" && !/[.e]|^-0$/i.test(token) ? BigInt(token) : value;
+  };
+  const member = (members) => {
+    must(text[at] === '"', "a name is missing");
+    const name = string();
+    must(!members.has(name), "a name stands twice");
+    space();
+    skip(":");
+    members.set(name, value());
+  };
+  const list = (close, one) => { // calls one for each element or member
+    at++;
+    space();
+    for (let first = true; text[at] !== close; first = false) {
+      if (!first) skip(",");
+      one();
+      space();
+    }
+    at++;
+  };
+  const value = () => {
+    if (text[at] === "[") {
+      const items = [];
+      list("]", () => items.push(value()));
+      return items.slice(); // without the room that push has made
+    }
+    if (text[at] !== "{") return scalar();
+    const members = new Map();
+    list("}", () => member(members));
+    return Object.fromEntries(members);
+  };
+  space();
+  const whole = value();
+  space();
+  must(at === text.length, `more than a value at ${at}`);
+  return whole;
+}
+
+function* pieces(v) { // of the canonical form, none of them long. RFC 8785: JavaScript's own numbers, strings and sort order are its rules
+  if (Array.isArray(v) || v && typeof v === "object") {
+    const isList = Array.isArray(v), names = isList ? v : Object.keys(v).sort();
+    yield isList ? "[" : "{";
+    for (let i = 0; i < names.length; i++) {
+      if (i > 0) yield ",";
+      if (!isList) {
+        yield* pieces(names[i]);
+        yield ":";
+      }
+      yield* pieces(isList ? v[i] : v[names[i]]);
+    }
+    yield isList ? "]" : "}";
+  } else if (isString(v) && v.length > 1 << 16) {
+    yield '"';
+    for (let at = 0, end; at < v.length; at = end) {
+      end = Math.min(v.length, at + (1 << 16));
+      if (end < v.length && /[\ud800-\udbff]/.test(v[end - 1])) end--; // no character is cut
+      yield JSON.stringify(v.slice(at, end)).slice(1, -1);
+    }
+    yield '"';
+  } else {
+    yield JSON.stringify(typeof v === "bigint" ? Number(v) : v);
+  }
+}
+
+const canonical = (v) => [...pieces(v)].join("");
+
+function digestOfParts(...parts) { // each a text, or a list with a value; their forms are joined by |
+  const digest = createHash("sha256");
+  let some = "";
+  parts.forEach((part, i) => {
+    for (const piece of isString(part) ? [part] : pieces(part[0])) {
+      some += piece;
+      if (some.length < 1 << 16) continue;
+      digest.update(some);
+      some = "";
+    }
+    if (i < parts.length - 1) some += "|";
+  });
+  return digest.update(some).digest();
+}
 
 const exactly = (value, members, optional = []) =>
   must(value && typeof value === "object" && members.every((name) => Object.hasOwn(value, name))

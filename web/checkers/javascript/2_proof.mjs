@@ -38,14 +38,14 @@ function digestOf(record, company, log = "actions") { // the form comes first: p
   must((payload.log ?? "actions") === log, "the record is of another log");
   must([payload.agentId, payload.actionType].every(isString), "not a string");
   must(payload.companyId === company, "the record is of another company");
-  const parts = [index, timestamp, canonical(payload)];
+  const parts = [String(index), timestamp, [payload]];
   if (Object.hasOwn(record, "delegation")) {
     exactly(info, ["subject", "delegationChain", "act", "tokenId"]);
     must(Array.isArray(info.delegationChain) && typeof info.act === "object" && !Array.isArray(info.act), "not a delegation");
     must([info.subject, info.tokenId, ...info.delegationChain].every(isString), "not a string");
-    parts.push(canonical(info));
+    parts.push([info]);
   }
-  const digest = sha256(parts.join("|"));
+  const digest = digestOfParts(...parts);
   must(digest.toString("hex") === record.hash, "the record was changed");
   return digest;
 }

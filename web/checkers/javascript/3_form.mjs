@@ -40,5 +40,3 @@ function hasForm(value, form, name) {
     if (Object.hasOwn(value, member)) hasForm(value[member], form[n], `${name}.${member}`);
   }
 }
-
-const deep = (value) => (value && typeof value === "object" ? 1 + Object.values(value).reduce((most, inside) => Math.max(most, deep(inside)), 0) : 0);

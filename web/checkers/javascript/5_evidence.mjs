@@ -27,8 +27,10 @@ export class Evidence { // a file while it is checked
 
   form() {
     must(this.source.length <= 64 << 20, "longer than 64 MiB");
-    const file = this.file = read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source));
-    must(deep(file) <= 160, "nested too deep");
+    bounded(this.source);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source);
+    this.source = null; // one of them is enough to hold
+    const file = this.file = read(text);
     hasForm(file, EVIDENCE, "file");
     must(file.keys.length > 0, "keys is empty");
     this.entries = [...file.passport?.records ?? [], ...file.authority?.records ?? []];
@@ -100,7 +102,7 @@ export class Evidence { // a file while it is checked
     if (!this.notes.has(log)) {
       const { raw } = keys.at(-1), parts = signed.split("\n\n"), [head, size, root, ...rest] = parts[0].split("\n"), body = `${parts[0]}\n`;
       must(parts.length === 2 && rest.length === 0 && head === origin && isName(origin) && /^(0|[1-9][0-9]*)$/.test(size), "the checkpoint is of another log");
-      must(BigInt(size) <= 2n ** 60n && unbase64(root).length === 32, "not a checkpoint");
+      must(BigInt(size) < 2n ** 53n && unbase64(root).length === 32, "not a checkpoint");
       const [[name, blob], ...others] = signatureLines(parts[1]);
       must(name === origin && blob.subarray(0, 4).equals(keyID(origin, 1, raw)) && blob.length === 68, "the last key has not signed the checkpoint");
       must(verifies(raw, blob.subarray(4), Buffer.from(body)), "the last key has not signed the checkpoint");

@@ -63,19 +63,18 @@ function main([name, option, given, ...rest]) {
       return "syscall" in refused ? 2 : 4; // a file that cannot be read
     }
   }
-  let source;
-  const trust = {};
+  let evidence;
   try {
     must(name && rest.length === 0 && (!option || given && ["--key", "--policy"].includes(option)), "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE]");
-    source = readFileSync(name);
+    evidence = new Evidence(readFileSync(name));
     must(option !== "--key" || /^SHA256:[A-Za-z0-9_-]{43}$/.test(given), "a fingerprint is SHA256: and 43 characters of base64url");
-    if (option === "--key") trust.fingerprint = given;
-    if (option === "--policy") trust.policy = readPolicy(textOf(given));
+    if (option === "--key") evidence.fingerprint = given;
+    if (option === "--policy") evidence.policy = readPolicy(textOf(given));
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;
   }
-  const evidence = new Evidence(source, trust), { verdict, code, reason } = evidence.verdict();
+  const { verdict, code, reason } = evidence.verdict();
   const notProven = code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
   console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].map(printable).join("\n"));
   return { holds: 0, fails: 4 }[verdict] ?? 5;

@@ -4,7 +4,7 @@
 #   python3 check.py proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
 #
 # Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
-import base64, hashlib, json, re, sys, time
+import base64, hashlib, itertools, json, re, sys, time
 from datetime import datetime
 from decimal import Decimal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

@@ -12,14 +12,55 @@ def read(text):  # strict JSON: no name twice, and no number that a double does 
         return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
 
-def canonical(value):  # RFC 8785
+OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')  # what counts outside of strings and in them
+WEIGHTS = {b"{": 2, b"[": 2, b":": 4, b",": 4, b"\\": 4}
+
+def bounded(source):  # before a file is parsed: what it weighs, as the reference says, and how deep it nests
+    weight, depth, at, inside = 0, 0, 0, False
+    for found in iter(lambda: (INSIDE if inside else OUTSIDE).search(source, at), None):
+        kind, at = found[0], found.end() + (found[0] == b"\\")
+        inside ^= kind == b'"'
+        weight += 2 if kind == b'"' and inside else WEIGHTS.get(kind, 0)
+        depth += (kind in (b"{", b"[")) - (kind in (b"}", b"]"))
+        must(weight <= 9_000_000, "it weighs more than 9000000")
+        must(0 <= depth <= 160, "nested too deep")
+
+def pieces(value):  # of the canonical form (RFC 8785), none of them long
     if type(value) is dict:
-        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
-        return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
-    if type(value) is list:
-        return "[" + ",".join(map(canonical, value)) + "]"
-    if type(value) not in (int, float):
-        return json.dumps(value, ensure_ascii=False)
+        for i, name in enumerate(sorted(value, key=lambda name: name.encode("utf-16-be"))):
+            yield ",{"[i == 0]
+            yield from pieces(name)
+            yield ":"
+            yield from pieces(value[name])
+        yield "}" if value else "{}"
+    elif type(value) is list:
+        for i, element in enumerate(value):
+            yield ",["[i == 0]
+            yield from pieces(element)
+        yield "]" if value else "[]"
+    elif type(value) is str:
+        yield '"'
+        for at in range(0, len(value), 1 << 16):
+            yield json.dumps(value[at:at + (1 << 16)], ensure_ascii=False)[1:-1]
+        yield '"'
+    else:
+        yield json.dumps(value) if type(value) not in (int, float) else spelled(value)
+
+def canonical(value):
+    return "".join(pieces(value))
+
+def digest_of_parts(*parts):  # each a text, or a list with a value; their forms are joined by |
+    digest, some = hashlib.sha256(), []
+    for i, part in enumerate(parts):
+        for piece in itertools.chain("|" * (i > 0), [part] if type(part) is str else pieces(part[0])):
+            some.append(piece)
+            if len(some) == 1 << 10 or len(piece) > 1 << 10:
+                digest.update("".join(some).encode())
+                some = []
+    digest.update("".join(some).encode())
+    return digest.digest()
+
+def spelled(value):  # a number
     sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
     digits, point = "".join(map(str, digits)), len(digits) + exponent
     dot = lambda whole, rest: whole + "." + rest if rest else whole

@@ -43,14 +43,14 @@ def digest_of(record, company, log="actions"):  # the form comes first: parts th
     must(payload.get("log", "actions") == log, "the record is of another log")
     strings(payload["agentId"], payload["actionType"])
     must(payload["companyId"] == company, "the record is of another company")
-    parts = [str(index), record["timestamp"], canonical(payload)]
+    parts = [str(index), record["timestamp"], [payload]]
     if "delegation" in record:
         info = record["delegation"]
         exactly(info, ("subject", "delegationChain", "act", "tokenId"))
         must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
         strings(info["subject"], info["tokenId"], *info["delegationChain"])
-        parts.append(canonical(info))
-    digest = hashlib.sha256("|".join(parts).encode()).digest()
+        parts.append([info])
+    digest = digest_of_parts(*parts)
     must(digest.hex() == record["hash"], "the record was changed")
     return digest
 

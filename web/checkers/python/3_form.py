@@ -42,6 +42,8 @@ def has_form(value, form, name):
         if member.rstrip("?") in value:
             has_form(value[member.rstrip("?")], inner, f"{name}.{member.rstrip('?')}")
 
-def deep(value):
-    inside = value.values() if type(value) is dict else value if type(value) is list else None
-    return 0 if inside is None else 1 + max(map(deep, inside), default=0)
+def whole(value):  # no lone surrogate
+    if type(value) is str:
+        must(not re.search("[\ud800-\udfff]", value), "a lone surrogate")
+    for inside in itertools.chain(value, value.values()) if type(value) is dict else value if type(value) is list else ():
+        whole(inside)

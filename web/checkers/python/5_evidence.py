@@ -19,8 +19,10 @@ class Evidence:  # a file while it is checked
 
     def form(self):
         must(len(self.source) <= 64 << 20, "longer than 64 MiB")
-        self.file = f = read(self.source.decode())
-        must(deep(f) <= 160 and canonical(f).encode(), "nested too deep")
+        bounded(self.source)
+        source, self.source = self.source.decode(), None  # one of them is enough to hold
+        self.file = f = read(source)
+        whole(f)
         has_form(f, EVIDENCE, "file")
         must(f["keys"], "keys is empty")
         self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
@@ -88,7 +90,7 @@ class Evidence:  # a file while it is checked
             head, size, root = body.split("\n")
             must(head == origin and is_name(origin) and re.fullmatch("0|[1-9][0-9]*", size), "the checkpoint is of another log")
             size, root, lines, body = int(size), unbase64(root), list(signature_lines(lines)), body + "\n"
-            must(size <= 2**60 and len(root) == 32, "not a checkpoint")
+            must(size < 2**53 and len(root) == 32, "not a checkpoint")
             must(lines[0][0] == origin and lines[0][1][:4] == key_id(origin, 1, log["raw"][-1]), "the last key has not signed the checkpoint")
             verify(log["raw"][-1], lines[0][1][4:], body.encode())
             by = [w["vkey"] for w, _ in cosigned_by(lines[1:], body, self.witnesses)]

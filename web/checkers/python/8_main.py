@@ -13,20 +13,17 @@ def main(arguments):
         print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
         print("if this is the company's key, or one of them is:", printable(check_key(key)))
         return 0
-    trust = {}
     try:
         must(len(arguments) == 1 or len(arguments) == 3 and arguments[1] in ("--key", "--policy"), "usage: check.py FILE [--key FINGERPRINT | --policy FILE]")
-        with open(arguments[0], "rb") as file:
-            source = file.read((64 << 20) + 1)
+        evidence = Evidence(open(arguments[0], "rb").read((64 << 20) + 1))
         if arguments[1:2] == ["--key"]:
             must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", arguments[2]), "a fingerprint is SHA256: and 43 characters of base64url")
-            trust = {"fingerprint": arguments[2]}
+            evidence.fingerprint = arguments[2]
         elif arguments[1:2]:
-            trust = {"policy": read_policy(open(arguments[2], encoding="utf-8", newline="").read())}
+            evidence.policy = read_policy(open(arguments[2], encoding="utf-8", newline="").read())
     except Exception as refused:
         print(printable(refused), file=sys.stderr)
         return 2
-    evidence = Evidence(source, **trust)
     verdict, code, reason = evidence.verdict()
     for line in evidence.checked + [""] + ["not proven: " + line for line in ([] if code else evidence.file["notProven"])] + [""]:
         print(printable(line))

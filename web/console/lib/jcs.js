@@ -1,5 +1,9 @@
 // JSON Canonicalization Scheme, RFC 8785, over the nodes of json.js.
+import { concat, utf8 } from './bytes.js';
 import { JSONError, parse } from './json.js';
+
+const LONG = 1 << 16; // of a string
+const AT_ONCE = 1 << 10; // parts that are encoded together
 
 /**
  * The canonical form of a JSON text; throws a JSONError for what that form cannot carry without loss:
@@ -14,14 +18,39 @@ export function canonical(node) {
   return out.join('');
 }
 
+/** The UTF-8 bytes of the canonical form of a node, between two texts. */
+export function canonicalBytes(before, node, after) {
+  const chunks = [];
+  let some = [before];
+  const flush = () => {
+    chunks.push(utf8(some.join('')));
+    some = [];
+  };
+  write(node, {
+    push(...parts) {
+      some.push(...parts);
+      if (some.length > AT_ONCE || parts.some(({ length }) => length > AT_ONCE)) flush();
+    },
+  }, '');
+  some.push(after);
+  flush();
+  return concat(...chunks);
+}
+
+/** Throws for what the canonical form cannot carry without loss, as canonicalize does. */
+export function lossless(node) {
+  write(node, { push() {} }, '');
+}
+
 function write(node, out, pointer) {
   switch (node.type) {
     case 'object': {
       // RFC 8785 §3.2.3 sorts by UTF-16 code units, which is how JavaScript compares strings.
-      const members = [...node.members].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+      const members = node.members.toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
       out.push('{');
       members.forEach((m, i) => {
-        out.push(i ? ',' : '', JSON.stringify(m.key), ':');
+        if (i) out.push(',');
+        out.push(JSON.stringify(m.key), ':');
         write(m.value, out, pointer + '/' + m.key.replace(/~/g, '~0').replace(/\//g, '~1'));
       });
       out.push('}');
@@ -37,7 +66,8 @@ function write(node, out, pointer) {
       return;
     case 'string':
       // RFC 8785 §3.2.2.2 is ECMAScript's own rule.
-      out.push(JSON.stringify(node.value));
+      if (node.value.length > LONG) writeLong(node.value, out);
+      else out.push(JSON.stringify(node.value));
       return;
     case 'number':
       out.push(number(node.lexeme, pointer));
@@ -45,6 +75,17 @@ function write(node, out, pointer) {
     default:
       out.push(node.type);
   }
+}
+
+// A long string in parts, of which none is a large copy and none ends within a character.
+function writeLong(value, out) {
+  out.push('"');
+  for (let at = 0, end; at < value.length; at = end) {
+    end = Math.min(value.length, at + LONG);
+    if (end < value.length && /[\ud800-\udbff]/.test(value[end - 1])) end--;
+    out.push(JSON.stringify(value.slice(at, end)).slice(1, -1));
+  }
+  out.push('"');
 }
 
 // The ECMAScript spelling of a number whose decimal value that spelling keeps.

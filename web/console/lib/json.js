@@ -19,6 +19,8 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
+const FEW = 16; // members, among which a name is found without a Set
+
 class Parser {
   constructor(source, maxDepth) {
     this.source = source;
@@ -67,6 +69,7 @@ class Parser {
 
   string() {
     const start = this.at;
+    let plain = true;
     for (this.at++; ; ) {
       PLAIN.lastIndex = this.at;
       PLAIN.exec(this.source);
@@ -74,12 +77,13 @@ class Parser {
       const c = this.source[this.at];
       if (c === '"') break;
       if (c !== '\\') this.fail(c === undefined ? 'unterminated string' : 'control character in a string');
+      plain = false;
       this.at += 2;
     }
     this.at++;
     let value;
     try {
-      value = JSON.parse(this.source.slice(start, this.at));
+      value = plain ? this.source.slice(start + 1, this.at - 1) : JSON.parse(this.source.slice(start, this.at)); // a slice is no copy
     } catch {
       this.fail('bad escape in a string');
     }
@@ -101,22 +105,23 @@ class Parser {
       }
     }
     this.at++;
-    return { type: 'array', items, start, end: this.at };
+    return { type: 'array', items: items.slice(), start, end: this.at }; // without the room that push has made
   }
 
   object(depth) {
     const start = this.at++;
     if (depth > this.maxDepth) this.fail(`nested deeper than ${this.maxDepth}`);
     const members = [];
-    const seen = new Set();
+    let seen = null; // names of an object that has many
     this.space();
     if (this.source[this.at] !== '}') {
       for (;;) {
         if (this.source[this.at] !== '"') this.fail(`expected a key at offset ${this.at}`);
         const member = { start: this.at, key: this.string(), end: this.at };
         this.path.push(member.key);
-        if (seen.has(member.key)) this.fail('duplicate key');
-        seen.add(member.key);
+        if (members.length === FEW) seen = new Set(members.map(({ key }) => key));
+        if (seen ? seen.has(member.key) : members.some(({ key }) => key === member.key)) this.fail('duplicate key');
+        seen?.add(member.key);
         this.space();
         if (this.source[this.at] !== ':') this.fail(`expected ":" at offset ${this.at}`);
         this.at++;
@@ -128,7 +133,7 @@ class Parser {
       }
     }
     this.at++;
-    return { type: 'object', members, start, end: this.at };
+    return { type: 'object', members: members.slice(), start, end: this.at };
   }
 
   // True after a comma, false at the closing character, which stays.

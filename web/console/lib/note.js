@@ -6,7 +6,7 @@ import { sha256 } from './sha256.js';
 
 export const LOG = 0x01;
 export const COSIGNER = 0x04;
-const LARGEST_TREE = 1n << 60n;
+const LARGEST_TREE = BigInt(Number.MAX_SAFE_INTEGER);
 
 export function must(holds, reason) {
   if (!holds) throw new FormError(reason);

@@ -1,8 +1,8 @@
 // One attestation record: read strictly and without loss, and checked from nothing but itself and the company's key.
-import { hex, unbase64url, utf8 } from './bytes.js';
+import { concat, hex, text, unbase64url } from './bytes.js';
 import { verify } from './ed25519.js';
 import { exactly, hash, integer, json, jsonOf, list, oneOf, read, signature, string, timestamp } from './form.js';
-import { canonical } from './jcs.js';
+import { canonicalBytes } from './jcs.js';
 import { member } from './json.js';
 import { keyAt } from './keyring.js';
 import { sha256 } from './sha256.js';
@@ -52,22 +52,23 @@ export const parseRecord = (text) => read(recordForm, text, 'record');
 export const parseRecordOf = (log, text) => read(log === 'control' ? controlRecordForm : recordForm, text, 'record');
 
 /** The text whose UTF-8 bytes are hashed. */
-export function preimage(record) {
-  const parts = [record.index, record.timestamp, canonical(record.payloadNode)];
-  if (record.delegationNode) parts.push(canonical(record.delegationNode));
-  return parts.join('|');
+export const preimage = (record) => text(preimageBytes(record));
+
+/** What is hashed. */
+export function preimageBytes({ index, timestamp, payloadNode, delegationNode }) {
+  const head = canonicalBytes(`${index}|${timestamp}|`, payloadNode, delegationNode ? '|' : '');
+  return delegationNode ? concat(head, canonicalBytes('', delegationNode, '')) : head;
 }
 
 /**
- * Recomputes everything of a record with a company's key, {companyId, prepared, ring}: {preimage, computed, hashOK, signatureOK, ok, reason}.
+ * Recomputes everything of a record with a company's key, {companyId, prepared, ring}: {computed, hashOK, signatureOK, ok, reason}.
  * The signature is checked over the hash that was computed here, never over the one that the record names: it says something about
  * the content that is shown, or nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
  */
 export async function checkRecord(record, key) {
-  const result = { preimage: '', computed: '', hashOK: false, signatureOK: false, ok: false, reason: '' };
+  const result = { computed: '', hashOK: false, signatureOK: false, ok: false, reason: '' };
   try {
-    result.preimage = preimage(record);
-    const digest = await sha256(utf8(result.preimage));
+    const digest = await sha256(preimageBytes(record));
     result.computed = hex(digest);
     result.hashOK = result.computed === record.hash;
     result.signatureOK = await verify(keyAt(key, record.index).prepared, unbase64url(record.signature), digest);

@@ -1,16 +1,17 @@
 // Checks a report of a period (attestd-report/v1) as it comes: package evidence is its specification, and gives the codes.
-import { hex, unbase64, unbase64url, utf8 } from './bytes.js';
-import { Check } from './evidence/check.js';
+import { hex, unbase64, unbase64url } from './bytes.js';
+import { bounded } from './evidence/bounds.js';
+import { Check, sameList } from './evidence/check.js';
 import { eventOf } from './evidence/control.js';
 import { companyId, keys, log, notProven, witnesses } from './evidence/file.js';
 import { checkKeys } from './evidence/keys.js';
 import { exactly, list, oneOf, read, string, timestamp } from './form.js';
-import { canonical } from './jcs.js';
+import { lossless } from './jcs.js';
 import { member, parse } from './json.js';
 import { keyAt } from './keyring.js';
 import { LogTree } from './log_tree.js';
 import { LOG, leafHash, must, noteKey, readCheckpoint, signedBy } from './note.js';
-import { controlRecordForm, preimage, recordForm } from './record.js';
+import { controlRecordForm, preimageBytes, recordForm } from './record.js';
 import { sha256 } from './sha256.js';
 
 const AT_ONCE = 64; // lines that are hashed together; between such batches whoever runs this may do other work
@@ -37,11 +38,12 @@ const lineForms = {
 
 class ReportCheck extends Check {
   header(line) {
+    bounded(line);
     const node = parse(line);
-    canonical(node); // for the numbers that it refuses
+    lossless(node);
     const file = headerForm(node, line, 'header');
     must(file.keys.length > 0, 'header.keys is empty');
-    must(file.notProven.join('\n') === NOT_PROVEN.join('\n'), 'notProven does not say what a report does not prove');
+    must(sameList(file.notProven, NOT_PROVEN), 'notProven does not say what a report does not prove');
     must(file.from <= file.to, 'the period ends before it begins');
     for (const one of file.logs) {
       one.roots = one.frontier.map(unbase64);
@@ -76,8 +78,9 @@ class ReportCheck extends Check {
 
   // A line of a log: its leaf, and what it says.
   async line(text, name, index) {
+    bounded(text);
     const { record } = lineForms[name](parse(text), text, 'it');
-    must(hex(await sha256(utf8(preimage(record)))) === record.hash, 'it was changed: it has another hash');
+    must(hex(await sha256(preimageBytes(record))) === record.hash, 'it was changed: it has another hash');
     must(record.companyId === this.file.companyId, `it is of the company ${record.companyId}`);
     must(record.index === index, `record ${record.index} stands in its place`);
     const said = name === 'control' ? { ...eventOf(record), ...witnessesOf(record.inner), inner: record.inner, source: record.source } : { delegated: Boolean(record.delegation) };

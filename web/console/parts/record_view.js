@@ -6,7 +6,7 @@ import { isGreen } from '../core/verdict.js';
 import { canonical } from '../lib/jcs.js';
 import { refreshKey } from '../core/session.js';
 import { keyAt } from '../lib/keyring.js';
-import { checkRecord } from '../lib/record.js';
+import { checkRecord, preimage } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
@@ -36,7 +36,7 @@ function CheckSteps({ record, result, companyKey, judge }) {
   return html`
     <ol class="stack">
       <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload"><${Text} of=${canonicalOf(record.payloadNode)} /></pre><//>
-      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage"><${Text} of=${result.preimage} /></pre><//>
+      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage"><${Text} of=${result.computed ? preimage(record) : ''} /></pre><//>
       <${Step} number="3" title="SHA-256 of the preimage" tone=${judge(result.hashOK)}>
         <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
       <//>

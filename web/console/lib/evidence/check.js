@@ -17,7 +17,7 @@ const STEPS = [
   ['NOT_PROVEN', 'notProven'], ['KEY', 'trustedKey'], ['POLICY', 'trustedPolicy'],
 ];
 
-const sameList = (a, b) => a.length === b.length && a.every((element, i) => element === b[i]);
+export const sameList = (a, b) => a.length === b.length && a.every((element, i) => element === b[i]);
 
 /** A file while it is checked. What a step has found is there for the next ones. */
 export class Check {

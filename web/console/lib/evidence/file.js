@@ -1,9 +1,10 @@
 // The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence is its specification.
 import { text as utf8Text } from '../bytes.js';
 import { FormError, exactly, hash, integer, json, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../form.js';
-import { canonical } from '../jcs.js';
+import { lossless } from '../jcs.js';
 import { parse } from '../json.js';
 import { proofStep } from '../merkle.js';
+import { bounded } from './bounds.js';
 
 const LARGEST = 64 << 20; // bytes
 const MOST = 10_000; // keys, entries
@@ -58,8 +59,9 @@ const form = exactly({
 export function readFile(bytes) {
   if (bytes.length > LARGEST) throw new FormError('the file is longer than 64 MiB');
   const text = utf8Text(bytes);
+  bounded(text);
   const node = parse(text);
-  canonical(node); // for the numbers that it refuses
+  lossless(node);
   const file = form(node, text, 'file');
   if (!file.keys.length) throw new FormError('file.keys is empty');
   return file;

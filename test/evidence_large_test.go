@@ -1,0 +1,191 @@
+package test
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	bundle "attestd/evidence"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+	"attestd/tlog"
+
+	modtlog "golang.org/x/mod/sumdb/tlog"
+)
+
+// ownFile is a file about the first record of a company, and what may be changed of it before it is signed.
+type ownFile struct {
+	signer  *signer
+	payload string // JSON
+	control int64  // size of the tree of the control log, with a record of which agent:bot is the subject; 0 for none
+}
+
+// build signs all of a file. Its trees are made from the record upwards: of all else in them only hashes are known.
+func (o ownFile) build(t *testing.T) []byte {
+	t.Helper()
+	origin := func(n string) (id, name string) {
+		id = strings.Repeat(n, 32)
+		return id, "log.example/v1/log/" + id
+	}
+	sealed := func(payload string) chain.Record {
+		r := chain.Record{Timestamp: "2026-11-21T09:00:01.000Z", Payload: []byte(payload)}
+		canonical, err := jcs.Append(nil, r.Payload, 160)
+		must(t, err)
+		r.Hash = r.ComputeHash(canonical)
+		copy(r.Signature[:], ed25519.Sign(o.signer.private, r.Hash[:]))
+		return r
+	}
+	proof := func(r *chain.Record, origin string, size int64) string {
+		leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(o.signer.public()))
+		p, node := tlog.Proof{Index: r.Index}, leaf.Hash()
+		for n := size - 1; n > 0; n /= 2 { // the first record of a tree is always on the left
+			p.Hashes = append(p.Hashes, tlog.Hash{1})
+			node = modtlog.NodeHash(node, tlog.Hash{1})
+		}
+		signed, err := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: size, Root: node}}.Sign(o.signer.private)
+		must(t, err)
+		p.Checkpoint = signed
+		return string(p.Format())
+	}
+	key := []keyring.Key{{Public: o.signer.public()}}
+	id, name := origin("1")
+	r := sealed(`{"agentId":"bot","companyId":"acme","actionType":"pay","payload":` + o.payload + `}`)
+	f := bundle.File{
+		CompanyID: "acme", Log: bundle.Actions, Record: r, HexProof: bundle.HexProof{Root: r.Hash, Size: 1}, Proof: proof(&r, name, 1),
+		Logs: []bundle.Log{{Name: bundle.Actions, ID: id, Origin: name, Keys: key}}, Keys: []ed25519.PublicKey{o.signer.public()}, Witnesses: []string{},
+	}
+	if o.control > 0 {
+		id, name := origin("2")
+		r := sealed(`{"agentId":"service","companyId":"acme","actionType":"agent.registered","payload":{"subject":"agent:bot","by":null},"log":"control"}`)
+		f.Logs = append(f.Logs, bundle.Log{Name: bundle.Control, ID: id, Origin: name, Keys: key})
+		f.Authority = &bundle.Authority{Entries: []bundle.Entry{{Record: r, Proof: proof(&r, name, o.control)}}}
+	}
+	return f.JSON()
+}
+
+func (o ownFile) fingerprint() string { return keys.Describe(o.signer.public()).Fingerprint }
+
+// sizeCases are genuine but for the size of a tree: JSON carries sizes up to 2⁵³-1 to every reader.
+func sizeCases(t *testing.T) (all []evidenceCase) {
+	t.Helper()
+	s := newSigner(t, "acme")
+	for _, size := range []int64{1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60} {
+		file := ownFile{s, `1`, size}
+		all = append(all, evidenceCase{fmt.Sprintf("a control log of %d records", size), file.build(t), file.fingerprint(), ""})
+	}
+	return all
+}
+
+// largest is the greatest n for which a payload makes a file that is neither too heavy nor too long.
+func largest(t *testing.T, s *signer, payload func(n int) string) int {
+	t.Helper()
+	around := string(ownFile{signer: s, payload: `"HERE"`}.build(t))
+	return sort.Search(3<<20, func(n int) bool {
+		file := []byte(strings.Replace(around, `"HERE"`, payload(n), 1))
+		return len(file) > bundle.MaxSize || bundle.Bounded(file) != nil
+	}) - 1
+}
+
+// A file of up to 64 MiB is judged within a bound on memory, whatever it is made of, and by all with one verdict: files as long or as heavy as
+// they may be, and others by a little more.
+func TestLargeEvidence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	t.Parallel()
+	s := newSigner(t, "acme")
+	numbers := func(n int) string { return "[" + strings.Repeat("1,", n) + "1]" }
+	escapes := func(n int) string { return `"` + strings.Repeat(`\n`, n) + `"` }
+	members := func(n int) string {
+		var list strings.Builder
+		list.WriteString(`{"":0`)
+		for i := range n { // no two stand in order
+			fmt.Fprintf(&list, `,"%07x":1`, i*7919%(1<<24-3))
+		}
+		return list.String() + "}"
+	}
+	character := func(n int) string { return `"` + strings.Repeat("a", n) + `😀"` }
+	filled := func(payload string) string {
+		return "[" + payload + "," + character(bundle.MaxSize-len(ownFile{signer: s, payload: payload}.build(t))-len(`[,"😀"]`)) + "]"
+	}
+	fit, long := largest(t, s, numbers), bundle.MaxSize-len(ownFile{signer: s, payload: character(0)}.build(t))
+	heavy := members(largest(t, s, members) - 1)
+	dir := t.TempDir()
+	for _, c := range []struct{ name, payload, want string }{
+		{"as many numbers as fit", numbers(fit), "holds"},
+		{"a number too many", numbers(fit + 1), "fails MALFORMED"},
+		{"millions of escapes", escapes(3_600_000), "fails MALFORMED"},
+		{"as many escapes as fit", escapes(largest(t, s, escapes)), "holds"},
+		{"a text as long as fits", character(long), "holds"},
+		{"a text too long by a byte", character(long + 1), "fails MALFORMED"},
+		{"numbers to the end", numbers(bundle.MaxSize/2 - 1000), "fails MALFORMED"},
+		{"a large object, and a text to the end", filled(heavy), "holds"},
+	} {
+		file := filepath.Join(dir, "file")
+		must(t, os.WriteFile(file, ownFile{signer: s, payload: c.payload}.build(t), 0o600))
+		for name, judge := range largeCheckers(t, file, ownFile{signer: s}.fingerprint()) {
+			verdict, peak := judge.run(t)
+			if verdict != c.want {
+				t.Errorf("%s, %s: %s, want %s", name, c.name, verdict, c.want)
+			}
+			if t.Logf("%s, %s: %s, %d MiB", name, c.name, verdict, peak); peak > judge.most {
+				t.Errorf("%s, %s: it took %d MiB, more than %d", name, c.name, peak, judge.most)
+			}
+		}
+	}
+}
+
+// largeChecker is a command that judges a file, and the memory that it may take, in MiB.
+type largeChecker struct {
+	most int64
+	args []string
+}
+
+// largeCheckers are attestd check, check.py, check.mjs, and the modules of verifier.html. V8 and Python hold a text in as many bytes for
+// each character as the widest takes, and V8 collects late.
+func largeCheckers(t *testing.T, file, fingerprint string) map[string]largeChecker {
+	t.Helper()
+	abs := func(path string) string {
+		absolute, err := filepath.Abs(path)
+		must(t, err)
+		return absolute
+	}
+	command, err := binary()
+	must(t, err)
+	const whole = bundle.MaxSize >> 20
+	return map[string]largeChecker{
+		"command":    {7 * whole, []string{command, "check", file, "--key", fingerprint}},
+		"Python":     {12 * whole, []string{pythonWithCryptography(t), abs("../web/check.py"), file, "--key", fingerprint}},
+		"JavaScript": {10 * whole, []string{tool(t, "node"), abs("../web/check.mjs"), file, "--key", fingerprint}},
+		"page":       {14 * whole, []string{tool(t, "node"), abs("testdata/verdict_large.mjs"), abs("../web/console"), file, fingerprint}},
+	}
+}
+
+// run returns the verdict of a checker and the most memory that it had, in MiB.
+func (c *largeChecker) run(t *testing.T) (verdict string, peak int64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), pythonWithCryptography(t), append([]string{"testdata/peak.py"}, c.args...)...)
+	printed, err := cmd.CombinedOutput()
+	must(t, err)
+	said, last, _ := strings.Cut(string(printed), "\npeak ")
+	peak, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
+	must(t, err)
+	for _, code := range []string{"MALFORMED", "KEYS", "RECORD", "LOG_PROOF", "DELEGATION", "NOT_PROVEN", "KEY"} {
+		if strings.Contains(said, code+":") || strings.Contains(said, "fails "+code) {
+			return "fails " + code, peak >> 10
+		}
+	}
+	if !strings.Contains(said, "holds") {
+		t.Fatalf("no verdict: %.500s", said)
+	}
+	return "holds", peak >> 10
+}
