@@ -63,6 +63,18 @@ func newCompany(t testing.TB) *company {
 
 func (c *company) key() ed25519.PrivateKey { return private(c.keys - 1) }
 
+// rotateFormerly rotates with a statement of the first form, which names keys by their kids: those of the samples are kept so.
+func (c *company) rotateFormerly() {
+	c.rotate()
+	for _, l := range c.logs {
+		n := len(l.Keys) - 1
+		text := fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", l.Origin, l.Keys[n].From, kid(c.keys-2), kid(c.keys-1))
+		l.Keys[n].Rotation = &keyring.Rotation{
+			Statement: text, OldSignature: ed25519.Sign(private(c.keys-2), []byte(text)), NewSignature: ed25519.Sign(c.key(), []byte(text)),
+		}
+	}
+}
+
 func (c *company) rotate() {
 	old, n := c.key(), c.keys
 	c.keys++

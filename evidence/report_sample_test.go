@@ -18,7 +18,7 @@ func report(t testing.TB) []byte {
 	c.change("agent.registered", "agent:build-bot", nil)
 	c.add(0, agentID, "deploy", `{"version":1}`, "")
 	c.add(0, agentID, "deploy", `{"version":2}`, "")
-	c.rotate()
+	c.rotateFormerly()
 	var start [2]tlog.Frontier
 	for i, l := range c.logs {
 		start[i], _ = tlog.Frontier{}.Append(l.leaves...)
@@ -26,7 +26,7 @@ func report(t testing.TB) []byte {
 	from := c.now.Add(1)
 	c.add(0, agentID, "deploy", `{ "version": 3.0 }`, `{"act":null,"delegationChain":["spiffe://attestd.local/company/acme"],"subject":"spiffe://attestd.local/company/acme","tokenId":"t"}`)
 	c.change("passport.issued", "passport:"+jti, map[string]any{"jti": jti, "agentId": agentID})
-	c.rotate()
+	c.rotateFormerly()
 	c.add(0, "other", "pay", `{"version":4}`, "")
 	r := evidence.Report{From: from.Truncate(1e6).Format("2006-01-02T15:04:05.000Z"), To: c.now.Add(1e9).Format("2006-01-02T15:04:05.000Z"), File: c.file(0, 0, c.checkpoint(0))}
 	r.File.Witnesses = []string{witnessKey(witnessA)}

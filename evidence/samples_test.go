@@ -27,14 +27,14 @@ func whole(t testing.TB) *evidence.File {
 	c.change("agent.registered", "agent:build-bot", map[string]any{"agentId": "build-bot"})
 	c.add(0, agentID, "deploy", `{"version":1}`, "")
 	c.add(0, agentID, "deploy", `{"version":2}`, "")
-	c.rotate()
+	c.rotateFormerly()
 	c.change("passport.issued", "passport:"+jti, map[string]any{"jti": jti, "agentId": agentID, "scopes": []string{"tool:*"}})
 	c.change("api-key.created", "api-key:0000000000000000", nil)
 	const planner, bot = "spiffe://attestd.local/company/acme/agent/planner", "spiffe://attestd.local/company/acme/agent/build-bot"
 	c.add(0, agentID, "deploy", `{ "version": 3.50, "note": "Grüße <b>&amp; \u00fc\n\ud83d\ude00", "list": [1e2, -0.0, null, true] }`,
 		`{"act":{"sub":"`+bot+`"},"delegationChain":["`+planner+`","`+bot+`"],"subject":"`+planner+`","tokenId":"11111111-2222-4333-8444-555555555555"}`)
 	c.add(0, agentID, "deploy", `{"version":4}`, "")
-	c.rotate()
+	c.rotateFormerly()
 	revoked := "2026-11-21T09:00:13.000Z"
 	c.change("passport.revoked", "passport:"+jti, map[string]any{"jti": jti, "agentId": agentID, "revokedAt": revoked, "reason": "lost"})
 	c.change("agent.disabled", "agent:build-bot", map[string]any{"agentId": "build-bot"})
@@ -64,15 +64,30 @@ func small(t testing.TB) *evidence.File {
 func control(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.add(0, agentID, "deploy", `{"version":1}`, "")
-	c.rotate()
+	c.rotateFormerly()
 	c.logs[1].records, c.logs[1].leaves = nil, nil
 	c.logs[1].Keys = c.logs[1].Keys[1:]
 	c.logs[1].Keys[0].From, c.logs[1].Keys[0].Rotation = 0, nil
 	c.change("agent.registered", "agent:build-bot", map[string]any{"agentId": "build-bot"})
 	c.change("agent.disabled", "agent:build-bot", map[string]any{"agentId": "build-bot"})
-	c.rotate()
+	c.rotateFormerly()
 	f := c.file(1, 1, c.checkpoint(1, witnessB))
 	f.Witnesses = []string{witnessKey(witnessB)}
+	return f
+}
+
+// rotated is a file of a company whose second key follows by a statement of the first form and whose third by one of the second, in both logs.
+func rotated(t testing.TB) *evidence.File {
+	c := newCompany(t)
+	c.change("agent.registered", "agent:build-bot", map[string]any{"agentId": "build-bot"})
+	c.add(0, agentID, "deploy", `{"version":1}`, "")
+	c.rotateFormerly()
+	c.add(0, agentID, "deploy", `{"version":2}`, "")
+	c.rotate()
+	c.add(0, agentID, "deploy", `{"version":3}`, "")
+	f := c.file(0, 2, c.checkpoint(0, witnessA))
+	f.Witnesses = []string{witnessKey(witnessA)}
+	f.Authority = &evidence.Authority{Entries: c.entries(c.checkpoint(1, witnessA), func(s string) bool { return strings.HasPrefix(s, "agent:") })}
 	return f
 }
 
@@ -96,7 +111,7 @@ func policy(t testing.TB, quorum string) *tlog.Policy {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	testdata(t, "policy", []byte(policyText("one")))
-	for name, f := range map[string]*evidence.File{"whole": whole(t), "small": small(t), "control": control(t)} {
+	for name, f := range map[string]*evidence.File{"whole": whole(t), "small": small(t), "control": control(t), "rotated": rotated(t)} {
 		kept := testdata(t, name+".json", f.JSON())
 		if v := evidence.Check(kept, evidence.Trust{}); v.Outcome != evidence.SelfConsistent {
 			t.Errorf("%s: %+v", name, v)

@@ -32,7 +32,7 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 		all = append(all, evidenceCase{name, []byte(file), "", ""}, evidenceCase{name + ", with a key", []byte(file), sampleKey, ""},
 			evidenceCase{name + ", with a policy", []byte(file), "", policy})
 	}
-	for _, name := range []string{"whole.json", "small.json", "control.json"} {
+	for _, name := range []string{"whole.json", "small.json", "control.json", "rotated.json"} {
 		add(name, evidenceSample(t, name))
 	}
 	for name, file := range mutations(t) {
@@ -58,7 +58,7 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 			all = append(all, evidenceCase{sample + " with " + name, []byte(evidenceSample(t, sample)), "", policy})
 		}
 	}
-	all = append(all, sizeCases(t)...)
+	all = slices.Concat(all, sizeCases(t), rotationCases(t))
 	slices.SortStableFunc(all, func(a, b evidenceCase) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

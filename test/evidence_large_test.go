@@ -27,6 +27,9 @@ type ownFile struct {
 	signer  *signer
 	payload string // JSON
 	control int64  // size of the tree of the control log, with a record of which agent:bot is the subject; 0 for none
+
+	next      *signer // or nil: whose key follows from record 1 on
+	statement string  // of that rotation
 }
 
 // build signs all of a file. Its trees are made from the record upwards: of all else in them only hashes are known.
@@ -51,7 +54,11 @@ func (o ownFile) build(t *testing.T) []byte {
 			p.Hashes = append(p.Hashes, tlog.Hash{1})
 			node = modtlog.NodeHash(node, tlog.Hash{1})
 		}
-		signed, err := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: size, Root: node}}.Sign(o.signer.private)
+		last := o.signer
+		if o.next != nil {
+			last = o.next
+		}
+		signed, err := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: size, Root: node}}.Sign(last.private)
 		must(t, err)
 		p.Checkpoint = signed
 		return string(p.Format())
@@ -62,6 +69,13 @@ func (o ownFile) build(t *testing.T) []byte {
 	f := bundle.File{
 		CompanyID: "acme", Log: bundle.Actions, Record: r, HexProof: bundle.HexProof{Root: r.Hash, Size: 1}, Proof: proof(&r, name, 1),
 		Logs: []bundle.Log{{Name: bundle.Actions, ID: id, Origin: name, Keys: key}}, Keys: []ed25519.PublicKey{o.signer.public()}, Witnesses: []string{},
+	}
+	if o.next != nil {
+		text := []byte(o.statement)
+		f.Keys = append(f.Keys, o.next.public())
+		f.Logs[0].Keys = append(key, keyring.Key{Generation: 1, Public: o.next.public(), From: 1, Rotation: &keyring.Rotation{
+			Statement: o.statement, OldSignature: ed25519.Sign(o.signer.private, text), NewSignature: ed25519.Sign(o.next.private, text),
+		}})
 	}
 	if o.control > 0 {
 		id, name := origin("2")
@@ -79,8 +93,23 @@ func sizeCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
 	s := newSigner(t, "acme")
 	for _, size := range []int64{1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60} {
-		file := ownFile{s, `1`, size}
+		file := ownFile{signer: s, payload: `1`, control: size}
 		all = append(all, evidenceCase{fmt.Sprintf("a control log of %d records", size), file.build(t), file.fingerprint(), ""})
+	}
+	return all
+}
+
+// rotationCases are genuine but for the statement with which a key follows another: both keys have signed it.
+func rotationCases(t *testing.T) (all []evidenceCase) {
+	t.Helper()
+	s, next := newSigner(t, "acme"), newSigner(t, "acme")
+	for name, form := range statementForms("log.example/v1/log/"+strings.Repeat("1", 32), 1, s, next) {
+		file := ownFile{signer: s, payload: `1`, next: next, statement: form.text}
+		c := evidenceCase{"a rotation with " + name, file.build(t), file.fingerprint(), ""}
+		if holds := c.verdict() == "holds"; holds != form.genuine {
+			t.Errorf("%s: %s", c.Name, c.verdict())
+		}
+		all = append(all, c)
 	}
 	return all
 }

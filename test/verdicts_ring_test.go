@@ -38,9 +38,11 @@ func (s *signer) publishedKeys() map[string]any {
 	for i, k := range all {
 		one := object(k.published(), map[string]any{"companyId": nil, "spiffeId": nil, "fromIndex": k.from, "createdAt": created.UTC().Format(form)})
 		if i > 0 {
-			proof := keyring.Rotate(origin, k.from, all[i-1].private, k.private)
-			one["rotation"] = map[string]any{"statement": proof.Statement,
-				"oldSignature": all[i-1].sign([]byte(proof.Statement)), "newSignature": k.sign([]byte(proof.Statement))}
+			statement := keyring.Rotate(origin, k.from, all[i-1].private, k.private).Statement
+			if i < 3 { // before statements had whole fingerprints
+				statement = statementOf("v1", origin, k.from, all[i-1].kid(), k.kid())
+			}
+			one["rotation"] = rotationOf(all[i-1], k, statement)
 		}
 		if k != s {
 			one["endedAt"] = k.ended.UTC().Format(form)
@@ -52,6 +54,49 @@ func (s *signer) publishedKeys() map[string]any {
 		keys = append(keys, one)
 	}
 	return map[string]any{"companyId": s.companyID, "spiffeId": "spiffe://attestd.local/company/" + s.companyID, "origin": origin, "keys": keys}
+}
+
+// statementOf is what both keys of a rotation sign in some form.
+func statementOf(version, origin string, from int64, old, next string) string {
+	return fmt.Sprintf("attestd/key-rotation/%s\n%s\n%d\n%s\n%s\n", version, origin, from, old, next)
+}
+
+// rotationOf is a rotation whose statement is any text.
+func rotationOf(old, next *signer, statement string) map[string]any {
+	return map[string]any{"statement": statement, "oldSignature": old.sign([]byte(statement)), "newSignature": next.sign([]byte(statement))}
+}
+
+// statementForms are statements about a rotation from a record on, of all forms that there are and some that mix them.
+func statementForms(origin string, from int64, old, next *signer) map[string]struct {
+	text    string
+	genuine bool
+} {
+	first, second := [2]string{old.kid(), next.kid()}, [2]string{old.fingerprint(), next.fingerprint()}
+	forms := make(map[string]struct {
+		text    string
+		genuine bool
+	})
+	for _, c := range []struct {
+		name, version string
+		names         [2]string
+		genuine       bool
+	}{
+		{"kids, as in the first form", "v1", first, true},
+		{"whole fingerprints", "v2", second, true},
+		{"whole fingerprints in the first form", "v1", second, false},
+		{"kids in the second form", "v2", first, false},
+		{"a kid and a fingerprint", "v2", [2]string{first[0], second[1]}, false},
+		{"a fingerprint and a kid", "v2", [2]string{second[0], first[1]}, false},
+		{"a version to come", "v3", second, false},
+		{"fingerprints without their prefix", "v2", [2]string{second[0][len("SHA256:"):], second[1][len("SHA256:"):]}, false},
+		{"the fingerprints exchanged", "v2", [2]string{second[1], second[0]}, false},
+	} {
+		forms[c.name] = struct {
+			text    string
+			genuine bool
+		}{statementOf(c.version, origin, from, c.names[0], c.names[1]), c.genuine}
+	}
+	return forms
 }
 
 // ringCases are lists of keys that do not follow from one another, and what a key has signed that is not the one of its time.
@@ -92,6 +137,11 @@ func ringCases(t *testing.T, s *signer) (all []checkerCase) {
 		proof(k[2])["statement"] = proof(k[2])["statement"].(string) + "\n"
 		return k
 	})
+	for name, form := range statementForms(origin, s.former[3].from, s.former[2], s.former[3]) {
+		answer := s.publishedKeys()
+		answer["keys"].([]any)[3].(map[string]any)["rotation"] = rotationOf(s.former[2], s.former[3], form.text)
+		add(form.genuine, "key", "a statement with "+name, text(t, answer))
+	}
 	change("a key left out", func(_ map[string]any, k list) list { return slices.Delete(k, 1, 2) })
 	change("the first left out", func(_ map[string]any, k list) list { return k[1:] })
 	change("no keys", func(map[string]any, list) list { return list{} })

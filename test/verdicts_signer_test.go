@@ -49,6 +49,8 @@ func (s *signer) public() ed25519.PublicKey { return s.private.Public().(ed25519
 
 func (s *signer) kid() string { return hexSHA256(string(s.der))[:16] }
 
+func (s *signer) fingerprint() string { return s.published()["fingerprint"].(string) }
+
 // published is the answer of GET /v1/ca/public-key.
 func (s *signer) published() map[string]any {
 	sum := sha256.Sum256(s.der)

@@ -133,7 +133,7 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	var tampered bool
 	base := lie(t, s, func(path string, answer []byte) []byte {
 		if path == "/v1/ca/public-keys" && tampered {
-			return bytes.Replace(answer, []byte(`attestd/key-rotation/v1\n`), []byte(`attestd/key-rotation/v1\nx`), 1)
+			return bytes.Replace(answer, []byte(`attestd/key-rotation/v2\n`), []byte(`attestd/key-rotation/v2\nx`), 1)
 		}
 		return answer
 	})

@@ -65,10 +65,10 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.judged("offline.json", after, "ok") // the file brings the proof itself
 	b.judged("saved-offline.json", jsonOf(t, saved), "warn")
 	b.reads(`[data-origin="ok"]`, "It follows from the key that you confirmed for acme.")
-	list[1].(map[string]any)["rotation"].(map[string]any)["statement"] = "attestd/key-rotation/v1\n"
+	list[1].(map[string]any)["rotation"].(map[string]any)["statement"] = "attestd/key-rotation/v2\n"
 	b.drop("unproven.json", jsonOf(t, saved))
 	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('nothing proves that key'))`)
-	b.judged("unproven.json", strings.ReplaceAll(after, `"statement":"attestd/key-rotation/v1\n`, `"statement":"attestd/key-rotation/v1\nx`), "bad")
+	b.judged("unproven.json", strings.ReplaceAll(after, `"statement":"attestd/key-rotation/v2\n`, `"statement":"attestd/key-rotation/v2\nx`), "bad")
 	b.shows(`[data-code="KEYS"]`)
 }
 
@@ -82,7 +82,7 @@ func TestBrowserRefusesAKeyThatIsNotProven(t *testing.T) {
 	lying := false
 	base := lie(t, s, func(path string, answer []byte) []byte {
 		if path == "/v1/ca/public-keys" && lying {
-			return bytes.Replace(answer, []byte(`attestd/key-rotation/v1\n`), []byte(`attestd/key-rotation/v1\nx`), 1)
+			return bytes.Replace(answer, []byte(`attestd/key-rotation/v2\n`), []byte(`attestd/key-rotation/v2\nx`), 1)
 		}
 		return answer
 	})

@@ -173,6 +173,9 @@ export function checkKey(key) { // returns the fingerprint, of all keys where it
 const checkSignature = (key, signature, message) =>
   must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
 
+const statements = (origin, at, old, one) => // of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+  [["v2", old.fingerprint, one.fingerprint], ["v1", old.kid, one.kid]].map(([version, ...names]) => `attestd/key-rotation/${version}\n${origin}\n${at}\n${names.join("\n")}\n`);
+
 function ring(key) { // all keys of the company, each proven by the one before it; or the one that was given
   if (!("origin" in key)) return [key];
   const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
@@ -182,7 +185,7 @@ function ring(key) { // all keys of the company, each proven by the one before i
     if (i === 0) return;
     const { fromIndex, rotation: { statement, oldSignature, newSignature } } = one, old = keys[i - 1];
     must(fromIndex >= old.fromIndex, "the keys are not in order");
-    must(statement === `attestd/key-rotation/v1\n${origin}\n${fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+    must(statements(origin, fromIndex, old, one).includes(statement), "the proof is of another rotation");
     checkSignature(old, oldSignature, Buffer.from(statement));
     checkSignature(one, newSignature, Buffer.from(statement));
   });
@@ -417,7 +420,8 @@ export class Evidence { // a file while it is checked
         if (i === 0) return must(one.fromIndex === 0n && !one.rotation, "the first key of a log is missing");
         const old = keys[i - 1], { statement, oldSignature, newSignature } = one.rotation;
         must(one.fromIndex >= old.fromIndex, "the keys are not in order");
-        must(statement === `attestd/key-rotation/v1\n${origin}\n${one.fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+        const both = file.keys.slice(count - keys.length).slice(i - 1, i + 1);
+        must(statements(origin, one.fromIndex, ...both).includes(statement), "the proof is of another rotation");
         for (const [key, signature] of [[old, oldSignature], [one, newSignature]]) {
           must(verifies(key.raw, unbase64url(signature), Buffer.from(statement)), "a rotation is not signed by both keys");
         }

@@ -3,11 +3,15 @@
 // A key signs the records of each of the company's logs from an index on, up to that of the next key. Where one key follows another, both
 // sign for each log, with Ed25519 (RFC 8032), this statement, in UTF-8 and each line ended by a line feed:
 //
-//	attestd/key-rotation/v1
+//	attestd/key-rotation/v2
 //	<origin of the log>
 //	<index of the first record that the new key signs, decimal>
-//	<kid of the old key>
-//	<kid of the new key>
+//	<fingerprint of the old key>
+//	<fingerprint of the new key>
+//
+// A fingerprint is "SHA256:" and the base64url, without padding, of the SHA-256 of the key's SPKI DER. Until
+// version 2 a statement said attestd/key-rotation/v1 and named both keys by their kids, the first 64 bits of
+// that digest in lower-case hex. Those that were made then prove as much as their kids do, and stay good.
 //
 // So whoever trusts one key of a company can check which keys came after it, and from where on, without trusting whoever shows them.
 package keyring
@@ -45,7 +49,13 @@ func Rotate(origin string, from int64, old, next ed25519.PrivateKey) *Rotation {
 }
 
 func statement(origin string, from int64, old, next ed25519.PublicKey) string {
-	return fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).KID, keys.Describe(next).KID)
+	return fmt.Sprintf("attestd/key-rotation/v2\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).Fingerprint, keys.Describe(next).Fingerprint)
+}
+
+// isStatement reports whether text is the statement of a rotation, in the form of today or in the first one.
+func isStatement(text, origin string, from int64, old, next ed25519.PublicKey) bool {
+	return text == statement(origin, from, old, next) ||
+		text == fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).KID, keys.Describe(next).KID)
 }
 
 // Flaws says of each key of a company, given in their order as one of its logs has them from the first on, why it is not proven to be the
@@ -107,7 +117,7 @@ func follows(origin string, old, next *Key) string {
 		return fmt.Sprintf("key %d is missing", old.Generation+1)
 	case r == nil:
 		return fmt.Sprintf("key %d is not proven: it has no statement of rotation", n)
-	case next.From < old.From || r.Statement != statement(origin, next.From, old.Public, next.Public):
+	case next.From < old.From || !isStatement(r.Statement, origin, next.From, old.Public, next.Public):
 		return fmt.Sprintf("key %d is not proven: its statement of rotation is about something else", n)
 	case !ed25519.Verify(old.Public, []byte(r.Statement), r.OldSignature):
 		return fmt.Sprintf("key %d is not proven: the key before it has not signed the rotation", n)

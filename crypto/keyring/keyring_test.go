@@ -38,12 +38,45 @@ func ring() []keyring.Key {
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	r := keyring.Rotate(origin, 42, private(1), private(2))
-	want := "attestd/key-rotation/v1\n" + origin + "\n42\n" + keys.Describe(public(1)).KID + "\n" + keys.Describe(public(2)).KID + "\n"
+	want := "attestd/key-rotation/v2\n" + origin + "\n42\n" + keys.Describe(public(1)).Fingerprint + "\n" + keys.Describe(public(2)).Fingerprint + "\n"
 	if r.Statement != want {
 		t.Errorf("%q, want %q", r.Statement, want)
 	}
 	if !ed25519.Verify(public(1), []byte(want), r.OldSignature) || !ed25519.Verify(public(2), []byte(want), r.NewSignature) {
 		t.Error("a signature does not verify")
+	}
+}
+
+// signed is a rotation from key 0 to key 1 at record 5 whose statement is what a text says.
+func signed(statement string) *keyring.Rotation {
+	text := []byte(statement)
+	return &keyring.Rotation{Statement: statement, OldSignature: ed25519.Sign(private(0), text), NewSignature: ed25519.Sign(private(1), text)}
+}
+
+// A statement of the first form, which names keys by their kids, proves a rotation as it did; one that mixes the forms proves none.
+func TestStatementsOfTheFirstForm(t *testing.T) {
+	t.Parallel()
+	old, next := keys.Describe(public(0)), keys.Describe(public(1))
+	for _, c := range []struct {
+		version, old, next string
+		good               bool
+	}{
+		{"v1", old.KID, next.KID, true},
+		{"v2", old.Fingerprint, next.Fingerprint, true},
+		{"v1", old.Fingerprint, next.Fingerprint, false},
+		{"v2", old.KID, next.KID, false},
+		{"v2", old.KID, next.Fingerprint, false},
+		{"v2", old.Fingerprint, next.KID, false},
+		{"v3", old.Fingerprint, next.Fingerprint, false},
+		{"v2", next.Fingerprint, old.Fingerprint, false},
+		{"v2", old.Fingerprint, keys.Describe(public(2)).Fingerprint, false},
+		{"v1", old.KID, keys.Describe(public(2)).KID, false},
+	} {
+		list := ring()[:2]
+		list[1].EndedAt, list[1].Rotation = "", signed("attestd/key-rotation/"+c.version+"\n"+origin+"\n5\n"+c.old+"\n"+c.next+"\n")
+		if flaws := strings.Join(keyring.Flaws(origin, list), ""); (flaws == "") != c.good {
+			t.Errorf("%+v: %q", c, flaws)
+		}
 	}
 }
 

@@ -9,6 +9,9 @@ export function checkKey(key) { // returns the fingerprint, of all keys where it
 const checkSignature = (key, signature, message) =>
   must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
 
+const statements = (origin, at, old, one) => // of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+  [["v2", old.fingerprint, one.fingerprint], ["v1", old.kid, one.kid]].map(([version, ...names]) => `attestd/key-rotation/${version}\n${origin}\n${at}\n${names.join("\n")}\n`);
+
 function ring(key) { // all keys of the company, each proven by the one before it; or the one that was given
   if (!("origin" in key)) return [key];
   const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
@@ -18,7 +21,7 @@ function ring(key) { // all keys of the company, each proven by the one before i
     if (i === 0) return;
     const { fromIndex, rotation: { statement, oldSignature, newSignature } } = one, old = keys[i - 1];
     must(fromIndex >= old.fromIndex, "the keys are not in order");
-    must(statement === `attestd/key-rotation/v1\n${origin}\n${fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+    must(statements(origin, fromIndex, old, one).includes(statement), "the proof is of another rotation");
     checkSignature(old, oldSignature, Buffer.from(statement));
     checkSignature(one, newSignature, Buffer.from(statement));
   });

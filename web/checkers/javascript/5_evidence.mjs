@@ -58,7 +58,8 @@ export class Evidence { // a file while it is checked
         if (i === 0) return must(one.fromIndex === 0n && !one.rotation, "the first key of a log is missing");
         const old = keys[i - 1], { statement, oldSignature, newSignature } = one.rotation;
         must(one.fromIndex >= old.fromIndex, "the keys are not in order");
-        must(statement === `attestd/key-rotation/v1\n${origin}\n${one.fromIndex}\n${old.kid}\n${one.kid}\n`, "the proof is of another rotation");
+        const both = file.keys.slice(count - keys.length).slice(i - 1, i + 1);
+        must(statements(origin, one.fromIndex, ...both).includes(statement), "the proof is of another rotation");
         for (const [key, signature] of [[old, oldSignature], [one, newSignature]]) {
           must(verifies(key.raw, unbase64url(signature), Buffer.from(statement)), "a rotation is not signed by both keys");
         }

@@ -10,6 +10,10 @@ def check_key(key):  # returns the fingerprint, of all keys where it is a list o
 def check_signature(key, signature, message):  # raises InvalidSignature
     load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
 
+def statements(origin, at, old, new):  # of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+    forms = ("v2", old["fingerprint"], new["fingerprint"]), ("v1", old["kid"], new["kid"])
+    return [f"attestd/key-rotation/{version}\n{origin}\n{at}\n{one}\n{other}\n" for version, one, other in forms]
+
 def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
     if "origin" not in key:
         return [key]
@@ -20,7 +24,7 @@ def ring(key):  # all keys of the company, each proven by the one before it; or 
         check_key(new)
         proof, at = new["rotation"], new["fromIndex"]
         must(type(at) is int and at >= old["fromIndex"], "the keys are not in order")
-        must(proof["statement"] == f"attestd/key-rotation/v1\n{key['origin']}\n{at}\n{old['kid']}\n{new['kid']}\n", "the proof is of another rotation")
+        must(proof["statement"] in statements(key["origin"], at, old, new), "the proof is of another rotation")
         check_signature(old, proof["oldSignature"], proof["statement"].encode())
         check_signature(new, proof["newSignature"], proof["statement"].encode())
     return keys

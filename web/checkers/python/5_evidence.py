@@ -49,7 +49,7 @@ class Evidence:  # a file while it is checked
             for i in range(1, len(ring)):
                 old, new, proof = ring[i - 1], ring[i], ring[i]["rotation"]
                 must(new["fromIndex"] >= old["fromIndex"], "the keys are not in order")
-                must(proof["statement"] == f"attestd/key-rotation/v1\n{origin}\n{new['fromIndex']}\n{old['kid']}\n{new['kid']}\n", "the proof is of another rotation")
+                must(proof["statement"] in statements(origin, new["fromIndex"], *f["keys"][count - len(ring):][i - 1:i + 1]), "the proof is of another rotation")
                 verify(log["raw"][i - 1], unbase64url(proof["oldSignature"]), proof["statement"].encode())
                 verify(log["raw"][i], unbase64url(proof["newSignature"]), proof["statement"].encode())
         self.checked.append(f"keys: {count}, each named by the one before it, up to {f['keys'][-1]['fingerprint']}")

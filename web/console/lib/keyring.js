@@ -25,13 +25,15 @@ export async function prepareKey(published) {
   return { ...published, raw, prepared: await publicKey(raw) };
 }
 
-/** What both keys of a rotation sign. */
-export const statement = (origin, index, old, next) => `attestd/key-rotation/v1\n${origin}\n${index}\n${old}\n${next}\n`;
+const text = (version, ...lines) => [`attestd/key-rotation/${version}`, ...lines, ''].join('\n');
 
-/** Whether next is proven to follow old in the log of an origin; each has kid, prepared and fromIndex. */
+/** What both keys of a rotation sign: with whole fingerprints, or in the form of before, with the kids alone. */
+const statements = (origin, index, old, next) => [text('v2', origin, index, old.fingerprint, next.fingerprint), text('v1', origin, index, old.kid, next.kid)];
+
+/** Whether next is proven to follow old in the log of an origin; each has kid, fingerprint, prepared and fromIndex. */
 export async function follows(origin, old, next) {
   const { rotation } = next;
-  if (!rotation || next.fromIndex < old.fromIndex || rotation.statement !== statement(origin, next.fromIndex, old.kid, next.kid)) return false;
+  if (!rotation || next.fromIndex < old.fromIndex || !statements(origin, next.fromIndex, old, next).includes(rotation.statement)) return false;
   const said = utf8(rotation.statement);
   const signed = [[old, rotation.oldSignature], [next, rotation.newSignature]];
   return (await Promise.all(signed.map(([key, s]) => verify(key.prepared, unbase64url(s), said)))).every(Boolean);
