@@ -84,8 +84,8 @@ func (k PublicKeys) Pin(fingerprint string) (chain.KeySet, error) {
 	return set, nil
 }
 
-// Former returns the keys that have ended and were not declared compromised, the newest first. A token of
-// such a key counts when it is dated no later than the key's end.
+// Former returns the keys that have ended and were not declared compromised, the newest first. A
+// token of such a key counts when it is dated no later than the key's end.
 func (k PublicKeys) Former() (former []cred.Former, err error) {
 	for _, key := range slices.Backward(k.Keys) {
 		if key.EndedAt == "" || key.CompromisedAt != "" {

@@ -5,8 +5,9 @@ import "fmt"
 // maxWeight bounds what a file makes its reader hold; see weight in the format.
 const maxWeight = 9_000_000
 
-// Bounded demands, before anything is read, that a JSON text is no heavier than maxWeight and nests no deeper
-// than maxDepth. Of a text that is not valid it may say either: whoever reads the text refuses it.
+// Bounded demands, before anything is read, that a JSON text is no heavier than maxWeight and nests
+// no deeper than maxDepth. Of a text that is not valid it may say either: whoever reads the text
+// refuses it.
 func Bounded(src []byte) error {
 	weight, depth := 0, 0
 	for i := 0; i < len(src); i++ {

@@ -6,9 +6,10 @@
 // An evidence file is one JSON object (RFC 8259) of at most 64 MiB that nests at most 160 deep, has no member twice in an object, no
 // lone surrogate and no number that an IEEE 754 double does not keep. Its members are exactly these; ? marks what may be absent:
 //
-// A file weighs at most 9,000,000, so that what its reader must hold is bounded: outside strings each { and each
-// [ weighs 2, each comma and each colon 4; each string weighs 2, and each backslash with which an escape in it
-// begins 4. No byte weighs more than 2 on average, so every payload of 4 MiB is light enough.
+// A file weighs at most 9,000,000, so that what its reader must hold is bounded: outside strings
+// each { and each [ weighs 2, each comma and each colon 4; each string weighs 2, and each backslash
+// with which an escape in it begins 4. No byte weighs more than 2 on average, so every payload of 4
+// MiB is light enough.
 //
 //	format      "attestd-evidence/v1"
 //	companyId   [A-Za-z0-9._-]{1,128}, not "." or ".."
@@ -52,7 +53,8 @@
 //     log; control also where any ENTRY is; actions also where the keys of control do not begin with the first of keys; and no other log. An
 //     origin ends in "/v1/log/" and the logId. The keys of a log have the kids of a run of keys, up to the last; in actions, of all of
 //     them. The first has fromIndex 0 and no rotation. Each further one has a fromIndex that is not below the one before, and a rotation whose
-//     statement is one of package keyring's two for this origin, fromIndex and both keys, signed by the key before it and by itself.
+//     statement is one of package keyring's two for this origin, fromIndex and both keys, signed by
+//     the key before it and by itself.
 //
 //  3. RECORD. payload is {"agentId","companyId","actionType","payload"}: three strings and any value; of the control log it also has
 //     "log":"control". companyId is the file's. delegation, if any, is {"act","delegationChain","subject","tokenId"}: null or an object, an
@@ -111,7 +113,8 @@
 // checkpoint, where each leaf names the key that signed it. That a key before the pinned one was the company's is said by its
 // successor in the statement that both have signed, for records below fromIndex alone. A checkpoint of a former key, however good
 // then, makes no file of this form with later keys. Who pins a key that was stolen trusts what its thief signs, successors too: pin the newest
-// key that you know. A statement of version 1 names keys by their kids, of 64 bits; to find another key for one takes some 2⁶⁴ key pairs.
+// key that you know. A statement of version 1 names keys by their kids, of 64 bits; to find another
+// key for one takes some 2⁶⁴ key pairs.
 //
 // A policy (c2sp.org/tlog-policy) must have a log line with the last key and the origin of one of logs, else the code is POLICY. It follows no
 // rotation: after one it gets another line. Each checkpoint of the file must be cosigned by its quorum, and no signature that claims to be of one

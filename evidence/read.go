@@ -61,8 +61,8 @@ func (c *checker) read(src []byte) (*File, error) {
 	return f, r.err
 }
 
-// sound demands that a text is within the bounds of a file and has a form of RFC 8785. That form overwrites
-// what stood in the checker's memory for such forms, which is as long as the text.
+// sound demands that a text is within the bounds of a file and has a form of RFC 8785. That form
+// overwrites what stood in the checker's memory for such forms, which is as long as the text.
 func (c *checker) sound(src []byte) (err error) {
 	if err := Bounded(src); err != nil {
 		return err

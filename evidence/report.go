@@ -136,7 +136,8 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 	return nil
 }
 
-// missing is the failure of a report that cannot be read on, or that has not the line that is asked for.
+// missing is the failure of a report that cannot be read on, or that has not the line that is asked
+// for.
 func missing(lines *bufio.Scanner, code Code, format string, args ...any) error {
 	if err := lines.Err(); err != nil {
 		return fail(Malformed, "the report cannot be read to its end: %v", err)

@@ -76,7 +76,8 @@ func control(t testing.TB) *evidence.File {
 	return f
 }
 
-// rotated is a file of a company whose second key follows by a statement of the first form and whose third by one of the second, in both logs.
+// rotated is a file of a company whose second key follows by a statement of the first form and
+// whose third by one of the second, in both logs.
 func rotated(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.change("agent.registered", "agent:build-bot", map[string]any{"agentId": "build-bot"})

@@ -146,8 +146,8 @@ func TestEvidenceIsWitnessed(t *testing.T) {
 	}
 }
 
-// Of every payload that fits the default body there is evidence that a checker takes, also where each of its bytes weighs most; of a
-// heavier one the answer says that there is none.
+// Of every payload that fits the default body there is evidence that a checker takes, also where
+// each of its bytes weighs most; of a heavier one the answer says that there is none.
 func TestEvidenceOfHeavyPayloads(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxBody, c.Budgets = 8<<20, limit.Defaults(8<<20) })

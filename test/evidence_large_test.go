@@ -22,7 +22,8 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 )
 
-// ownFile is a file about the first record of a company, and what may be changed of it before it is signed.
+// ownFile is a file about the first record of a company, and what may be changed of it before it is
+// signed.
 type ownFile struct {
 	signer  *signer
 	payload string // JSON
@@ -32,7 +33,8 @@ type ownFile struct {
 	statement string  // of that rotation
 }
 
-// build signs all of a file. Its trees are made from the record upwards: of all else in them only hashes are known.
+// build signs all of a file. Its trees are made from the record upwards: of all else in them only
+// hashes are known.
 func (o ownFile) build(t *testing.T) []byte {
 	t.Helper()
 	origin := func(n string) (id, name string) {
@@ -99,7 +101,8 @@ func sizeCases(t *testing.T) (all []evidenceCase) {
 	return all
 }
 
-// rotationCases are genuine but for the statement with which a key follows another: both keys have signed it.
+// rotationCases are genuine but for the statement with which a key follows another: both keys have
+// signed it.
 func rotationCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
 	s, next := newSigner(t, "acme"), newSigner(t, "acme")
@@ -114,7 +117,8 @@ func rotationCases(t *testing.T) (all []evidenceCase) {
 	return all
 }
 
-// largest is the greatest n for which a payload makes a file that is neither too heavy nor too long.
+// largest is the greatest n for which a payload makes a file that is neither too heavy nor too
+// long.
 func largest(t *testing.T, s *signer, payload func(n int) string) int {
 	t.Helper()
 	around := string(ownFile{signer: s, payload: `"HERE"`}.build(t))
@@ -124,8 +128,8 @@ func largest(t *testing.T, s *signer, payload func(n int) string) int {
 	}) - 1
 }
 
-// A file of up to 64 MiB is judged within a bound on memory, whatever it is made of, and by all with one verdict: files as long or as heavy as
-// they may be, and others by a little more.
+// A file of up to 64 MiB is judged within a bound on memory, whatever it is made of, and by all
+// with one verdict: files as long or as heavy as they may be, and others by a little more.
 func TestLargeEvidence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -179,8 +183,8 @@ type largeChecker struct {
 	args []string
 }
 
-// largeCheckers are attestd check, check.py, check.mjs, and the modules of verifier.html. V8 and Python hold a text in as many bytes for
-// each character as the widest takes, and V8 collects late.
+// largeCheckers are attestd check, check.py, check.mjs, and the modules of verifier.html. V8 and
+// Python hold a text in as many bytes for each character as the widest takes, and V8 collects late.
 func largeCheckers(t *testing.T, file, fingerprint string) map[string]largeChecker {
 	t.Helper()
 	abs := func(path string) string {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A policy is UTF-8 to the last of its bytes, also in comments: attestd check, check.py and check.mjs say of another one that it is none. The
-// page has its policy from a field, which holds no other text.
+// A policy is UTF-8 to the last of its bytes, also in comments: attestd check, check.py and
+// check.mjs say of another one that it is none. The page has its policy from a field, which holds
+// no other text.
 func TestPolicyOfBytesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	command, err := binary()

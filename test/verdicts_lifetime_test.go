@@ -14,8 +14,8 @@ import (
 	"attestd/crypto/cred"
 )
 
-// lifetimeCases are tokens of all kinds whose signatures and claims are sound but for their times: when each
-// was issued, for how long, and whether the key that signed it had ended by then.
+// lifetimeCases are tokens of all kinds whose signatures and claims are sound but for their times:
+// when each was issued, for how long, and whether the key that signed it had ended by then.
 func lifetimeCases(t *testing.T, s *signer) (all []checkerCase) {
 	t.Helper()
 	const day, hour = 86400, 3600
@@ -99,7 +99,8 @@ func (s *signer) token(t *testing.T, typ string, claims map[string]any) string {
 	return signed + "." + s.sign([]byte(signed))
 }
 
-// goVerdicts is what the service and the Go client say of tokens; of other kinds of cases, what is right.
+// goVerdicts is what the service and the Go client say of tokens; of other kinds of cases, what is
+// right.
 func goVerdicts(s *signer, cases []checkerCase) (service, client []string) {
 	domain := cred.Domain{TrustDomain: "attestd.local", Service: "service"}
 	issuer := api.Issuer{CompanyID: s.companyID, Key: s.public()}

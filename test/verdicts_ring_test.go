@@ -66,7 +66,8 @@ func rotationOf(old, next *signer, statement string) map[string]any {
 	return map[string]any{"statement": statement, "oldSignature": old.sign([]byte(statement)), "newSignature": next.sign([]byte(statement))}
 }
 
-// statementForms are statements about a rotation from a record on, of all forms that there are and some that mix them.
+// statementForms are statements about a rotation from a record on, of all forms that there are and
+// some that mix them.
 func statementForms(origin string, from int64, old, next *signer) map[string]struct {
 	text    string
 	genuine bool

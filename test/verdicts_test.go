@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// The ways to check without us are check.py, check.mjs, the console, and the clients in TypeScript, Python and Go. Each is given the same genuine and
-// forged things, and each must come to the same verdict: the right one. So must the service's own check of tokens.
+// The ways to check without us are check.py, check.mjs, the console, and the clients in TypeScript,
+// Python and Go. Each is given the same genuine and forged things, and each must come to the same
+// verdict: the right one. So must the service's own check of tokens.
 func TestCheckersAgree(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "acme")

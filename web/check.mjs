@@ -5,7 +5,7 @@
 //
 // Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
 import { createHash, createPublicKey, verify } from "node:crypto";
-import { readFileSync, realpathSync } from "node:fs";
+import { closeSync, openSync, readSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const must = (ok, message) => { if (!ok) throw new Error(message); };
@@ -32,6 +32,14 @@ export function bounded(source) { // bytes, before they are parsed: what they we
     must(weight <= 9_000_000, "it weighs more than 9000000");
     must(depth >= 0 && depth <= 160, "nested too deep");
   }
+}
+
+const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+
+function textOf(source) { // of a file, which is no longer and no heavier than one may be
+  must(source.length <= 64 << 20, "longer than 64 MiB");
+  bounded(source);
+  return decoded(source);
 }
 
 export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
@@ -388,9 +396,7 @@ export class Evidence { // a file while it is checked
   }
 
   form() {
-    must(this.source.length <= 64 << 20, "longer than 64 MiB");
-    bounded(this.source);
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source);
+    const text = textOf(this.source);
     this.source = null; // one of them is enough to hold
     const file = this.file = read(text);
     hasForm(file, EVIDENCE, "file");
@@ -644,11 +650,18 @@ export const printable = (text) => // escapes what would move, reverse or add to
   text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .replace(/\p{Surrogate}/gu, "\ufffd");
 
+function bytesOf(name) { // of a file, and of a longer one than may be checked so many that its reader sees it
+  const file = openSync(name), most = Buffer.allocUnsafe((64 << 20) + 1);
+  let length = 0;
+  for (let more; (more = readSync(file, most, length, most.length - length)) > 0;) length += more;
+  closeSync(file);
+  return most.subarray(0, length);
+}
+
 function main([name, option, given, ...rest]) {
-  const textOf = (file) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(file));
   if (option && !option.startsWith("--") && !given) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(file))), root = checkProof(proof, key);
+      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkProof(proof, key);
       console.log(`record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
       console.log(`if this is the company's key, or one of them is: ${printable(checkKey(key))}`);
       return 0;
@@ -660,10 +673,10 @@ function main([name, option, given, ...rest]) {
   let evidence;
   try {
     must(name && rest.length === 0 && (!option || given && ["--key", "--policy"].includes(option)), "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE]");
-    evidence = new Evidence(readFileSync(name));
+    evidence = new Evidence(bytesOf(name));
     must(option !== "--key" || /^SHA256:[A-Za-z0-9_-]{43}$/.test(given), "a fingerprint is SHA256: and 43 characters of base64url");
     if (option === "--key") evidence.fingerprint = given;
-    if (option === "--policy") evidence.policy = readPolicy(textOf(given));
+    if (option === "--policy") evidence.policy = readPolicy(decoded(bytesOf(given)));
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;

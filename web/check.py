@@ -37,6 +37,11 @@ def bounded(source):  # before a file is parsed: what it weighs, as the referenc
         must(weight <= 9_000_000, "it weighs more than 9000000")
         must(0 <= depth <= 160, "nested too deep")
 
+def text_of(source):  # of a file, which is no longer and no heavier than one may be
+    must(len(source) <= 64 << 20, "longer than 64 MiB")
+    bounded(source)
+    return source.decode()
+
 def pieces(value):  # of the canonical form (RFC 8785), none of them long
     if type(value) is dict:
         for i, name in enumerate(sorted(value, key=lambda name: name.encode("utf-16-be"))):
@@ -313,9 +318,7 @@ class Evidence:  # a file while it is checked
         return "holds", "", ""
 
     def form(self):
-        must(len(self.source) <= 64 << 20, "longer than 64 MiB")
-        bounded(self.source)
-        source, self.source = self.source.decode(), None  # one of them is enough to hold
+        source, self.source = text_of(self.source), None  # one of them is enough to hold
         self.file = f = read(source)
         whole(f)
         has_form(f, EVIDENCE, "file")
@@ -550,7 +553,7 @@ def printable(text):  # escapes what would move, reverse or add to what a termin
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
-            proof, key = (read(open(name, encoding="utf-8").read()) for name in arguments)
+            proof, key = (read(text_of(open(name, "rb").read((64 << 20) + 1))) for name in arguments)
             root = check_proof(proof, key)
         except Exception as refused:
             print("fails:", printable(refused) or type(refused).__name__)

@@ -93,7 +93,8 @@ func (s *Service) fetch(ctx context.Context) error {
 	return s.keep()
 }
 
-// compare demands, where a key is pinned, that those of which tokens are taken follow from it, and that the service signs with the last.
+// compare demands, where a key is pinned, that those of which tokens are taken follow from it, and
+// that the service signs with the last.
 func (s *Service) compare(all client.PublicKeys, keys []ed25519.PublicKey) error {
 	if s.pinned != "" {
 		ring, err := all.Pin(s.pinned)

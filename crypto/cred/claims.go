@@ -45,8 +45,8 @@ func readClaims(src []byte, ns string) (claims, error) {
 	return c, err
 }
 
-// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time that
-// cannot be read is no reason here: readLifetime refuses it when its turn comes.
+// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time
+// that cannot be read is no reason here: readLifetime refuses it when its turn comes.
 func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
 	at := now.Unix()
 	if exp, ok := asTime(c.exp); ok && exp <= at {
@@ -70,9 +70,9 @@ type lifetime struct {
 	iat, nbf, exp int64  // Unix seconds
 }
 
-// readLifetime reads the claims that are numbers, and jti, of a kind of token whose longest life is most.
-// What it refuses is CodeMalformedClaims. A token that is valid before its iat is refused too: dated ahead,
-// it could be valid for longer than most.
+// readLifetime reads the claims that are numbers, and jti, of a kind of token whose longest life is
+// most. What it refuses is CodeMalformedClaims. A token that is valid before its iat is refused
+// too: dated ahead, it could be valid for longer than most.
 func readLifetime(c claims, most time.Duration) (lifetime, error) {
 	var l lifetime
 	var ok1, ok2, ok3, ok4 bool

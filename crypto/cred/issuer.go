@@ -43,7 +43,8 @@ type Former struct {
 	Ended time.Time
 }
 
-// formerKey is a Former whose tokens are dated no later than its end, and may be valid before until.
+// formerKey is a Former whose tokens are dated no later than its end, and may be valid before
+// until.
 type formerKey struct {
 	keys.Public
 	ended, until time.Time
@@ -103,8 +104,8 @@ func (i *Issuer) Keys(now time.Time) []keys.Public {
 	return accepted
 }
 
-// keyNamed returns the key of the company that a kid names, nil when there is none, when no token of it
-// can be valid any more, or when it had ended before iat.
+// keyNamed returns the key of the company that a kid names, nil when there is none, when no token
+// of it can be valid any more, or when it had ended before iat.
 func (i *Issuer) keyNamed(kid string, iat []byte, now time.Time) ed25519.PublicKey {
 	if kid == i.Public.KID {
 		return i.Public.Key

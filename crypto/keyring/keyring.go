@@ -9,9 +9,10 @@
 //	<fingerprint of the old key>
 //	<fingerprint of the new key>
 //
-// A fingerprint is "SHA256:" and the base64url, without padding, of the SHA-256 of the key's SPKI DER. Until
-// version 2 a statement said attestd/key-rotation/v1 and named both keys by their kids, the first 64 bits of
-// that digest in lower-case hex. Those that were made then prove as much as their kids do, and stay good.
+// A fingerprint is "SHA256:" and the base64url, without padding, of the SHA-256 of the key's SPKI
+// DER. Until version 2 a statement said attestd/key-rotation/v1 and named both keys by their kids,
+// the first 64 bits of that digest in lower-case hex. Those that were made then prove as much as
+// their kids do, and stay good.
 //
 // So whoever trusts one key of a company can check which keys came after it, and from where on, without trusting whoever shows them.
 package keyring
@@ -52,7 +53,8 @@ func statement(origin string, from int64, old, next ed25519.PublicKey) string {
 	return fmt.Sprintf("attestd/key-rotation/v2\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).Fingerprint, keys.Describe(next).Fingerprint)
 }
 
-// isStatement reports whether text is the statement of a rotation, in the form of today or in the first one.
+// isStatement reports whether text is the statement of a rotation, in the form of today or in the
+// first one.
 func isStatement(text, origin string, from int64, old, next ed25519.PublicKey) bool {
 	return text == statement(origin, from, old, next) ||
 		text == fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).KID, keys.Describe(next).KID)

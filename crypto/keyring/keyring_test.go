@@ -53,7 +53,8 @@ func signed(statement string) *keyring.Rotation {
 	return &keyring.Rotation{Statement: statement, OldSignature: ed25519.Sign(private(0), text), NewSignature: ed25519.Sign(private(1), text)}
 }
 
-// A statement of the first form, which names keys by their kids, proves a rotation as it did; one that mixes the forms proves none.
+// A statement of the first form, which names keys by their kids, proves a rotation as it did; one
+// that mixes the forms proves none.
 func TestStatementsOfTheFirstForm(t *testing.T) {
 	t.Parallel()
 	old, next := keys.Describe(public(0)), keys.Describe(public(1))

@@ -1085,6 +1085,11 @@ def bounded(source):  # before a file is parsed: what it weighs, as the referenc
         must(weight <= 9_000_000, "it weighs more than 9000000")
         must(0 <= depth <= 160, "nested too deep")
 
+def text_of(source):  # of a file, which is no longer and no heavier than one may be
+    must(len(source) <= 64 << 20, "longer than 64 MiB")
+    bounded(source)
+    return source.decode()
+
 def pieces(value):  # of the canonical form (RFC 8785), none of them long
     if type(value) is dict:
         for i, name in enumerate(sorted(value, key=lambda name: name.encode("utf-16-be"))):
@@ -1361,9 +1366,7 @@ class Evidence:  # a file while it is checked
         return "holds", "", ""
 
     def form(self):
-        must(len(self.source) <= 64 << 20, "longer than 64 MiB")
-        bounded(self.source)
-        source, self.source = self.source.decode(), None  # one of them is enough to hold
+        source, self.source = text_of(self.source), None  # one of them is enough to hold
         self.file = f = read(source)
         whole(f)
         has_form(f, EVIDENCE, "file")

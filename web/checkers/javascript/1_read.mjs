@@ -5,7 +5,7 @@
 //
 // Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
 import { createHash, createPublicKey, verify } from "node:crypto";
-import { readFileSync, realpathSync } from "node:fs";
+import { closeSync, openSync, readSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const must = (ok, message) => { if (!ok) throw new Error(message); };
@@ -32,6 +32,14 @@ export function bounded(source) { // bytes, before they are parsed: what they we
     must(weight <= 9_000_000, "it weighs more than 9000000");
     must(depth >= 0 && depth <= 160, "nested too deep");
   }
+}
+
+const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+
+function textOf(source) { // of a file, which is no longer and no heavier than one may be
+  must(source.length <= 64 << 20, "longer than 64 MiB");
+  bounded(source);
+  return decoded(source);
 }
 
 export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt

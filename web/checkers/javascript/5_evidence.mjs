@@ -26,9 +26,7 @@ export class Evidence { // a file while it is checked
   }
 
   form() {
-    must(this.source.length <= 64 << 20, "longer than 64 MiB");
-    bounded(this.source);
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.source);
+    const text = textOf(this.source);
     this.source = null; // one of them is enough to hold
     const file = this.file = read(text);
     hasForm(file, EVIDENCE, "file");

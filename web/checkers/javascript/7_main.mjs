@@ -50,11 +50,18 @@ export const printable = (text) => // escapes what would move, reverse or add to
   text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .replace(/\p{Surrogate}/gu, "\ufffd");
 
+function bytesOf(name) { // of a file, and of a longer one than may be checked so many that its reader sees it
+  const file = openSync(name), most = Buffer.allocUnsafe((64 << 20) + 1);
+  let length = 0;
+  for (let more; (more = readSync(file, most, length, most.length - length)) > 0;) length += more;
+  closeSync(file);
+  return most.subarray(0, length);
+}
+
 function main([name, option, given, ...rest]) {
-  const textOf = (file) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(file));
   if (option && !option.startsWith("--") && !given) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(file))), root = checkProof(proof, key);
+      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkProof(proof, key);
       console.log(`record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
       console.log(`if this is the company's key, or one of them is: ${printable(checkKey(key))}`);
       return 0;
@@ -66,10 +73,10 @@ function main([name, option, given, ...rest]) {
   let evidence;
   try {
     must(name && rest.length === 0 && (!option || given && ["--key", "--policy"].includes(option)), "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE]");
-    evidence = new Evidence(readFileSync(name));
+    evidence = new Evidence(bytesOf(name));
     must(option !== "--key" || /^SHA256:[A-Za-z0-9_-]{43}$/.test(given), "a fingerprint is SHA256: and 43 characters of base64url");
     if (option === "--key") evidence.fingerprint = given;
-    if (option === "--policy") evidence.policy = readPolicy(textOf(given));
+    if (option === "--policy") evidence.policy = readPolicy(decoded(bytesOf(given)));
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;

@@ -18,9 +18,7 @@ class Evidence:  # a file while it is checked
         return "holds", "", ""
 
     def form(self):
-        must(len(self.source) <= 64 << 20, "longer than 64 MiB")
-        bounded(self.source)
-        source, self.source = self.source.decode(), None  # one of them is enough to hold
+        source, self.source = text_of(self.source), None  # one of them is enough to hold
         self.file = f = read(source)
         whole(f)
         has_form(f, EVIDENCE, "file")

@@ -5,7 +5,7 @@ def printable(text):  # escapes what would move, reverse or add to what a termin
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
-            proof, key = (read(open(name, encoding="utf-8").read()) for name in arguments)
+            proof, key = (read(text_of(open(name, "rb").read((64 << 20) + 1))) for name in arguments)
             root = check_proof(proof, key)
         except Exception as refused:
             print("fails:", printable(refused) or type(refused).__name__)
