@@ -4,12 +4,14 @@
 // # Format
 //
 // An evidence file is one JSON object (RFC 8259) of at most 64 MiB that nests at most 160 deep, has no member twice in an object, no
-// lone surrogate and no number that an IEEE 754 double does not keep. Its members are exactly these; ? marks what may be absent:
+// lone surrogate and no number that an IEEE 754 double does not keep.
 //
 // A file weighs at most 9,000,000, so that what its reader must hold is bounded: outside strings
 // each { and each [ weighs 2, each comma and each colon 4; each string weighs 2, and each backslash
 // with which an escape in it begins 4. No byte weighs more than 2 on average, so every payload of 4
 // MiB is light enough.
+//
+// The members of a file are exactly these; ? marks what may be absent:
 //
 //	format      "attestd-evidence/v1"
 //	companyId   [A-Za-z0-9._-]{1,128}, not "." or ".."

@@ -5124,6 +5124,24 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /**
+             * @description The file would be longer than 64 MiB, or heavier than a checker reads, which no payload of 4 MiB makes it. What a
+             *     file weighs is specified in the comment of the package `evidence`.
+             */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
