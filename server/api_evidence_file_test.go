@@ -153,15 +153,16 @@ func TestEvidenceOfHeavyPayloads(t *testing.T) {
 	s := start(t, func(c *server.Config) { c.MaxBody, c.Budgets = 8<<20, limit.Defaults(8<<20) })
 	acme := s.company(t, "acme")
 	const fits = 4<<20 - 100
+	const elements = 999_999 // a body has no more than a million
 	for _, c := range []struct {
 		payload string
 		status  int
 	}{
-		{`[` + strings.Repeat(`{},`, fits/3) + `0]`, 200},
+		{`[` + strings.Repeat(`{},`, elements) + `0]`, 200},
 		{`"` + strings.Repeat(`\n`, fits/2) + `"`, 200},
-		{`[` + strings.Repeat(`"",`, fits/3) + `0]`, 200},
-		{`[` + strings.Repeat(`1,`, fits/2) + `0]`, 200},
-		{`[` + strings.Repeat(`1,`, 5<<19) + `0]`, 422},
+		{`[` + strings.Repeat(`"\n",`, fits/5) + `0]`, 200},
+		{`[` + strings.Repeat(`1,`, elements) + `0]`, 200},
+		{`"` + strings.Repeat(`\n`, 5<<19) + `"`, 422},
 	} {
 		index := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"b","payload":`+c.payload+`}`).status(201).at("index")
 		r := acme.do(t, fmt.Sprintf("GET /v1/evidence/%v", index), "").status(c.status)

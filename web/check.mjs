@@ -78,7 +78,7 @@ export function read(text) { // strict JSON: no name twice, no number that a dou
   const member = (members) => {
     must(text[at] === '"', "a name is missing");
     const name = string();
-    must(!members.has(name), "a name stands twice");
+    must(!members.has(name), `${name} stands twice`);
     space();
     skip(":");
     members.set(name, value());

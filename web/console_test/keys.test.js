@@ -17,7 +17,7 @@ globalThis.fetch = async ({ path }) => {
   return new Response(JSON.stringify(body), { headers: { 'Content-Type': 'application/json' } });
 };
 
-const { identify, statement } = await import('../console/lib/keyring.js');
+const { identify } = await import('../console/lib/keyring.js');
 const { rawKeyFromPEM, base64url } = await import('../console/lib/bytes.js');
 const { dropFinding, findingOf } = await import('../console/core/findings.js');
 const { companyKey, refreshKey, session } = await import('../console/core/session.js');
@@ -34,7 +34,7 @@ const [K1, K2, other] = await Promise.all([makeKey(), makeKey(), makeKey()]);
 // What a server publishes of keys that follow one another, each from ten records after the one before it.
 const ringOf = (...keys) => keys.map(({ own }, i) => {
   if (i === 0) return { ...own, fromIndex: 0 };
-  const said = statement('o', 10 * i, keys[i - 1].own.kid, own.kid);
+  const said = `attestd/key-rotation/v2\no\n${10 * i}\n${keys[i - 1].own.fingerprint}\n${own.fingerprint}\n`;
   const by = ({ privateKey }) => base64url(sign(null, Buffer.from(said), privateKey));
   return { ...own, fromIndex: 10 * i, rotation: { statement: said, oldSignature: by(keys[i - 1]), newSignature: by(keys[i]) } };
 });
