@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // maxHeads bounds the cached heads: there is room for 10,000 busy chains, for one that is read anew costs its key too. Each takes about 1 KiB with its key,

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // group is the part of a batch that goes to one chain, in order of arrival.

@@ -43,7 +43,7 @@ import (
 	"errors"
 	"time"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Draft is a record before the log has given it its index, its time and its signature. Nobody may change its slices after it

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Consistency shows that the tree of the first From records is a prefix of the tree of the first To: the proof of RFC 6962

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 var (

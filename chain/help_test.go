@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
-	"attestd/tlog"
 )
 
 // draft returns the i-th record of a chain before it is appended; every third one carries a delegation. Its payload is spelled in

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"sort"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // KeyRange is one key of a chain. It signs the records from From on, up to where the next range begins.

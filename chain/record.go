@@ -8,8 +8,8 @@ import (
 	"encoding/hex"
 	"strconv"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
-	"attestd/tlog"
 )
 
 // Record is one entry of a chain, as it stands on disk.

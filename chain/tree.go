@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // tree is a Merkle tree that grows. It keeps only its frontier: one hash for each set bit of its length.

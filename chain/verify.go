@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Verdict is the answer of a verification.

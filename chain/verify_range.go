@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
-	"attestd/tlog"
 )
 
 const (

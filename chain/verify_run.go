@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // failure is how a run ends on a chain that is not valid.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/strictjson"
 	"attestd/evidence"
 	"attestd/printable"
 	"attestd/store"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

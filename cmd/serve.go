@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/cred"
 	"attestd/printable"
 	"attestd/server"
 	"attestd/store"
-	"attestd/tlog"
 )
 
 // serveFlags are the flags of `attestd serve` as typed.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"attestd/chain/tlog"
 	"attestd/server"
 	"attestd/store"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

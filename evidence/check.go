@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Trust is what the person who checks has from elsewhere. The zero Trust is nothing.

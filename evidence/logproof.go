@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/keys"
-	"attestd/tlog"
 )
 
 func keyID(l *Log, index int64) string { return keys.Describe(l.keyAt(index)).KID }

@@ -3,7 +3,7 @@ package evidence
 import (
 	"slices"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Newer is a checkpoint of a log that is younger than a file, with the proof that the file's checkpoint is its beginning: what

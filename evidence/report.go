@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"attestd/chain"
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // ReportFormat is the first member of every report.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain/tlog"
 	"attestd/evidence"
-	"attestd/tlog"
 )
 
 // The witnesses of the samples are these private keys.

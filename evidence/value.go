@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"slices"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/strictjson"
-	"attestd/tlog"
 )
 
 // MaxSize is the size of the longest file, in bytes.

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
 	"attestd/server"
 	"attestd/server/limit"
-	"attestd/tlog"
 )
 
 const rotateKeys = "POST /v1/companies/rotate-keys"

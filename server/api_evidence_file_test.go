@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain/tlog"
 	"attestd/evidence"
 	"attestd/server"
 	"attestd/server/limit"
-	"attestd/tlog"
 )
 
 // evidence returns the file about a record, which must hold with each key in it.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/server"
 	"attestd/store/storetest"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"
 	"attestd/test/rewrite"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

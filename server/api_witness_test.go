@@ -19,11 +19,11 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"attestd/chain/tlog"
 	"attestd/store"
-	"attestd/tlog"
 )
 
 // checkpointEvery is how often a log's checkpoint is signed at most, whoever asks.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/tlog"
 )
 
 // Whoever asked for a checkpoint before a key was declared compromised, and waited for its turn, is given one of the new key.

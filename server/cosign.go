@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

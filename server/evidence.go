@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
 	"attestd/evidence"
 	"attestd/store"
-	"attestd/tlog"
 )
 
 type evidenceRequest struct {

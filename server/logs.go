@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

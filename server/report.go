@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/evidence"
 	"attestd/store"
-	"attestd/tlog"
 )
 
 type reportRequest struct {

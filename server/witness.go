@@ -7,8 +7,8 @@ import (
 	"errors"
 	"net/http"
 
+	"attestd/chain/tlog"
 	"attestd/store"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

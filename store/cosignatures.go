@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // KeepCosignature keeps what a witness has signed of a log of ours, with the checkpoint that the log had signed itself, in place of what the

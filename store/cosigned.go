@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"sync"
 
+	"attestd/chain/tlog"
 	"attestd/store/headfile"
-	"attestd/tlog"
 )
 
 // CosignerError says that this database's cosigner has signed trees of the logs of others that the

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // fillLogs is the step from schema 2 to 3: it computes the log trees of the chains. A chain that is damaged gets the tree of what stands there: the upgrade is

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/store/storetest"
 	"attestd/test/rewrite"
-	"attestd/tlog"
 )
 
 // kept opens a database with its head file beside it, and runs it until it is closed.

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/seal"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/tlog"
 )
 
 var (

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store/headfile"
-	"attestd/tlog"
 )
 
 // KeptCheckpoint is a checkpoint that a log of ours has signed, and who has it.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // LogName names one of the two logs of a company.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // readLeaves returns the leaf hashes of the records of [from, to), up to the first that is missing.

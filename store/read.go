@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Tip implements chain.Reader: one statement, so one snapshot.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/tlog"
 )
 
 var _ chain.Reader = (*store.Store)(nil)

@@ -3,9 +3,9 @@ package store_test
 import (
 	"testing"
 
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/tlog"
 )
 
 // A restore says what it would make a witness forget: its key, and the logs of which it has signed more.

@@ -10,8 +10,8 @@ import (
 	"os"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store/headfile"
-	"attestd/tlog"
 )
 
 // RolledBackError says in what a database is behind its head file. It wraps ErrRolledBack.

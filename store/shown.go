@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Errors of WitnessShows.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store/headfile"
-	"attestd/tlog"
 )
 
 // CosignerKey returns the name and the private key with which this database's owner cosigns the logs of others. Both are made at the first call,

@@ -16,9 +16,9 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

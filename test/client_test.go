@@ -17,8 +17,8 @@ import (
 	bundle "attestd/evidence"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/store/storetest"
-	"attestd/tlog"
 )
 
 // goClient is a client of a service with the key of a new company.

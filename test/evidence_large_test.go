@@ -14,10 +14,10 @@ import (
 	bundle "attestd/evidence"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
-	"attestd/tlog"
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 )

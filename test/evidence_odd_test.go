@@ -13,9 +13,9 @@ import (
 	bundle "attestd/evidence"
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
-	"attestd/tlog"
 )
 
 // oddSignatures are the sample with one signature, of each kind in turn, in which S is larger by the order of the group: the same equation

@@ -17,8 +17,8 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
+	"attestd/chain/tlog"
 	"attestd/store/storetest"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

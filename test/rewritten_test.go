@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/store/storetest"
 	"attestd/test/rewrite"
-	"attestd/tlog"
 	"attestd/witness"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	bundle "attestd/evidence"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // evidenceCase is a file and what is trusted: a key, a policy or nothing.

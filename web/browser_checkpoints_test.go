@@ -12,9 +12,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"attestd/chain/tlog"
 	"attestd/store"
 	"attestd/test/rewrite"
-	"attestd/tlog"
 )
 
 // logOf returns the ID and the vkey of a log of the company of a key.

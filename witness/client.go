@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 const (

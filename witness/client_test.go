@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 	"attestd/witness"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // State is what a Cosigner remembers: of each log the last tree that it cosigned.

@@ -14,7 +14,7 @@ import (
 
 	"filippo.io/torchwood"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 	"attestd/witness"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 	"attestd/witness"
 )
 

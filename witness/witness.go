@@ -36,7 +36,7 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 const (

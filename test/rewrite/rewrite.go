@@ -15,9 +15,9 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"attestd/chain"
+	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/store"
-	"attestd/tlog"
 )
 
 // Record changes the payload of one record of a company's log, in a database that no server has open, and writes all records of the log anew,

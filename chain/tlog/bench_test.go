@@ -5,7 +5,7 @@ import (
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 func BenchmarkLeaf(b *testing.B) {

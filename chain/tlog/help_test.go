@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 const origin = "log.example/v1/log/0123456789abcdef0123456789abcdef"

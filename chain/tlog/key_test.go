@@ -11,7 +11,7 @@ import (
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // The example of c2sp.org/signed-note.

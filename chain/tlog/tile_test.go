@@ -9,7 +9,7 @@ import (
 	"filippo.io/torchwood"
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 func TestTilePath(t *testing.T) {

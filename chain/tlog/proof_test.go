@@ -10,7 +10,7 @@ import (
 
 	"filippo.io/torchwood"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // proofOf is the tlog-proof of a leaf, in a checkpoint of the tree of size.

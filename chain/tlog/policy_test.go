@@ -10,7 +10,7 @@ import (
 
 	"filippo.io/torchwood"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // cosigner is number i of the witnesses of these tests.

@@ -14,7 +14,7 @@ import (
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 const witnessName = "witness.example/w1"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/transparency-dev/merkle/rfc6962"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // The reference: MTH of RFC 6962 §2.1 word for word, slow and recursive.

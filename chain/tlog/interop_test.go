@@ -12,7 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // others accepts what other people's code accepts.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"attestd/tlog"
+	"attestd/chain/tlog"
 )
 
 // Around the sizes at which stored nodes appear: proofs hold, and no more hashes are read than promised.
