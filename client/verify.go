@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/evidence"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
-	"attestd/evidence"
 )
 
 // The checks here ask no service. They are worth what the key is that they are given: one that came with the record proves nothing.

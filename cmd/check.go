@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/strictjson"
-	"attestd/evidence"
 	"attestd/printable"
 	"attestd/store"
 	"attestd/witness"

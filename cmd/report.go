@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 	"attestd/printable"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 	"attestd/printable"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"attestd/chain/evidence"
 	"attestd/crypto/keys"
-	"attestd/evidence"
 )
 
 // controlled returns the control records of a company's log, oldest first.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
-	"attestd/evidence"
 	"attestd/server"
 	"attestd/server/limit"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 )
 
 // report returns what a report of a period says, which must hold with the company's key.

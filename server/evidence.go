@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 
 	"attestd/chain"
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
-	"attestd/evidence"
 	"attestd/store"
 )
 

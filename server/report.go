@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
-	"attestd/evidence"
 	"attestd/store"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	bundle "attestd/chain/evidence"
 	api "attestd/client"
-	bundle "attestd/evidence"
 
 	"attestd/chain"
 	"attestd/chain/tlog"

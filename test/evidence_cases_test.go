@@ -18,7 +18,7 @@ const sampleKey = "SHA256:M54v-RdjBQe2pCO1zghOKF0fpl2Ts-J6YZXTu-vJriM"
 
 func evidenceSample(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../evidence/testdata", name))
+	text, err := os.ReadFile(filepath.Join("../chain/evidence/testdata", name))
 	must(t, err)
 	return string(text)
 }

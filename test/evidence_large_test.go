@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	bundle "attestd/evidence"
+	bundle "attestd/chain/evidence"
 
 	"attestd/chain"
 	"attestd/chain/tlog"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	bundle "attestd/evidence"
+	bundle "attestd/chain/evidence"
 
 	"attestd/chain"
 	"attestd/chain/tlog"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	bundle "attestd/evidence"
+	bundle "attestd/chain/evidence"
 
 	"attestd/chain/tlog"
 )

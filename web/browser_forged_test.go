@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
-	"attestd/evidence"
 )
 
 // edited is a file in which one value stands in the place of another.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 )
 
 // What a search finds is taken away as NDJSON and CSV; evidence of the records that were selected, each a file that proves its record; and a

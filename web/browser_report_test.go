@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 )
 
 // busy gives a company changes, actions of several agents, and calls of tools that failed.
@@ -104,7 +104,7 @@ func TestBrowserReport(t *testing.T) {
 	b.reads("[data-report]", "it has another hash")
 	b.dropOn(".report-form", "mine.jsonl", string(data))
 	b.shows(`[data-report="ok"]`)
-	sample, err := os.ReadFile("../evidence/testdata/report.jsonl")
+	sample, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")
 	must(t, err)
 	b.dropOn(".report-form", "other.jsonl", string(sample))
 	b.shows(`[data-report="bad"]`) // of a company of this name another key was confirmed

@@ -23,7 +23,7 @@ const (
 
 func sample(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../evidence/testdata", name))
+	text, err := os.ReadFile(filepath.Join("../chain/evidence/testdata", name))
 	must(t, err)
 	return string(text)
 }

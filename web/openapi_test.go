@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 	"attestd/web"
 
 	"github.com/getkin/kin-openapi/openapi3"

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 )
 
 // The console comes to the verdict and the code of attestd report on every report: the genuine one, and one in which a line is missing, doubled or
 // moved, or a character is another.
 func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../evidence/testdata/report.jsonl")
+	text, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")
 	must(t, err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
 	lines = lines[:len(lines)-1]

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
-	"attestd/evidence"
 )
 
 // report is that of a company with two rotations, from its third action and fourth control record on. The witness has cosigned both ends.

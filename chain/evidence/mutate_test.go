@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/evidence"
+	"attestd/chain/evidence"
 )
 
 // mutation is a change of a sample and the code that every checker must come to, whatever is trusted. Others read the list too, so it is data:

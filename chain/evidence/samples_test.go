@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
-	"attestd/evidence"
 )
 
 // The witnesses of the samples are these private keys.

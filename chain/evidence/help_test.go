@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
-	"attestd/evidence"
 )
 
 var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
