@@ -15,10 +15,10 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/crypto/strictjson"
 	"attestd/printable"
 	"attestd/store"
-	"attestd/witness"
 )
 
 // exitError is an error with an exit status of its own.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/server"
 	"attestd/store"
-	"attestd/witness"
 )
 
 // maxPolicyFile bounds what is read of a policy, in bytes; a longer one is refused when it is parsed.

@@ -14,9 +14,9 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/server"
 	"attestd/store/storetest"
-	"attestd/witness"
 )
 
 // logged is what GET /v1/logs says of a log.

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"
 	"attestd/test/rewrite"
-	"attestd/witness"
 )
 
 var liarKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{66}, ed25519.SeedSize))

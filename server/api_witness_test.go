@@ -20,11 +20,11 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/witness"
 )
 
 // watchedLog is a log of somebody else, in memory. Of two with another name, the leaves differ.

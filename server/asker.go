@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"attestd/chain/witness"
 	"attestd/store"
-	"attestd/witness"
 )
 
 const (

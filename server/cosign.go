@@ -10,8 +10,8 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store"
-	"attestd/witness"
 )
 
 // cosign publishes the newest checkpoint of a chain and keeps what the witness signs of it.

@@ -9,8 +9,8 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store"
-	"attestd/witness"
 )
 
 // logsBody lists the logs of a company.

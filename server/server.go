@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/chain"
+	"attestd/chain/witness"
 	"attestd/feed"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
 	"attestd/webhook"
-	"attestd/witness"
 )
 
 // Config is all that a Server needs to know.

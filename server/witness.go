@@ -8,8 +8,8 @@ import (
 	"net/http"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store"
-	"attestd/witness"
 )
 
 // isWitness lets calls through where this service cosigns the logs of others.

@@ -17,9 +17,9 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/witness"
 )
 
 const watchedOrigin = "log.example/watched"

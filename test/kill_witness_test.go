@@ -18,8 +18,8 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store/storetest"
-	"attestd/witness"
 )
 
 // watched is a log of somebody else that has two histories.

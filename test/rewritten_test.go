@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store"
 	"attestd/store/storetest"
 	"attestd/test/rewrite"
-	"attestd/witness"
 )
 
 // An operator who has the keys writes record 5 anew, and all that depends on it: hashes, signatures, both trees, heads. Inside the file nothing

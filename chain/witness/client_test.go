@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"attestd/chain/tlog"
-	"attestd/witness"
+	"attestd/chain/witness"
 )
 
 // asked is a witness of the standard behind a client; answer, where a test sets it, answers in its place.

@@ -15,7 +15,7 @@ import (
 	"filippo.io/torchwood"
 
 	"attestd/chain/tlog"
-	"attestd/witness"
+	"attestd/chain/witness"
 )
 
 // lines is a body that no Request makes.

@@ -13,7 +13,7 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
-	"attestd/witness"
+	"attestd/chain/witness"
 )
 
 const (
