@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain"
+	"attestd/chain/search"
 	"attestd/client"
 	"attestd/printable"
-	"attestd/search"
 )
 
 // recordFilter is what the flags of records and tail choose.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/search"
 	"attestd/client"
 	"attestd/printable"
-	"attestd/search"
 )
 
 // recordSearch is what attestd records is asked for.

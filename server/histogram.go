@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 	"attestd/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 	"attestd/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // cursor is where a search goes on. In text it is base64url of a byte that says the version of this form, the digest, size and at, eight bytes each.

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"testing"
 
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // FuzzCursor: what is read as a cursor is written as it was read, and lies within its log.

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 	"attestd/server/limit"
 )
 

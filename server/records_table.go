@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"attestd/chain"
+	"attestd/chain/search"
 	"attestd/crypto/strictjson"
-	"attestd/search"
 )
 
 // recordTable is the records as comma-separated values (RFC 4180), for spreadsheets.

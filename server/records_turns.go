@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // turns is the reader of one search. Searches that read much take turns at it, so that all of them together keep to one core, to half of one while many records are

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // gaps are the chains of which summaries may be missing.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 	"attestd/store/postgres"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sort"
 
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // SizeAt returns how many of the first size records of a chain are of before a time, in the form of the API. The times of a chain never run backwards.

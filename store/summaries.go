@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // summarized is the schema that brought summaries.

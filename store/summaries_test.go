@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // RunOptions are what a server brings to the writing of a Store.

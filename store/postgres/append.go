@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // The parts of the statement that a batch is written with. Its first rows are the heads, which are locked in the order of their chains where they are still

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // Begin opens a transaction in which rows are changed. All servers take turns at that, so that what one reads before it writes still holds.

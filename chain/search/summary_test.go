@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // Whatever order records come in, and in however many pieces, their summaries are those that are made of what is on disk.

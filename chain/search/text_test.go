@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // A text is found within one string or name as that reads, letters of ASCII in either case, and nowhere else.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"attestd/chain"
-	"attestd/search"
+	"attestd/chain/search"
 )
 
 // shelf is a chain and its summaries in memory. It notes which records were read.
