@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"attestd/feed"
 	"attestd/server/limit"
 	"attestd/store"
+	"attestd/store/feed"
 	"attestd/webhook"
 )
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/feed"
 	"attestd/server/limit"
 	"attestd/store"
+	"attestd/store/feed"
 	"attestd/store/storetest"
 	"attestd/webhook"
 )

@@ -11,8 +11,8 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
-	"attestd/feed"
 	"attestd/store"
+	"attestd/store/feed"
 	"attestd/webhook"
 )
 

@@ -13,10 +13,10 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/witness"
-	"attestd/feed"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
+	"attestd/store/feed"
 	"attestd/webhook"
 )
 
