@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"attestd/server/limit"
+	"attestd/server/webhook"
 	"attestd/store"
 	"attestd/store/feed"
-	"attestd/webhook"
 )
 
 const (

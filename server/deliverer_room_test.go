@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"attestd/server/limit"
-	"attestd/webhook"
+	"attestd/server/webhook"
 )
 
 // A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the bound either.

@@ -15,10 +15,10 @@ import (
 
 	"attestd/chain"
 	"attestd/server/limit"
+	"attestd/server/webhook"
 	"attestd/store"
 	"attestd/store/feed"
 	"attestd/store/storetest"
-	"attestd/webhook"
 )
 
 // attempts is a network to endpoints, and notes what is sent.

@@ -11,9 +11,9 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
+	"attestd/server/webhook"
 	"attestd/store"
 	"attestd/store/feed"
-	"attestd/webhook"
 )
 
 const readAgain = time.Second // when records could not be read

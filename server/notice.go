@@ -7,8 +7,8 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
+	"attestd/server/webhook"
 	"attestd/store"
-	"attestd/webhook"
 )
 
 // notice is what a webhook is told of a record: enough to know whether to fetch it, and nothing that the fetch would not show to whoever may see it.

@@ -15,9 +15,9 @@ import (
 	"attestd/chain/witness"
 	"attestd/server/limit"
 	"attestd/server/stream"
+	"attestd/server/webhook"
 	"attestd/store"
 	"attestd/store/feed"
-	"attestd/webhook"
 )
 
 // Config is all that a Server needs to know.

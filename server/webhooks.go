@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/server/webhook"
 	"attestd/store"
-	"attestd/webhook"
 )
 
 // formerSecret is how long a secret signs on after another has taken its place.

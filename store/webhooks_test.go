@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/server/webhook"
 	"attestd/store"
-	"attestd/webhook"
 )
 
 func webhookSecret() store.WebhookSecret {
