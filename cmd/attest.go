@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/client"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // maxPayload bounds what is read of standard input. The server has its own limit, which is lower unless it was raised.

@@ -3,7 +3,7 @@ package cmd
 import (
 	"github.com/spf13/cobra"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store"
 )
 

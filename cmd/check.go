@@ -17,7 +17,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/strictjson"
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store"
 )
 

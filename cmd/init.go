@@ -10,7 +10,7 @@ import (
 	"attestd/agent/setup"
 	"attestd/agent/toolcall"
 	"attestd/crypto/cred"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 func initCommand() *cobra.Command {

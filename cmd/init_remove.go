@@ -15,7 +15,7 @@ import (
 	"attestd/agent/setup"
 	"attestd/client"
 	"attestd/client/spool"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // printedSettings stands for settings that init has printed: somebody may have put them anywhere.

@@ -15,7 +15,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/client"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // recordFilter is what the flags of records and tail choose.

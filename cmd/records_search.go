@@ -10,7 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/client"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // recordSearch is what attestd records is asked for.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store"
 )
 

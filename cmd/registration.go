@@ -6,7 +6,7 @@ import (
 	"os"
 	"runtime"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/server"
 )
 

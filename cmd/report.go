@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain/evidence"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 func reportCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"attestd/chain/evidence"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // reportPage is what a report says, for people.

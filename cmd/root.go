@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/client"
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/crypto/keys"
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/crypto/cred"
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/server"
 	"attestd/store"
 )

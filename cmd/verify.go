@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain"
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store"
 )
 

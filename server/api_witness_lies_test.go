@@ -18,10 +18,10 @@ import (
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
+	"attestd/internal/rewrite"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/test/rewrite"
 )
 
 var liarKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{66}, ed25519.SeedSize))

@@ -11,9 +11,9 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/internal/rewrite"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/test/rewrite"
 )
 
 // kept opens a database with its head file beside it, and runs it until it is closed.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/internal/rewrite"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/test/rewrite"
 )
 
 // obeyed are the columns that say who may do what, each with a statement that changes it in one row as a stranger to the service would.

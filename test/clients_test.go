@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/harness"
 	"attestd/store/storetest"
-	"attestd/test/internal/harness"
 )
 
 const typescript = "../clients/typescript"

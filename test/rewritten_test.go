@@ -11,9 +11,9 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/rewrite"
 	"attestd/store"
 	"attestd/store/storetest"
-	"attestd/test/rewrite"
 )
 
 // An operator who has the keys writes record 5 anew, and all that depends on it: hashes, signatures, both trees, heads. Inside the file nothing

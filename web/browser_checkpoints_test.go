@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"attestd/chain/tlog"
+	"attestd/internal/rewrite"
 	"attestd/store"
-	"attestd/test/rewrite"
 )
 
 // logOf returns the ID and the vkey of a log of the company of a key.

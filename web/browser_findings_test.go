@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/rewrite"
 	"attestd/store"
-	"attestd/test/rewrite"
 )
 
 // rewritten returns a console that knows that the history of acme was rewritten from record 35 of

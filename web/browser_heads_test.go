@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/rewrite"
 	"attestd/store"
-	"attestd/test/rewrite"
 )
 
 // restart ends a service, lets its file be changed, and starts it again at the same address, without what the server itself remembers of its heads.

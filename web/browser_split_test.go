@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/rewrite"
 	"attestd/store"
-	"attestd/test/rewrite"
 )
 
 // faces stands before services and shows one or another, by the path that is asked for: a server that has several histories.

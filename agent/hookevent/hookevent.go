@@ -14,7 +14,7 @@ import (
 
 	"attestd/agent/toolcall"
 	"attestd/crypto/jcs"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // Source is an agent whose hooks are understood.

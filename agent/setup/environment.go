@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // Environment is the text of a file that a shell can read: an assignment for each name and value.

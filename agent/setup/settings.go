@@ -13,7 +13,7 @@ import (
 
 	"attestd/agent/hookevent"
 	"attestd/crypto/strictjson"
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // Hooks are the hooks of a coding agent that report its tool calls to attestd.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // CheckAccess says whether the database at path, which need not be there yet, can be served without others getting past its lock or

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // claimant is a writer of a company who takes the idempotency keys of others before they do.

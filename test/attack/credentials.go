@@ -13,7 +13,7 @@ import (
 
 	_ "modernc.org/sqlite" // to make a token expire
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // state is one way to present a credential, or none.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // operation is one route as the API document describes it.

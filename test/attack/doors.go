@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // The doors that take a token.

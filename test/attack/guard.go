@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // Addresses of the parties, as the one proxy that the server trusts, this process, tells them.

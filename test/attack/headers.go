@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // headerFaults says which headers that every answer must have are missing or wrong, and whether the answer may be kept by a cache

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // journal is what a server has acknowledged, each with the length that its log had at most by then.

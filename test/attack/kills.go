@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // kills ends a server with SIGKILL at a random moment while many clients write, starts the next one on the same file, and so on.

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // lateBodies begins requests with what is good then, and ends them when it is no longer: the end decides. Who has nothing good is sent

@@ -10,7 +10,7 @@ package main
 import (
 	"os"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 var cases = []harness.Case{

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // hiddenCalls are lines in which some reader finds a call of the tool "evil", and another does not.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // misspelt sends what a careless client would, and what readers may understand in two ways: it is

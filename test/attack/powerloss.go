@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // powerLoss records what a server acknowledges and how long its write-ahead log is then, makes of its files the images that a loss of

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // hostileNames would end a line and begin another, clear and colour the terminal, set its title, and turn text around. Each

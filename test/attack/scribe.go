@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // fill has six clients write until the log has a length.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"unicode"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // commands are texts in which a shell finds the command pwn, unless they stand in single quotes, or also where they do.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // freshKeys makes a new key for each call: the limits of one credential must not be all that there is. A company has ten times the tier.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 const longest = 1 << 20 // of a body that is promised

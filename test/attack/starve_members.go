@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // inflight is the --max-inflight of the server that is attacked, its default. A body may cost more

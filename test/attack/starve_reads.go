@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // lists has six read the longest list there is, slowly and at once. It must not stand in memory, let alone six times.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // follow opens the stream; key may be "".

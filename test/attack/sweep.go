@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // sweep is the attack by credentials under way.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // tenant is a company with something in every field, each with a word that stands nowhere else.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // tokens shows forged tokens at every door that takes one. The forger has all that a thief of the file has, the private key

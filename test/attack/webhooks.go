@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // manyEndpoints are more webhooks than a company has attempts under way, by far.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // patience bounds the wait for an answer of a runner.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // role makes this test binary another program than the tests: "server", or "tee".

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/client"
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // service is an attestd with one company.

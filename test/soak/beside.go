@@ -13,7 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // each calls do with a client again and again, with a pause between, until the time is over. What do returns did not hold.

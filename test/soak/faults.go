@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // faultWriters append while a disk is tampered with or fails.

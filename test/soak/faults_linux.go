@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // fullDisk fills the disk under load and makes room again.

@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // fullDisk needs a small file system, which it can make on Linux alone.

@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 func main() {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // maxGoroutines may be left when nobody is served: the log, the monitor, the listener, the runtime's own.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 // unreadableFrom is the argument by which this program becomes another, for which no byte of a file from an offset on can be

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"attestd/test/internal/harness"
+	"attestd/internal/harness"
 )
 
 const (

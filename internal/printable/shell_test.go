@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 // A shell reads a quoted word as that word, whatever is in it.

@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 	"unicode"
 
-	"attestd/printable"
+	"attestd/internal/printable"
 )
 
 type textCase struct{ Text, Printed string }
