@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"attestd/client"
 	"attestd/internal/printable"
+	"attestd/sdk/attestd"
 )
 
 // maxPayload bounds what is read of standard input. The server has its own limit, which is lower unless it was raised.
 const maxPayload = 64 << 20
 
 func attestCommand() *cobra.Command {
-	var a client.Attestation
+	var a attestd.Attestation
 	var delegation string
 	cmd := &cobra.Command{
 		Use:   "attest --agent ID --action TYPE [PAYLOAD]",

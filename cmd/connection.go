@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/setup"
-	"attestd/client"
-	"attestd/client/private"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/private"
 )
 
 // defaultURL is where `attestd serve` listens unless it is told otherwise.
@@ -33,12 +33,12 @@ func agentFlag(cmd *cobra.Command, agent *string, def string) {
 }
 
 // connect returns a client of the server that the command line or the environment names.
-func connect(cmd *cobra.Command) (*client.Client, error) {
+func connect(cmd *cobra.Command) (*attestd.Client, error) {
 	config, err := connection(cmd)
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config)
+	c, err := attestd.New(config)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -46,8 +46,8 @@ func connect(cmd *cobra.Command) (*client.Client, error) {
 }
 
 // connection finds the server and the credential. The key of the file that init wrote is for the server that this file names, and goes to no other.
-func connection(cmd *cobra.Command) (client.Config, error) {
-	config := client.Config{URL: cmd.Flag("url").Value.String()} // the flag, or ATTESTD_URL
+func connection(cmd *cobra.Command) (attestd.Config, error) {
+	config := attestd.Config{URL: cmd.Flag("url").Value.String()} // the flag, or ATTESTD_URL
 	key := os.Getenv("ATTESTD_KEY")
 	if path := os.Getenv("ATTESTD_KEY_FILE"); key == "" && path != "" {
 		text, err := readPrivate(path)
@@ -83,7 +83,7 @@ func connection(cmd *cobra.Command) (client.Config, error) {
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return config, errors.New("the credential has characters that no key has")
 	}
-	config.Credential = client.Key(key)
+	config.Credential = attestd.Key(key)
 	return config, nil
 }
 
@@ -115,7 +115,7 @@ func readConnectionFile() (path string, settings map[string]string, err error) {
 // sameServer says whether two addresses are one, in whatever spelling.
 func sameServer(a, b string) bool {
 	normal := func(address string) string {
-		if c, err := client.New(client.Config{URL: address}); err == nil {
+		if c, err := attestd.New(attestd.Config{URL: address}); err == nil {
 			return c.URL()
 		}
 		return address

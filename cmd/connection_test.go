@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // Flag over environment over the file of init; the file's key goes to the file's server alone.
@@ -80,8 +80,8 @@ func TestConnection(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.URL != c.url || got.Credential != client.Key(c.key) {
-				t.Errorf("%s %q, %v", got.URL, string(got.Credential.(client.Key)), err)
+			if err != nil || got.URL != c.url || got.Credential != attestd.Key(c.key) {
+				t.Errorf("%s %q, %v", got.URL, string(got.Credential.(attestd.Key)), err)
 			}
 		})
 	}

@@ -12,9 +12,9 @@ import (
 	"attestd/agent/hook"
 	"attestd/agent/hookevent"
 	"attestd/agent/toolcall"
-	"attestd/client"
-	"attestd/client/private"
-	"attestd/client/spool"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/private"
+	"attestd/sdk/attestd/spool"
 )
 
 const (
@@ -123,8 +123,8 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 	if err != nil {
 		return err
 	}
-	config.Timeout, config.Retry = hookPatience, &client.Retry{}
-	if h.Client, err = client.New(config); err != nil {
+	config.Timeout, config.Retry = hookPatience, &attestd.Retry{}
+	if h.Client, err = attestd.New(config); err != nil {
 		return err
 	}
 	place, err := placeFor(cmd, state)

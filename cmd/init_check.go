@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/setup"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // runCheck has the hooks in the settings report a call, and shows what the server has recorded of it.
@@ -30,7 +30,7 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 		version = "unknown: " + setup.Version(f.kind.Program) + " --version gives none"
 	}
 	s.Say("version", f.kind.Title+" "+string(version))
-	since, err := recordCount(ctx, c, client.Actions)
+	since, err := recordCount(ctx, c, attestd.Actions)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 	if err != nil {
 		return err
 	}
-	check := setup.Check{Kind: f.kind, URL: c.URL(), Session: "attestd-check-" + client.NewIdempotencyKey(), Env: file}
+	check := setup.Check{Kind: f.kind, URL: c.URL(), Session: "attestd-check-" + attestd.NewIdempotencyKey(), Env: file}
 	answers, err := check.Run(ctx, settings)
 	want := 1
 	for _, a := range answers {

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/setup"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // connect sees to it that the agent is registered and the connection file has a key for it, and returns a client with that key.
-func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client, path string, err error) {
+func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Client, path string, err error) {
 	path, file, err := readConnectionFile()
 	if err != nil {
 		return nil, "", err
@@ -31,7 +31,7 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client
 	if at == "" {
 		at = defaultURL
 	}
-	anyone, err := client.New(client.Config{URL: at})
+	anyone, err := attestd.New(attestd.Config{URL: at})
 	if err != nil {
 		return nil, "", usageError{err}
 	}
@@ -42,7 +42,7 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client
 		return nil, "", err
 	}
 	given := os.Getenv("ATTESTD_KEY") != "" || os.Getenv("ATTESTD_KEY_FILE") != ""
-	var admin *client.Client
+	var admin *attestd.Client
 	switch {
 	case given:
 		if admin, err = connect(cmd); err != nil {
@@ -77,13 +77,13 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *client.Client
 		return nil, "", err
 	}
 	s.Say("key", path+" has a new one, of the role writer")
-	c, err = client.New(client.Config{URL: at, Credential: client.Key(key)})
+	c, err = attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
 	return c, path, err
 }
 
 // keptClient is what the key in the connection file opens.
 type keptClient struct {
-	client  *client.Client
+	client  *attestd.Client
 	company string
 }
 
@@ -99,12 +99,12 @@ func keptKey(ctx context.Context, path string, file map[string]string, at string
 	if !sameServer(named, at) {
 		return nil, fmt.Errorf("%s has a key for %s; move the file away first, or give that address", path, named)
 	}
-	c, err := client.New(client.Config{URL: at, Credential: client.Key(key)})
+	c, err := attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	company, err := c.Company(ctx)
-	if errors.Is(err, &client.Error{Status: http.StatusUnauthorized}) {
+	if errors.Is(err, &attestd.Error{Status: http.StatusUnauthorized}) {
 		return nil, nil
 	}
 	if err != nil {
@@ -114,12 +114,12 @@ func keptKey(ctx context.Context, path string, file map[string]string, at string
 }
 
 // found registers a company on a server of this machine. Another's server is asked for nothing without a credential.
-func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*client.Client, error) {
+func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*attestd.Client, error) {
 	address, err := url.Parse(at)
 	if err != nil || !isLoopbackName(address.Hostname()) {
 		return nil, errors.New("no credential: set ATTESTD_KEY or ATTESTD_KEY_FILE to an admin key of the company")
 	}
-	anyone, err := client.New(client.Config{URL: at})
+	anyone, err := attestd.New(attestd.Config{URL: at})
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -127,7 +127,7 @@ func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*clien
 	if err != nil {
 		return nil, err
 	}
-	return client.New(client.Config{URL: at, Credential: client.Key(key)})
+	return attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
 }
 
 func isLoopbackName(host string) bool {

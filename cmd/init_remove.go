@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/setup"
-	"attestd/client"
-	"attestd/client/spool"
 	"attestd/internal/printable"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // printedSettings stands for settings that init has printed: somebody may have put them anywhere.
@@ -106,14 +106,14 @@ func (f *initFlags) removeKey(cmd *cobra.Command, s setup.Steps, path string, fi
 
 // drain sends what waits for this key, and says how many records still do.
 func drain(ctx context.Context, file map[string]string) (waiting int, err error) {
-	folder, err := placeOf(client.Config{URL: file["ATTESTD_URL"], Credential: client.Key(file["ATTESTD_KEY"])})
+	folder, err := placeOf(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"])})
 	if err != nil {
 		return 0, err
 	}
 	if _, err := os.Stat(filepath.Join(folder, "spool")); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	c, err := client.New(client.Config{URL: file["ATTESTD_URL"], Credential: client.Key(file["ATTESTD_KEY"]), Retry: &client.Retry{}})
+	c, err := attestd.New(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"]), Retry: &attestd.Retry{}})
 	if err != nil {
 		return 0, usageError{err}
 	}
@@ -146,15 +146,15 @@ func deleteKey(cmd *cobra.Command, file map[string]string) string {
 		return valid + err.Error()
 	}
 	config.URL = file["ATTESTD_URL"]
-	if config.Credential == client.Key(key) {
+	if config.Credential == attestd.Key(key) {
 		return valid + "a key of the role writer deletes none; an admin of the company can"
 	}
-	admin, err := client.New(config)
+	admin, err := attestd.New(config)
 	if err != nil {
 		return valid + err.Error()
 	}
 	defer admin.Close()
-	if err := admin.DeleteKey(cmd.Context(), key); err != nil && !errors.Is(err, &client.Error{Status: http.StatusNotFound}) {
+	if err := admin.DeleteKey(cmd.Context(), key); err != nil && !errors.Is(err, &attestd.Error{Status: http.StatusNotFound}) {
 		return valid + err.Error()
 	}
 	return "its key is deleted on " + file["ATTESTD_URL"]

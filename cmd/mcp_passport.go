@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/mcpproxy"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // passportFlags are the flags of `attestd mcp` that say which tools may be called.
@@ -43,8 +43,8 @@ func (p *passportFlags) gate(cmd *cobra.Command, place string, config *mcpproxy.
 	if err != nil {
 		return err
 	}
-	connection.Retry = &client.Retry{} // a call waits meanwhile, and the next asks again
-	c, err := client.New(connection)
+	connection.Retry = &attestd.Retry{} // a call waits meanwhile, and the next asks again
+	c, err := attestd.New(connection)
 	if err != nil {
 		return usageError{err}
 	}

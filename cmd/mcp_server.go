@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/agent/mcpserver"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 func mcpServerCommand(version string) *cobra.Command {
@@ -74,7 +74,7 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	if err != nil {
 		return err
 	}
-	if _, err := client.New(service); err != nil {
+	if _, err := attestd.New(service); err != nil {
 		return usageError{err}
 	}
 	listener, err := net.Listen("tcp", listen)
@@ -84,8 +84,8 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	service.HTTP = &http.Client{Transport: transport}                                      // one for all requests
-	service.Retry = &client.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second} // somebody waits for the answer
+	service.HTTP = &http.Client{Transport: transport}                                       // one for all requests
+	service.Retry = &attestd.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second} // somebody waits for the answer
 	server := &http.Server{
 		Handler:           mcpserver.New(config).Handler(service, port),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -108,7 +108,7 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 }
 
 // address finds the server as connection does, for a process that has no credential of its own.
-func address(cmd *cobra.Command) (config client.Config, err error) {
+func address(cmd *cobra.Command) (config attestd.Config, err error) {
 	config.URL = cmd.Flag("url").Value.String()
 	if config.URL == "" {
 		var file map[string]string

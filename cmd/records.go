@@ -14,8 +14,8 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
-	"attestd/client"
 	"attestd/internal/printable"
+	"attestd/sdk/attestd"
 )
 
 // recordFilter is what the flags of records and tail choose.
@@ -35,7 +35,7 @@ func (f *recordFilter) flags(cmd *cobra.Command) {
 }
 
 // takes says of a record what the server's search says.
-func (f *recordFilter) takes(r *client.Record) (bool, error) {
+func (f *recordFilter) takes(r *attestd.Record) (bool, error) {
 	raw, err := r.MarshalJSON()
 	if err != nil {
 		return false, err
@@ -81,7 +81,7 @@ records among many are found at once; only --text and --hash have it read each. 
 	cmd.Flags().StringVar(&asked.order, "order", "oldest", "`oldest or newest` first")
 	cmd.Flags().Int64Var(&asked.limit, "limit", 0, "largest `number` of records; 0 for all")
 	cmd.Flags().BoolVar(&asked.csv, "csv", false, "comma-separated values with a header, in place of JSON")
-	cmd.Flags().StringVar(&asked.log, "log", string(client.Actions), "`actions or control`")
+	cmd.Flags().StringVar(&asked.log, "log", string(attestd.Actions), "`actions or control`")
 	asked.flags(cmd)
 	return cmd
 }
@@ -107,7 +107,7 @@ func parseBound(flag, text string) (b bound, err error) {
 }
 
 // index returns the first index at or after a bound. Of a time it asks the service log₂ n times, for records never go back in time.
-func (b bound) index(ctx context.Context, c *client.Client, log client.Log) (int64, error) {
+func (b bound) index(ctx context.Context, c *attestd.Client, log attestd.Log) (int64, error) {
 	if b.time.IsZero() {
 		return b.at, nil
 	}
@@ -117,7 +117,7 @@ func (b bound) index(ctx context.Context, c *client.Client, log client.Log) (int
 	}
 	want := chain.FormatTime(b.time)
 	found := sort.Search(int(size), func(i int) bool {
-		for r, wrong := range c.Records(ctx, client.Range{Log: log, From: int64(i), Limit: 1}) {
+		for r, wrong := range c.Records(ctx, attestd.Range{Log: log, From: int64(i), Limit: 1}) {
 			if err == nil {
 				err = wrong
 			}
@@ -128,7 +128,7 @@ func (b bound) index(ctx context.Context, c *client.Client, log client.Log) (int
 	return int64(found), err
 }
 
-func recordCount(ctx context.Context, c *client.Client, log client.Log) (int64, error) {
+func recordCount(ctx context.Context, c *attestd.Client, log attestd.Log) (int64, error) {
 	logs, err := c.Logs(ctx)
 	if err != nil {
 		return 0, err
@@ -163,9 +163,9 @@ printed then: no record is left out, and none comes twice. Without --from it beg
 			}
 			defer c.Close()
 			ctx := cmd.Context()
-			next, err := first.index(ctx, c, client.Actions)
+			next, err := first.index(ctx, c, attestd.Actions)
 			if err == nil && from == "" {
-				next, err = recordCount(ctx, c, client.Actions)
+				next, err = recordCount(ctx, c, attestd.Actions)
 			}
 			if err != nil {
 				return err

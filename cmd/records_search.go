@@ -9,8 +9,8 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
-	"attestd/client"
 	"attestd/internal/printable"
+	"attestd/sdk/attestd"
 )
 
 // recordSearch is what attestd records is asked for.
@@ -27,7 +27,7 @@ type recordSearch struct {
 
 // check reads what was typed.
 func (s *recordSearch) check(from, to, since, until string) (err error) {
-	if s.log != string(client.Actions) && s.log != string(client.Control) {
+	if s.log != string(attestd.Actions) && s.log != string(attestd.Control) {
 		return usagef("--log must be actions or control, got %q", s.log)
 	}
 	if s.order != "oldest" && s.order != "newest" {
@@ -68,12 +68,12 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 }
 
 // print writes what is asked for. Without a question to it, the server is asked for a part of the chain, whose records are seen to follow one another.
-func (s *recordSearch) print(ctx context.Context, c *client.Client, out *bufio.Writer) error {
+func (s *recordSearch) print(ctx context.Context, c *attestd.Client, out *bufio.Writer) error {
 	if s.Filter == (search.Filter{}) && s.hash == "" && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
 		return s.printRange(ctx, c, out)
 	}
-	ask := client.Search{
-		Log: client.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Hash: s.hash, Oldest: s.order == "oldest",
+	ask := attestd.Search{
+		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Hash: s.hash, Oldest: s.order == "oldest",
 	}
 	from, to, some, err := s.period(ctx, c, &ask)
 	switch {
@@ -90,8 +90,8 @@ func (s *recordSearch) print(ctx context.Context, c *client.Client, out *bufio.W
 	return s.printFound(ctx, c, out, ask, func(index int64) bool { return from <= index && (to < 0 || index < to) })
 }
 
-func (s *recordSearch) printRange(ctx context.Context, c *client.Client, out io.Writer) (err error) {
-	part := client.Range{Log: client.Log(s.log), Limit: s.limit}
+func (s *recordSearch) printRange(ctx context.Context, c *attestd.Client, out io.Writer) (err error) {
+	part := attestd.Range{Log: attestd.Log(s.log), Limit: s.limit}
 	if part.From, err = s.first.index(ctx, c, part.Log); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *recordSearch) printRange(ctx context.Context, c *client.Client, out io.
 }
 
 // printFound writes what the pages of a search have. On a terminal it says how far a long one has come.
-func (s *recordSearch) printFound(ctx context.Context, c *client.Client, out *bufio.Writer, ask client.Search, within func(index int64) bool) error {
+func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *bufio.Writer, ask attestd.Search, within func(index int64) bool) error {
 	report, finish := progress()
 	defer func() { finish() }()
 	left, read := s.limit, int64(0)
@@ -155,7 +155,7 @@ func (s *recordSearch) printFound(ctx context.Context, c *client.Client, out *bu
 
 // period sets the times of a search to what all flags together leave. Where they name records by index, the times are those of the records, and what has the
 // same time and lies before from, or not before to unless that is negative, is to be left out. some is false where nothing is left.
-func (s *recordSearch) period(ctx context.Context, c *client.Client, ask *client.Search) (from, to int64, some bool, err error) {
+func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attestd.Search) (from, to int64, some bool, err error) {
 	since, until := s.since, s.until
 	to = -1
 	later := func(t time.Time) {
@@ -203,8 +203,8 @@ func (s *recordSearch) period(ctx context.Context, c *client.Client, ask *client
 }
 
 // timeOf returns the time of a record, if there is one at that index.
-func timeOf(ctx context.Context, c *client.Client, log client.Log, index int64) (at time.Time, found bool, err error) {
-	for r, err := range c.Records(ctx, client.Range{Log: log, From: index, Limit: 1}) {
+func timeOf(ctx context.Context, c *attestd.Client, log attestd.Log, index int64) (at time.Time, found bool, err error) {
+	for r, err := range c.Records(ctx, attestd.Range{Log: log, From: index, Limit: 1}) {
 		if err == nil {
 			at, err = time.Parse(time.RFC3339, r.Timestamp)
 		}

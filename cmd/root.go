@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"attestd/client"
 	"attestd/internal/printable"
+	"attestd/sdk/attestd"
 	"attestd/store"
 )
 
@@ -75,7 +75,7 @@ func Run(version, schema string) int {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
 		}
 	}
-	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && refused.Code == "" {
+	if refused := (*attestd.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && refused.Code == "" {
 		why += "\n" + unauthorizedHint
 	}
 	if status == exitUsage {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 
 	"attestd/agent/run"
-	"attestd/client"
-	"attestd/client/spool"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // lastFlush is how long a run whose command has ended tries to send what it has queued.
@@ -88,8 +88,8 @@ func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Retry = &client.Retry{}
-	c, err := client.New(config)
+	config.Retry = &attestd.Retry{}
+	c, err := attestd.New(config)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -101,7 +101,7 @@ func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
 }
 
 // runAttested runs a command, and sends what it queues while it runs and at its end.
-func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *client.Client) (int, error) {
+func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client) (int, error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, handedOn...)
 	defer signal.Stop(signals)
@@ -110,7 +110,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 
 	queued := make(chan struct{}, 1)
 	started := false
-	config.Keep = func(ctx context.Context, a client.Attestation) error {
+	config.Keep = func(ctx context.Context, a attestd.Attestation) error {
 		if closed && !started {
 			_, err := c.AttestDerived(ctx, a)
 			started = err == nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // placeFor is the folder of what is kept for one server and one credential, or what was given for it. What waits there must go to no other.
@@ -25,12 +25,12 @@ func placeFor(cmd *cobra.Command, given string) (string, error) {
 	return placeOf(config)
 }
 
-func placeOf(config client.Config) (string, error) {
+func placeOf(config attestd.Config) (string, error) {
 	state, err := stateFolder()
 	if err != nil {
 		return "", err
 	}
-	key, _ := config.Credential.(client.Key)
+	key, _ := config.Credential.(attestd.Key)
 	sum := sha256.Sum256([]byte(config.URL + "\n" + string(key)))
 	return filepath.Join(state, "attestd", hex.EncodeToString(sum[:8])), nil
 }

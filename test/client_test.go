@@ -14,7 +14,7 @@ import (
 	"time"
 
 	bundle "attestd/chain/evidence"
-	api "attestd/client"
+	api "attestd/sdk/attestd"
 
 	"attestd/chain"
 	"attestd/chain/tlog"

@@ -17,14 +17,14 @@ import (
 	"attestd/store/storetest"
 )
 
-const typescript = "../clients/typescript"
+const typescript = "../sdk/typescript"
 
 // builtClient demands that the TypeScript client is built of what stands there now.
 func builtClient(t *testing.T) {
 	t.Helper()
 	built, err := os.Stat(typescript + "/dist/index.js")
 	if err != nil {
-		missing(t, "the TypeScript client is not built: npm ci --prefix clients/typescript && npm run build --prefix clients/typescript")
+		missing(t, "the TypeScript client is not built: npm ci --prefix sdk/typescript && npm run build --prefix sdk/typescript")
 	}
 	for _, dir := range []string{typescript + "/src", "../web/console/lib"} {
 		must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -33,7 +33,7 @@ func builtClient(t *testing.T) {
 			}
 			info, err := d.Info()
 			if err == nil && info.ModTime().After(built.ModTime().Add(time.Minute)) { // a checkout writes all files within that
-				missing(t, path+" is newer than the TypeScript client: npm run build --prefix clients/typescript")
+				missing(t, path+" is newer than the TypeScript client: npm run build --prefix sdk/typescript")
 			}
 			return err
 		}))
@@ -58,7 +58,7 @@ func clientScript(t *testing.T, name string, args ...string) *exec.Cmd {
 		return exec.Command(tool(t, "node"), append([]string{path}, args...)...)
 	}
 	cmd := exec.Command(pythonWithCryptography(t), append([]string{"-W", "default::ResourceWarning", path}, args...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH=../clients/python", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../sdk/python", "PYTHONDONTWRITEBYTECODE=1")
 	return cmd
 }
 
@@ -187,7 +187,7 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 	othersRun(t)
 	generator := typescript + "/node_modules/openapi-typescript/bin/cli.js"
 	if _, err := os.Stat(generator); err != nil {
-		missing(t, "there is no openapi-typescript: npm ci --prefix clients/typescript")
+		missing(t, "there is no openapi-typescript: npm ci --prefix sdk/typescript")
 	}
 	made := filepath.Join(t.TempDir(), "openapi.ts")
 	out, err := exec.CommandContext(t.Context(), tool(t, "node"), generator, "../web/openapi.json", "--default-non-nullable", "false", "-o", made).CombinedOutput()
@@ -197,7 +197,7 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 	want, err := os.ReadFile(made)
 	must(t, err)
 	if got, err := os.ReadFile(typescript + "/src/openapi.ts"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("clients/typescript/src/openapi.ts is not what web/openapi.json gives (%v): npm run generate --prefix clients/typescript", err)
+		t.Errorf("sdk/typescript/src/openapi.ts is not what web/openapi.json gives (%v): npm run generate --prefix sdk/typescript", err)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 	builtClient(t)
 	compiler := "node_modules/typescript/bin/tsc"
 	if _, err := os.Stat(filepath.Join(typescript, compiler)); err != nil {
-		missing(t, "there is no typescript: npm ci --prefix clients/typescript")
+		missing(t, "there is no typescript: npm ci --prefix sdk/typescript")
 	}
 	cmd := exec.CommandContext(t.Context(), tool(t, "node"), compiler, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--types", "node", "typed.mts", "typed.cts")
 	cmd.Dir = typescript

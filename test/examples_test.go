@@ -88,7 +88,7 @@ func TestExamplesRunInAFreshClone(t *testing.T) {
 	for _, name := range []string{"langchain", "openai-agents"} {
 		t.Run(name, func(t *testing.T) {
 			clone := t.TempDir()
-			for _, dir := range []string{"clients", "examples", "web"} {
+			for _, dir := range []string{"sdk", "examples", "web"} {
 				copyUnbuilt(t, "../"+dir, filepath.Join(clone, dir))
 			}
 			c := s.register(t, "fresh-"+name)

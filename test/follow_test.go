@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	api "attestd/client"
+	api "attestd/sdk/attestd"
 
 	"attestd/store/storetest"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	api "attestd/client"
+	api "attestd/sdk/attestd"
 
-	"attestd/client/spool"
+	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"
 )
 

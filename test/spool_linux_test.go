@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	api "attestd/client"
+	api "attestd/sdk/attestd"
 
-	"attestd/client/spool"
+	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"
 )
 

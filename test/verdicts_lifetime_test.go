@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	api "attestd/client"
 	"attestd/crypto/cred"
+	api "attestd/sdk/attestd"
 )
 
 // lifetimeCases are tokens of all kinds whose signatures and claims are sound but for their times:

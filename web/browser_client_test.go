@@ -14,7 +14,7 @@ import (
 // The TypeScript client works in a browser as it is built: a page of the service's own origin appends, checks what it gets with a pinned key, and follows the stream, with
 // which its credential goes as a subprotocol.
 func TestBrowserTypeScriptClient(t *testing.T) {
-	dist, err := filepath.Abs("../clients/typescript/dist")
+	dist, err := filepath.Abs("../sdk/typescript/dist")
 	must(t, err)
 	if _, err := os.Stat(filepath.Join(dist, "index.js")); err != nil {
 		if os.Getenv("CI") != "" {

@@ -6,7 +6,7 @@ import _ "embed"
 // When the two no longer agree, or a merge finds a conflict in openapi.json, take either side of it and generate it again.
 //
 //go:generate go run ./gen openapi openapi.yaml openapi.json
-//go:generate go run ./gen stub openapi.json,../clients/python/stub.pyi ../clients/python/attestd/__init__.pyi
+//go:generate go run ./gen stub openapi.json,../sdk/python/stub.pyi ../sdk/python/attestd/__init__.pyi
 //go:embed openapi.json
 var openAPI []byte
 

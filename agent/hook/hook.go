@@ -11,9 +11,9 @@ import (
 
 	"attestd/agent/hookevent"
 	"attestd/agent/toolcall"
-	"attestd/client"
-	"attestd/client/spool"
 	"attestd/crypto/cred"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // Hook says what becomes of an event.
@@ -23,7 +23,7 @@ type Hook struct {
 	Policy   toolcall.Policy
 	Passport bool // a tool is called only while a valid passport of the agent covers it
 	Closed   bool // a tool is called only once attestd has recorded that it was asked for
-	Client   *client.Client
+	Client   *attestd.Client
 	Spool    *spool.Spool // for what attestd cannot be given now
 }
 
@@ -91,7 +91,7 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 }
 
 // deny refuses a call; both that it was asked for and that it was refused go where record puts them.
-func (h *Hook) deny(ctx context.Context, record func(context.Context, client.Attestation) error, asked client.Attestation, e toolcall.Event, reason string) (Answer, error) {
+func (h *Hook) deny(ctx context.Context, record func(context.Context, attestd.Attestation) error, asked attestd.Attestation, e toolcall.Event, reason string) (Answer, error) {
 	err := errors.Join(record(ctx, asked), record(ctx, h.attestation(hookevent.Denied(e, reason))))
 	return Answer{h.Source.Deny(reason), reason}, err
 }
@@ -100,7 +100,7 @@ func (h *Hook) deny(ctx context.Context, record func(context.Context, client.Att
 func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
 	// A passport lives for a day at most, and the newest come first. An hour allows for clocks.
 	oldest := time.Now().Add(-25 * time.Hour).UTC().Format(time.RFC3339)
-	for p, err := range h.Client.Passports(ctx, client.PassportFilter{AgentID: h.Agent, Status: "valid"}) {
+	for p, err := range h.Client.Passports(ctx, attestd.PassportFilter{AgentID: h.Agent, Status: "valid"}) {
 		if err != nil || p.IssuedAt < oldest {
 			return false, err
 		}
@@ -115,7 +115,7 @@ func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
 }
 
 // record attests what has happened, or keeps it until attestd can be given it.
-func (h *Hook) record(ctx context.Context, a client.Attestation) error {
+func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
 	err := h.attest(ctx, a)
 	if err == nil {
 		return nil
@@ -130,7 +130,7 @@ func (h *Hook) record(ctx context.Context, a client.Attestation) error {
 }
 
 // keep keeps what has happened until attestd can be given it, also when time is over: that may be why there was no answer.
-func (h *Hook) keep(ctx context.Context, a client.Attestation) error {
+func (h *Hook) keep(ctx context.Context, a attestd.Attestation) error {
 	return h.Spool.Add(context.WithoutCancel(ctx), a)
 }
 
@@ -158,7 +158,7 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 		}
 		for _, e := range events[i : i+2] {
 			a := h.attestation(e)
-			if _, answer := h.Client.Attest(ctx, a); answer != nil && !errors.Is(answer, &client.Error{Code: client.KeyReused}) {
+			if _, answer := h.Client.Attest(ctx, a); answer != nil && !errors.Is(answer, &attestd.Error{Code: attestd.KeyReused}) {
 				err = errors.Join(err, h.record(ctx, a))
 			}
 		}
@@ -167,9 +167,9 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 }
 
 // attest attests what has happened now. What has the call ID of something else becomes a record of its own: that must hide nothing.
-func (h *Hook) attest(ctx context.Context, a client.Attestation) error {
+func (h *Hook) attest(ctx context.Context, a attestd.Attestation) error {
 	_, err := h.Client.Attest(ctx, a)
-	if errors.Is(err, &client.Error{Code: client.KeyReused}) {
+	if errors.Is(err, &attestd.Error{Code: attestd.KeyReused}) {
 		a.IdempotencyKey = toolcall.Record{Key: a.IdempotencyKey, Payload: a.Payload.(json.RawMessage)}.OtherKey()
 		_, err = h.Client.AttestDerived(ctx, a)
 	}
@@ -177,16 +177,16 @@ func (h *Hook) attest(ctx context.Context, a client.Attestation) error {
 }
 
 // attestation is what is attested of an event. Its key is the same for every try, in this process and the next.
-func (h *Hook) attestation(e toolcall.Event) client.Attestation {
+func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 	r := h.Policy.Record(h.Agent, e)
 	if r.Key == "" {
-		r.Key = client.NewIdempotencyKey()
+		r.Key = attestd.NewIdempotencyKey()
 	}
-	return client.Attestation{AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key}
+	return attestd.Attestation{AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key}
 }
 
 // isRefusal says whether attestd has answered, and will answer the same to the same.
 func isRefusal(err error) bool {
-	var answer *client.Error
+	var answer *attestd.Error
 	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500 && answer.Status != http.StatusTooManyRequests && answer.Status != http.StatusRequestTimeout
 }

@@ -15,8 +15,8 @@ import (
 
 	"attestd/agent/hook"
 	"attestd/agent/hookevent"
-	"attestd/client"
-	"attestd/client/spool"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // server takes attestations as attestd does: one record for a key, and 422 for another request under it.
@@ -111,7 +111,7 @@ func (s *server) recorded(t *testing.T, want ...string) {
 
 func (s *server) hook(t *testing.T) *hook.Hook {
 	t.Helper()
-	c, err := client.New(client.Config{URL: s.URL, Retry: &client.Retry{}})
+	c, err := attestd.New(attestd.Config{URL: s.URL, Retry: &attestd.Retry{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,34 +13,34 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/client"
 	"attestd/crypto/cred"
+	"attestd/sdk/attestd"
 )
 
 // Service is the Authority that the company of a client's credential is. Its keys come from the service and are kept in a file, so that a
 // session can begin while the service is away.
 type Service struct {
-	client *client.Client
+	client *attestd.Client
 	cache  string // path
 	pinned string // fingerprint of one of the company's keys, or ""
 
 	mu      sync.Mutex
-	issuer  client.Issuer
+	issuer  attestd.Issuer
 	fetched time.Time
 }
 
 // issuerFile is what the cache holds.
 type issuerFile struct {
-	Issuer client.Issuer
+	Issuer attestd.Issuer
 	Pinned string // the fingerprint that was held against the keys
 }
 
 // NewService fetches the company's keys, or takes those of the cache where the service cannot be reached. With pinned, the fingerprint of a key that
 // came another way, the keys must follow from that one.
-func NewService(ctx context.Context, c *client.Client, cache, pinned string) (*Service, error) {
+func NewService(ctx context.Context, c *attestd.Client, cache, pinned string) (*Service, error) {
 	s := &Service{client: c, cache: cache, pinned: pinned}
 	err := s.fetch(ctx)
-	if answer := (*client.Error)(nil); err == nil || errors.As(err, &answer) || errors.Is(err, errNotPinned) {
+	if answer := (*attestd.Error)(nil); err == nil || errors.As(err, &answer) || errors.Is(err, errNotPinned) {
 		return s, err
 	}
 	text, unread := os.ReadFile(cache)
@@ -64,10 +64,10 @@ func (s *Service) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	issuer := client.Issuer{CompanyID: company.CompanyID, TrustDomain: d.TrustDomain, Service: d.PassportFormat.ClaimsNamespace}
+	issuer := attestd.Issuer{CompanyID: company.CompanyID, TrustDomain: d.TrustDomain, Service: d.PassportFormat.ClaimsNamespace}
 	var keys []ed25519.PublicKey
 	for _, k := range d.Keys {
-		key, err := client.ParsePublicKey(k.X)
+		key, err := attestd.ParsePublicKey(k.X)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *Service) fetch(ctx context.Context) error {
 
 // compare demands, where a key is pinned, that those of which tokens are taken follow from it, and
 // that the service signs with the last.
-func (s *Service) compare(all client.PublicKeys, keys []ed25519.PublicKey) error {
+func (s *Service) compare(all attestd.PublicKeys, keys []ed25519.PublicKey) error {
 	if s.pinned != "" {
 		ring, err := all.Pin(s.pinned)
 		if err != nil {

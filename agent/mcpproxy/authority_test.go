@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/client"
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
+	"attestd/sdk/attestd"
 )
 
 var domain = cred.Domain{TrustDomain: "attestd.local", Service: "service"}
@@ -31,10 +31,10 @@ func issuer(company, seed string) *cred.Issuer {
 type directory struct {
 	away    bool
 	company *cred.Issuer
-	former  []client.CompanyKey // the oldest first
-	status  string              // of every passport
-	signer  *cred.Issuer        // of the status
-	altered bool                // no passport is as it was issued
+	former  []attestd.CompanyKey // the oldest first
+	status  string               // of every passport
+	signer  *cred.Issuer         // of the status
+	altered bool                 // no passport is as it was issued
 	asked   int
 }
 
@@ -57,7 +57,7 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 			"passport_format": map[string]any{"claims_namespace": domain.Service},
 		}
 	case path == "/v1/ca/public-keys":
-		answer = client.PublicKeys{CompanyID: d.company.Company, Keys: append(slices.Clone(d.former), client.CompanyKey{JWK: d.company.Public.JWK})}
+		answer = attestd.PublicKeys{CompanyID: d.company.Company, Keys: append(slices.Clone(d.former), attestd.CompanyKey{JWK: d.company.Public.JWK})}
 	case strings.HasPrefix(path, "/v1/ocsp/"):
 		plain := fmt.Sprintf(`{"checkedAt":"t","companyId":%q,"jti":%q,"status":%q}`, d.company.Company, strings.TrimPrefix(path, "/v1/ocsp/"), d.status)
 		var status map[string]string
@@ -73,9 +73,9 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
 }
 
-func (d *directory) client(t *testing.T) *client.Client {
+func (d *directory) client(t *testing.T) *attestd.Client {
 	t.Helper()
-	c, err := client.New(client.Config{URL: "http://attestd.test", Credential: client.Key("k"), HTTP: &http.Client{Transport: d}, Retry: &client.Retry{}})
+	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", Credential: attestd.Key("k"), HTTP: &http.Client{Transport: d}, Retry: &attestd.Retry{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +189,8 @@ func TestAuthorityFormerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := issuer("acme", "a"), issuer("acme", "c")
 		old := passport(t, before)
-		ended := client.CompanyKey{JWK: before.Public.JWK, EndedAt: time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
-		d := &directory{company: after, signer: after, former: []client.CompanyKey{ended}}
+		ended := attestd.CompanyKey{JWK: before.Public.JWK, EndedAt: time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
+		d := &directory{company: after, signer: after, former: []attestd.CompanyKey{ended}}
 		cache := filepath.Join(t.TempDir(), "issuer.json")
 		time.Sleep(time.Minute)
 		late := passport(t, before)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // A line over the bound, of either side, ends the session: what is in it cannot be known.
@@ -93,7 +93,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestOutcomesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		s := start(t, Config{Recorder: &recorder{keep: func(a client.Attestation) error {
+		s := start(t, Config{Recorder: &recorder{keep: func(a attestd.Attestation) error {
 			if a.ActionType == "tool.completed" {
 				<-hold
 			}

@@ -11,20 +11,20 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // recorder keeps records in memory.
 type recorder struct {
 	mu      sync.Mutex
-	records []client.Attestation
+	records []attestd.Attestation
 	keys    map[string]bool
 
-	keep   func(client.Attestation) error // nil keeps all
-	attest func(context.Context, client.Attestation) error
+	keep   func(attestd.Attestation) error // nil keeps all
+	attest func(context.Context, attestd.Attestation) error
 }
 
-func (r *recorder) Keep(_ context.Context, a client.Attestation) error {
+func (r *recorder) Keep(_ context.Context, a attestd.Attestation) error {
 	if r.keep != nil {
 		if err := r.keep(a); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (r *recorder) Keep(_ context.Context, a client.Attestation) error {
 	return nil
 }
 
-func (r *recorder) Attest(ctx context.Context, a client.Attestation) error {
+func (r *recorder) Attest(ctx context.Context, a attestd.Attestation) error {
 	if r.attest != nil {
 		if err := r.attest(ctx, a); err != nil {
 			return err

@@ -44,15 +44,15 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/agent/toolcall"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // Recorder takes records.
 type Recorder interface {
 	// Keep returns when the record will reach the service, whatever happens to this process.
-	Keep(ctx context.Context, a client.Attestation) error
+	Keep(ctx context.Context, a attestd.Attestation) error
 	// Attest returns when the service has acknowledged the record.
-	Attest(ctx context.Context, a client.Attestation) error
+	Attest(ctx context.Context, a attestd.Attestation) error
 }
 
 // Gate says which tools may be called.
@@ -108,7 +108,7 @@ func New(c Config) *Proxy {
 		c.Warn = func(string) {}
 	}
 	return &Proxy{
-		Config: c, session: uuid.Must(uuid.NewV7()).String(), keys: client.NewIdempotencyKey(), calls: newCalls(),
+		Config: c, session: uuid.Must(uuid.NewV7()).String(), keys: attestd.NewIdempotencyKey(), calls: newCalls(),
 		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), queue: make(chan ended, maxOutcomes),
 	}
 }
@@ -168,7 +168,7 @@ func (p *Proxy) sweep(ctx context.Context) {
 }
 
 // attestation makes the record of an event in the life of a call.
-func (p *Proxy) attestation(c *call, e toolcall.Event) client.Attestation {
+func (p *Proxy) attestation(c *call, e toolcall.Event) attestd.Attestation {
 	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.Trace = source, p.Server, c.tool, c.name, p.session, c.trace
 	r := p.Policy.Record(p.Agent, e)
 	// A client's names of calls may come twice, so the key has the number. A call has one outcome.
@@ -176,7 +176,7 @@ func (p *Proxy) attestation(c *call, e toolcall.Event) client.Attestation {
 	if e.Kind == toolcall.Requested || e.Kind == toolcall.Pending {
 		key = fmt.Sprintf("%s:%d:%s", p.keys, c.number, e.Kind)
 	}
-	return client.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: key}
+	return attestd.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: key}
 }
 
 // source is what the records name as their source.

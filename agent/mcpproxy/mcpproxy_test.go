@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // Every line goes on byte for byte, in both directions, whatever it is.
@@ -116,7 +116,7 @@ func TestCallWaitsForItsRecord(t *testing.T) {
 		keep := make(chan struct{})
 		waiting := 0
 		r := &recorder{}
-		r.keep = func(a client.Attestation) error {
+		r.keep = func(a attestd.Attestation) error {
 			if a.ActionType == "tool.requested" {
 				r.mu.Lock()
 				waiting++
@@ -160,7 +160,7 @@ func TestFailClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := false
 		r := &recorder{}
-		r.attest = func(ctx context.Context, _ client.Attestation) error {
+		r.attest = func(ctx context.Context, _ attestd.Attestation) error {
 			if !down {
 				return nil
 			}
@@ -184,7 +184,7 @@ func TestFailClosed(t *testing.T) {
 
 // A call whose record cannot be kept is refused in either way: none runs unrecorded.
 func TestRecordCannotBeKept(t *testing.T) {
-	s := start(t, Config{Recorder: &recorder{keep: func(client.Attestation) error { return errors.New("disk full") }}})
+	s := start(t, Config{Recorder: &recorder{keep: func(attestd.Attestation) error { return errors.New("disk full") }}})
 	send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 	gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd refused this call: its record cannot be kept"}],"isError":true}}`)
 	s.ask(`{"id":2,"method":"ping"}`)

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // unasked stands in place of an answer that belongs to no open request.
@@ -122,7 +122,7 @@ func TestServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		r := &recorder{}
-		r.keep = func(a client.Attestation) error {
+		r.keep = func(a attestd.Attestation) error {
 			if a.ActionType == "tool.requested" && strings.Contains(a.IdempotencyKey, ":2:") {
 				<-hold
 			}
@@ -149,7 +149,7 @@ func TestServerEnds(t *testing.T) {
 func TestEarlyAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		r := &recorder{keep: func(a client.Attestation) error {
+		r := &recorder{keep: func(a attestd.Attestation) error {
 			if a.ActionType == "tool.requested" {
 				<-hold
 			}

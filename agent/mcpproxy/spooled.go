@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"attestd/client"
-	"attestd/client/spool"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // Spooled is a Recorder that keeps records in a spool and sends them on.
 type Spooled struct {
-	client *client.Client
+	client *attestd.Client
 	spool  *spool.Spool
 	warn   func(text string)
 	kept   chan struct{} // holds one when something was kept
@@ -23,12 +23,12 @@ type Spooled struct {
 const maxRequests = 8
 
 // NewSpooled returns a Spooled that sends nothing before Send is called.
-func NewSpooled(c *client.Client, s *spool.Spool, warn func(text string)) *Spooled {
+func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spooled {
 	return &Spooled{client: c, spool: s, warn: warn, kept: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
 }
 
 // Keep adds a record to the spool. Where that has no room, or its disk fails, the service must take the record at once.
-func (s *Spooled) Keep(ctx context.Context, a client.Attestation) error {
+func (s *Spooled) Keep(ctx context.Context, a attestd.Attestation) error {
 	err := s.spool.Add(ctx, a)
 	if err != nil {
 		if sent := s.Attest(ctx, a); sent != nil {
@@ -44,7 +44,7 @@ func (s *Spooled) Keep(ctx context.Context, a client.Attestation) error {
 }
 
 // Attest sends a record.
-func (s *Spooled) Attest(ctx context.Context, a client.Attestation) error {
+func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) error {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	select {

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/client"
-	"attestd/client/spool"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // batches is a service that takes batches while it is there.
@@ -64,7 +64,7 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if b.claims > 0 {
 		b.claims--
-		status, answer = http.StatusUnprocessableEntity, `{"error":"no","code":"`+client.KeyReused+`"}`
+		status, answer = http.StatusUnprocessableEntity, `{"error":"no","code":"`+attestd.KeyReused+`"}`
 	}
 	if b.refuse {
 		status, answer = http.StatusForbidden, `{"error":"no","code":"AGENT_DISABLED","pointer":"/records/0"}`
@@ -75,7 +75,7 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 // spooled returns a Spooled on a new folder, and what it has warned of.
 func spooled(t *testing.T, b *batches) (s *Spooled, warnings func() string) {
 	t.Helper()
-	c, err := client.New(client.Config{URL: "http://attestd.test", Credential: client.Key("k"), HTTP: &http.Client{Transport: b}, Retry: &client.Retry{}})
+	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", Credential: attestd.Key("k"), HTTP: &http.Client{Transport: b}, Retry: &attestd.Retry{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func spooled(t *testing.T, b *batches) (s *Spooled, warnings func() string) {
 		}
 }
 
-func keyed(key string) client.Attestation {
-	return client.Attestation{AgentID: "bot", ActionType: "x", Payload: json.RawMessage("1"), IdempotencyKey: key}
+func keyed(key string) attestd.Attestation {
+	return attestd.Attestation{AgentID: "bot", ActionType: "x", Payload: json.RawMessage("1"), IdempotencyKey: key}
 }
 
 // What is kept is sent, in batches; what cannot be sent is said once, waits, and is sent when the service is back.

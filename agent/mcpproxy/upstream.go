@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"attestd/agent/toolcall"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // departure is a line of the client on its way to the server. Its place in the queue is that of the line; what becomes of it is known when
@@ -197,7 +197,7 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 }
 
 // ask records a call that is about to go to the server, and returns why it must not; that may be known before.
-func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested client.Attestation, why error) error {
+func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested attestd.Attestation, why error) error {
 	keep := context.WithoutCancel(ctx) // what was asked is recorded, however the session ends
 	if why == nil && p.Gate != nil {
 		why = p.Gate.Check(ctx, tool)

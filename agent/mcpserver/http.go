@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // maxBody bounds a request, in bytes. A server takes payloads of 4 MiB unless it was told otherwise.
@@ -19,7 +19,7 @@ const maxBody = 8 << 20
 // Handler serves the tools as streamable HTTP at /mcp, without sessions. Each request must bring the credential with which attestd is asked, and none is
 // answered that attestd does not know. port is the one that it listens on, on the loopback: a page of a browser reaches that too, so requests
 // for another host or from another origin are refused.
-func (f *Factory) Handler(service client.Config, port string) http.Handler {
+func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		c, err := clientOf(service, r)
 		if err != nil {
@@ -33,7 +33,7 @@ func (f *Factory) Handler(service client.Config, port string) http.Handler {
 		if err == nil {
 			_, err = c.Company(r.Context())
 		}
-		var answer *client.Error
+		var answer *attestd.Error
 		switch {
 		case err == nil:
 			tools.ServeHTTP(w, r)
@@ -52,13 +52,13 @@ func (f *Factory) Handler(service client.Config, port string) http.Handler {
 var errNoBearer = errors.New("no bearer")
 
 // clientOf returns a client with the credential of a request, and with no other.
-func clientOf(service client.Config, r *http.Request) (*client.Client, error) {
+func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, errNoBearer
 	}
-	service.Credential = client.Key(token)
-	return client.New(service)
+	service.Credential = attestd.Key(token)
+	return attestd.New(service)
 }
 
 // localOnly refuses requests that were not made for this address: a name that was rebound to it, or a page of another origin.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // Config says for whom the tools are.
@@ -34,7 +34,7 @@ func New(c Config) *Factory { return &Factory{c, mcp.NewSchemaCache()} }
 const instructions = `attestd keeps a signed, append-only chain of what agents did. Use attest for actions that should be provable later. What was attested cannot be taken back.`
 
 // Server makes a server whose tools use one client, and so one credential.
-func (f *Factory) Server(c *client.Client) *mcp.Server {
+func (f *Factory) Server(c *attestd.Client) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "attestd", Title: "attestd", Version: f.Version}, &mcp.ServerOptions{
 		Instructions: instructions, SchemaCache: f.schemas, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
@@ -82,7 +82,7 @@ func offer[In any](s *mcp.Server, t *mcp.Tool, call func(context.Context, In) (a
 
 // explain says of an error what the one who reads it can do.
 func explain(tool string, err error) error {
-	var answer *client.Error
+	var answer *attestd.Error
 	switch {
 	case !errors.As(err, &answer):
 		return err

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 const (
@@ -41,8 +41,8 @@ func (t tools) searchRecords(ctx context.Context, in searchInput) (any, error) {
 	size := 0
 	for last := max(0, end-searchMost); end > last; {
 		from := max(last, end-searchWindow)
-		var window []client.Record
-		for r, err := range t.client.Records(ctx, client.Range{From: from, Limit: end - from}) {
+		var window []attestd.Record
+		for r, err := range t.client.Records(ctx, attestd.Range{From: from, Limit: end - from}) {
 			if err != nil {
 				return nil, err
 			}
@@ -73,7 +73,7 @@ func (t tools) length(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	for _, l := range logs {
-		if l.Log == client.Actions {
+		if l.Log == attestd.Actions {
 			return l.Size, nil
 		}
 	}

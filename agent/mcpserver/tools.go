@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // tools are the tools for one credential.
 type tools struct {
 	Config
-	client *client.Client
+	client *attestd.Client
 }
 
 // agent is the one that the server is for, or else the one that a call names.
@@ -41,13 +41,13 @@ func (t tools) attest(ctx context.Context, in attestInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.client.Attest(ctx, client.Attestation{
+	return t.client.Attest(ctx, attestd.Attestation{
 		AgentID: agent, ActionType: in.ActionType, Payload: in.Payload, Delegation: in.Delegation, IdempotencyKey: in.IdempotencyKey,
 	})
 }
 
 func (t tools) verify(ctx context.Context, _ struct{}) (any, error) {
-	return t.client.VerifyChain(ctx, client.Actions)
+	return t.client.VerifyChain(ctx, attestd.Actions)
 }
 
 type proveInput struct {
@@ -56,7 +56,7 @@ type proveInput struct {
 
 // proven is a proof that holds, and with whose key.
 type proven struct {
-	client.Proof
+	attestd.Proof
 	Checked string `json:"checked"`
 	Key     string `json:"key"` // fingerprint
 }
@@ -66,7 +66,7 @@ func (t tools) prove(ctx context.Context, in proveInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.client.Proof(ctx, client.Actions, in.Index)
+	p, err := t.client.Proof(ctx, attestd.Actions, in.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (t tools) prove(ctx context.Context, in proveInput) (any, error) {
 		return nil, err
 	}
 	if p.Record.Index != in.Index {
-		return nil, fmt.Errorf("%w: it is record %d", client.ErrNotGenuine, p.Record.Index)
+		return nil, fmt.Errorf("%w: it is record %d", attestd.ErrNotGenuine, p.Record.Index)
 	}
 	if err := p.Verify(keys, ""); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"attestd/agent/toolcall"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // Exit statuses of a command that did not begin, as those of a shell.
@@ -44,12 +44,12 @@ type Config struct {
 	Terminal              bool             // whose keys send the command their signals without us: those must not come twice
 
 	// Keep returns when a record is safe: in the spool or, with a closed door, with the service. An error before the command began keeps it from beginning.
-	Keep func(context.Context, client.Attestation) error
+	Keep func(context.Context, attestd.Attestation) error
 }
 
 // Run runs the command to its end and returns its exit status. An error says that it did not begin, or that something of what it did is not attested.
 func Run(ctx context.Context, c Config) (status int, err error) {
-	r := running{Config: c, id: rand.Text(), keys: client.NewIdempotencyKey()}
+	r := running{Config: c, id: rand.Text(), keys: attestd.NewIdempotencyKey()}
 	var repository *repository
 	if c.Git != "" {
 		if repository, err = openRepository(ctx, c.Git); err != nil {
@@ -88,7 +88,7 @@ type running struct {
 }
 
 func (r *running) keep(ctx context.Context, action, event string, payload any) error {
-	return r.Keep(ctx, client.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event})
+	return r.Keep(ctx, attestd.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event})
 }
 
 // ended is how a command came to its end.

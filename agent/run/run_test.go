@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"attestd/agent/run"
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // TestMain makes this test binary the command that the tests run: it waits for a signal, and exits with 7.
@@ -37,7 +37,7 @@ type kept struct {
 	fails   string // action type
 }
 
-func (k *kept) keep(_ context.Context, a client.Attestation) error {
+func (k *kept) keep(_ context.Context, a attestd.Attestation) error {
 	if a.ActionType == k.fails {
 		return errors.New("no room")
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"attestd/agent/hookevent"
-	"attestd/client"
 	"attestd/crypto/strictjson"
+	"attestd/sdk/attestd"
 )
 
 // checkTool is the tool that a check says was called. No agent has one of this name.
@@ -182,8 +182,8 @@ func (c Check) command(ctx context.Context, h hook, event []byte) (answer []byte
 }
 
 // Records are those of the check among what was recorded since the log had that many.
-func (c Check) Records(ctx context.Context, service *client.Client, since int64) (found []client.Record, err error) {
-	for r, err := range service.Records(ctx, client.Range{Log: client.Actions, From: since}) {
+func (c Check) Records(ctx context.Context, service *attestd.Client, since int64) (found []attestd.Record, err error) {
+	for r, err := range service.Records(ctx, attestd.Range{Log: attestd.Actions, From: since}) {
 		if err != nil {
 			return found, err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // Steps are what the server must know of an agent before its hooks can report anything. Each is done only where it is not done yet.
@@ -16,10 +16,10 @@ type Steps struct {
 }
 
 // errRole is what the server answers to a good credential of too low a role.
-var errRole = &client.Error{Code: "FORBIDDEN_ROLE"}
+var errRole = &attestd.Error{Code: "FORBIDDEN_ROLE"}
 
 // Register registers the agent.
-func (s Steps) Register(ctx context.Context, c *client.Client) error {
+func (s Steps) Register(ctx context.Context, c *attestd.Client) error {
 	found, err := c.Agent(ctx, s.Agent)
 	if err == nil {
 		how := "is registered"
@@ -29,10 +29,10 @@ func (s Steps) Register(ctx context.Context, c *client.Client) error {
 		s.Say("agent", s.Agent+" "+how)
 		return nil
 	}
-	if !errors.Is(err, &client.Error{Status: http.StatusNotFound}) {
+	if !errors.Is(err, &attestd.Error{Status: http.StatusNotFound}) {
 		return err
 	}
-	if _, err = c.RegisterAgent(ctx, client.NewAgent{AgentID: s.Agent}); errors.Is(err, errRole) {
+	if _, err = c.RegisterAgent(ctx, attestd.NewAgent{AgentID: s.Agent}); errors.Is(err, errRole) {
 		return fmt.Errorf("the agent %s is not registered, and the credential may not do that: set ATTESTD_KEY or ATTESTD_KEY_FILE to one of the role admin", s.Agent)
 	}
 	if err == nil {
@@ -42,12 +42,12 @@ func (s Steps) Register(ctx context.Context, c *client.Client) error {
 }
 
 // Found registers a company on a server that has none of that name, and returns its first key.
-func (s Steps) Found(ctx context.Context, c *client.Client, company string) (string, error) {
-	made, err := c.CreateCompany(ctx, client.NewCompany{CompanyID: company})
+func (s Steps) Found(ctx context.Context, c *attestd.Client, company string) (string, error) {
+	made, err := c.CreateCompany(ctx, attestd.NewCompany{CompanyID: company})
 	switch {
-	case errors.Is(err, &client.Error{Status: http.StatusConflict}):
+	case errors.Is(err, &attestd.Error{Status: http.StatusConflict}):
 		return "", fmt.Errorf("the company %s is there already: set ATTESTD_KEY or ATTESTD_KEY_FILE to its admin key, or name another with --company", company)
-	case errors.Is(err, &client.Error{Code: "REGISTRATION_CLOSED"}), errors.Is(err, &client.Error{Status: http.StatusUnauthorized}):
+	case errors.Is(err, &attestd.Error{Code: "REGISTRATION_CLOSED"}), errors.Is(err, &attestd.Error{Status: http.StatusUnauthorized}):
 		return "", errors.New("the server registers no company for this caller: set ATTESTD_KEY or ATTESTD_KEY_FILE to an admin key")
 	case err != nil:
 		return "", err
@@ -61,8 +61,8 @@ func (s Steps) Found(ctx context.Context, c *client.Client, company string) (str
 }
 
 // WriterKey makes a key that may record and read, and nothing else.
-func (s Steps) WriterKey(ctx context.Context, c *client.Client) (string, error) {
-	key, err := c.CreateKey(ctx, client.NewCredential{Label: s.Agent + " hooks", Role: client.Writer})
+func (s Steps) WriterKey(ctx context.Context, c *attestd.Client) (string, error) {
+	key, err := c.CreateKey(ctx, attestd.NewCredential{Label: s.Agent + " hooks", Role: attestd.Writer})
 	if errors.Is(err, errRole) {
 		return "", errors.New("the credential may not make another: set ATTESTD_KEY or ATTESTD_KEY_FILE to one of the role admin")
 	}
@@ -73,8 +73,8 @@ func (s Steps) WriterKey(ctx context.Context, c *client.Client) (string, error) 
 }
 
 // FirstRecord shows that the hooks will get through: it attests that the agent was set up, once in 30 days.
-func (s Steps) FirstRecord(ctx context.Context, c *client.Client) error {
-	r, err := c.Attest(ctx, client.Attestation{
+func (s Steps) FirstRecord(ctx context.Context, c *attestd.Client) error {
+	r, err := c.Attest(ctx, attestd.Attestation{
 		AgentID: s.Agent, ActionType: "agent.watched", Payload: map[string]string{"source": "attestd init"}, IdempotencyKey: "init:" + s.Agent,
 	})
 	if err == nil {

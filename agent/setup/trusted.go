@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 var (
@@ -45,7 +45,7 @@ func (c Check) trusted(h hook) error {
 		address.RawQuery = ""
 		server = strings.TrimSuffix(address.String(), hookPath)
 	}
-	there, err := client.New(client.Config{URL: server})
+	there, err := attestd.New(attestd.Config{URL: server})
 	if err != nil || there.URL() != c.URL {
 		return fmt.Errorf("it reports to %s, and this check asks %s: name the server with --url", server, c.URL)
 	}

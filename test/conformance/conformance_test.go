@@ -48,7 +48,7 @@ type language struct {
 	built   string // what must have been built before
 }
 
-const clients = "../../clients/"
+const clients = "../../sdk/"
 
 func languages(t *testing.T) []language {
 	all := []language{
@@ -70,10 +70,10 @@ func python(name, program string) language {
 	return language{name, []string{program, "-W", "default::ResourceWarning", clients + "python/conformance.py"}, clients + "python/attestd/__init__.py"}
 }
 
-// The clients of all languages do what clients/conformance.json says, against the real server and with faults between: what they say was recorded is in
+// The clients of all languages do what sdk/conformance.json says, against the real server and with faults between: what they say was recorded is in
 // the chain, once.
 func TestConformance(t *testing.T) {
-	text, err := os.ReadFile("../../clients/conformance.json")
+	text, err := os.ReadFile("../../sdk/conformance.json")
 	must(t, err)
 	var file struct{ Cases []testCase }
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -1,4 +1,4 @@
-// Package conformance holds the clients against clients/conformance.json: one file, the real server, a proxy that breaks connections in between, and a runner
+// Package conformance holds the clients against sdk/conformance.json: one file, the real server, a proxy that breaks connections in between, and a runner
 // for each language.
 //
 // # The file

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/client"
-	"attestd/client/spool"
 	"attestd/crypto/cred"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // serveGo is the runner of the Go client.
@@ -52,7 +52,7 @@ func serveGo(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // errorOf describes an error as the protocol has it.
 func errorOf(err error) map[string]any {
-	var refused *client.Error
+	var refused *attestd.Error
 	var apart *spool.RefusedError
 	var timeout net.Error
 	var named *net.OpError
@@ -70,7 +70,7 @@ func errorOf(err error) map[string]any {
 }
 
 type goRunner struct {
-	*client.Client
+	*attestd.Client
 	spool *spool.Spool
 	calls map[string]func(context.Context, json.RawMessage) (any, error)
 }
@@ -104,22 +104,22 @@ type attestArgs struct {
 	Payload                                         json.RawMessage
 }
 
-func (a attestArgs) attestation() client.Attestation {
-	return client.Attestation{AgentID: a.AgentID, ActionType: a.ActionType, Payload: a.Payload, Delegation: a.Delegation, IdempotencyKey: a.IdempotencyKey}
+func (a attestArgs) attestation() attestd.Attestation {
+	return attestd.Attestation{AgentID: a.AgentID, ActionType: a.ActionType, Payload: a.Payload, Delegation: a.Delegation, IdempotencyKey: a.IdempotencyKey}
 }
 
 func (g *goRunner) new(_ context.Context, a configArgs) (any, error) {
-	config := client.Config{
+	config := attestd.Config{
 		URL: a.URL, Timeout: time.Duration(a.TimeoutMs) * time.Millisecond,
-		Retry: &client.Retry{Times: a.Retry.Times, Min: time.Duration(a.Retry.MinMs) * time.Millisecond, Max: time.Duration(a.Retry.MaxMs) * time.Millisecond},
+		Retry: &attestd.Retry{Times: a.Retry.Times, Min: time.Duration(a.Retry.MinMs) * time.Millisecond, Max: time.Duration(a.Retry.MaxMs) * time.Millisecond},
 	}
 	if a.Key != nil {
-		config.Credential = client.Key(*a.Key)
+		config.Credential = attestd.Key(*a.Key)
 	}
 	if a.OAuth != nil {
-		config.Credential = client.OAuth(a.OAuth.ClientID, a.OAuth.ClientSecret)
+		config.Credential = attestd.OAuth(a.OAuth.ClientID, a.OAuth.ClientSecret)
 	}
-	c, err := client.New(config)
+	c, err := attestd.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (g *goRunner) register() {
 	g.calls["new"] = typed(g.new)
 	g.calls["attest"] = typed(func(ctx ctx, a attestArgs) (any, error) { return g.Attest(ctx, a.attestation()) })
 	g.calls["attestBatch"] = typed(func(ctx ctx, a struct{ Records []attestArgs }) (any, error) {
-		var as []client.Attestation
+		var as []attestd.Attestation
 		for _, one := range a.Records {
 			as = append(as, one.attestation())
 		}
@@ -149,7 +149,7 @@ func (g *goRunner) register() {
 		From  int64
 		Count int
 	}) (any, error) {
-		records := []client.Record{}
+		records := []attestd.Record{}
 		for r, err := range g.Follow(ctx, a.From) {
 			if records = append(records, r); err != nil || len(records) == a.Count {
 				return map[string]any{"records": records}, err
@@ -157,8 +157,8 @@ func (g *goRunner) register() {
 		}
 		return nil, errors.New("the stream has ended")
 	})
-	g.calls["records"] = typed(func(ctx ctx, a client.Range) (any, error) {
-		records := []client.Record{}
+	g.calls["records"] = typed(func(ctx ctx, a attestd.Range) (any, error) {
+		records := []attestd.Record{}
 		for r, err := range g.Records(ctx, a) {
 			if err != nil {
 				return nil, err
@@ -168,11 +168,11 @@ func (g *goRunner) register() {
 		return map[string]any{"records": records}, nil
 	})
 	g.calls["search"] = typed(func(ctx ctx, a struct {
-		client.Search
+		attestd.Search
 		Q, Order string
 		Limit    int
 	}) (any, error) {
-		records := []client.Record{}
+		records := []attestd.Record{}
 		a.Text, a.Oldest = a.Q, a.Order == "oldest"
 		for r, err := range g.Client.Search(ctx, a.Search) {
 			if err != nil {
@@ -184,16 +184,16 @@ func (g *goRunner) register() {
 		}
 		return map[string]any{"records": records}, nil
 	})
-	g.calls["verifyChain"] = typed(func(ctx ctx, _ struct{}) (any, error) { return g.VerifyChain(ctx, client.Actions) })
-	g.calls["proof"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) { return g.Proof(ctx, client.Actions, a.Index) })
+	g.calls["verifyChain"] = typed(func(ctx ctx, _ struct{}) (any, error) { return g.VerifyChain(ctx, attestd.Actions) })
+	g.calls["proof"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) { return g.Proof(ctx, attestd.Actions, a.Index) })
 	g.calls["evidence"] = typed(func(ctx ctx, a struct{ Index int64 }) (any, error) {
-		return g.Evidence(ctx, client.Actions, a.Index, "")
+		return g.Evidence(ctx, attestd.Actions, a.Index, "")
 	})
 	g.calls["health"] = typed(func(ctx ctx, _ struct{}) (any, error) { return struct{}{}, g.Health(ctx) })
-	g.calls["registerAgent"] = typed(func(ctx ctx, a client.NewAgent) (any, error) { return g.RegisterAgent(ctx, a) })
+	g.calls["registerAgent"] = typed(func(ctx ctx, a attestd.NewAgent) (any, error) { return g.RegisterAgent(ctx, a) })
 	g.calls["issuePassport"] = typed(func(ctx ctx, a struct {
 		AgentID string
-		client.NewPassport
+		attestd.NewPassport
 	}) (any, error) {
 		return g.IssuePassport(ctx, a.AgentID, a.NewPassport)
 	})
@@ -207,24 +207,24 @@ func (g *goRunner) register() {
 		return g.Delegate(ctx, a.AgentID, a.ActingOn, a.Scope)
 	})
 	g.calls["checkRecord"] = typed(func(_ ctx, a struct {
-		Record client.Record
+		Record attestd.Record
 		Key    string
 	}) (any, error) {
 		return genuine(a.Key, a.Record.Verify)
 	})
 	g.calls["checkProof"] = typed(func(_ ctx, a struct {
-		Proof     client.Proof
+		Proof     attestd.Proof
 		Key, Root string
 	}) (any, error) {
 		return genuine(a.Key, func(keys chain.KeySet) error { return a.Proof.Verify(keys, a.Root) })
 	})
 	g.calls["checkPassport"] = typed(func(_ ctx, a struct{ Passport, Key, CompanyID, Tool string }) (any, error) {
-		key, err := client.ParsePublicKey(a.Key)
+		key, err := attestd.ParsePublicKey(a.Key)
 		if err != nil {
 			return nil, err
 		}
 		var denied *cred.Error
-		_, scope, err := client.Issuer{CompanyID: a.CompanyID, Key: key}.VerifyPassport(a.Passport, a.Tool, time.Now())
+		_, scope, err := attestd.Issuer{CompanyID: a.CompanyID, Key: key}.VerifyPassport(a.Passport, a.Tool, time.Now())
 		if errors.As(err, &denied) {
 			return map[string]any{"valid": false, "code": denied.Code}, nil
 		}
@@ -234,7 +234,7 @@ func (g *goRunner) register() {
 		Evidence    json.RawMessage
 		Fingerprint string
 	}) (any, error) {
-		return client.CheckEvidence(a.Evidence, a.Fingerprint), nil
+		return attestd.CheckEvidence(a.Evidence, a.Fingerprint), nil
 	})
 	g.calls["spoolAttest"] = typed(func(ctx ctx, a attestArgs) (any, error) {
 		r, queued, err := g.spool.Attest(ctx, a.attestation())
@@ -252,12 +252,12 @@ func (g *goRunner) register() {
 // genuine calls a check with a pinned key.
 func genuine(key string, check func(chain.KeySet) error) (any, error) {
 	var pinned ed25519.PublicKey
-	pinned, err := client.ParsePublicKey(key)
+	pinned, err := attestd.ParsePublicKey(key)
 	if err != nil {
 		return nil, err
 	}
-	err = check(client.Pin(pinned))
-	if err != nil && !errors.Is(err, client.ErrNotGenuine) {
+	err = check(attestd.Pin(pinned))
+	if err != nil && !errors.Is(err, attestd.ErrNotGenuine) {
 		return nil, err
 	}
 	return map[string]any{"genuine": err == nil}, nil

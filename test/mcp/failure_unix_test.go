@@ -19,7 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // refusal is what a tool that was called answers when it must not run, "" when it ran.
@@ -189,9 +189,9 @@ func killProxy(t *testing.T, folder string) {
 // A passport opens the tools of its scopes. What it does not cover is refused here and recorded, the server never sees it; a revoked one opens nothing.
 func TestPassport(t *testing.T) {
 	s := serve(t)
-	_, err := s.client.RegisterAgent(t.Context(), client.NewAgent{AgentID: "bot"})
+	_, err := s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "bot"})
 	must(t, err)
-	issued, err := s.client.IssuePassport(t.Context(), "bot", client.NewPassport{Scopes: []string{"tool:echo"}})
+	issued, err := s.client.IssuePassport(t.Context(), "bot", attestd.NewPassport{Scopes: []string{"tool:echo"}})
 	must(t, err)
 	key, err := s.client.PublicKey(t.Context(), "acme")
 	must(t, err)
@@ -217,7 +217,7 @@ func TestPassport(t *testing.T) {
 	s.back()
 
 	jti := ""
-	for summary, err := range s.client.Passports(t.Context(), client.PassportFilter{}) {
+	for summary, err := range s.client.Passports(t.Context(), attestd.PassportFilter{}) {
 		must(t, err)
 		jti = summary.JTI
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"attestd/client"
+	"attestd/sdk/attestd"
 )
 
 // reply calls a tool of attestd mcp-server: its JSON, or the text of its error.
@@ -51,9 +51,9 @@ func TestServerTools(t *testing.T) {
 	s := serve(t)
 	key, err := s.client.PublicKey(t.Context(), "acme")
 	must(t, err)
-	_, err = s.client.RegisterAgent(t.Context(), client.NewAgent{AgentID: "peer"})
+	_, err = s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "peer"})
 	must(t, err)
-	passport, err := s.client.IssuePassport(t.Context(), "peer", client.NewPassport{Scopes: []string{"tool:echo"}})
+	passport, err := s.client.IssuePassport(t.Context(), "peer", attestd.NewPassport{Scopes: []string{"tool:echo"}})
 	must(t, err)
 	for n, revision := range []string{"2025-11-25", "2026-07-28"} {
 		session := s.stdio(revision, "--agent", "bot", "--pinned-key", key.Fingerprint)
@@ -100,9 +100,9 @@ func TestServerTools(t *testing.T) {
 // A search goes backwards through one agent's records, in pages that neither leave out nor repeat any.
 func TestSearch(t *testing.T) {
 	s := serve(t)
-	var all []client.Attestation
+	var all []attestd.Attestation
 	for n := range 700 {
-		all = append(all, client.Attestation{AgentID: []string{"bot", "other"}[n%2], ActionType: "n", Payload: map[string]any{"n": n, "long": strings.Repeat("x", n%7*3000)}})
+		all = append(all, attestd.Attestation{AgentID: []string{"bot", "other"}[n%2], ActionType: "n", Payload: map[string]any{"n": n, "long": strings.Repeat("x", n%7*3000)}})
 	}
 	for part := range slices.Chunk(all, 100) {
 		_, err := s.client.AttestBatch(t.Context(), part)
@@ -161,8 +161,8 @@ func TestServerHTTP(t *testing.T) {
 	must(t, err)
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/mcp`).FindString(line)
 
-	made := func(role client.Role) string {
-		k, err := s.client.CreateKey(t.Context(), client.NewCredential{Role: role})
+	made := func(role attestd.Role) string {
+		k, err := s.client.CreateKey(t.Context(), attestd.NewCredential{Role: role})
 		must(t, err)
 		return k.Key
 	}
@@ -176,10 +176,10 @@ func TestServerHTTP(t *testing.T) {
 	}
 	deed := map[string]any{"agentId": "bot", "actionType": "x", "payload": []int{1}}
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
-		if r, refused := reply(t, connect(made(client.Writer), revision), "attest", deed); refused != "" || r["hash"] == nil {
+		if r, refused := reply(t, connect(made(attestd.Writer), revision), "attest", deed); refused != "" || r["hash"] == nil {
 			t.Errorf("%s: a writer attests: %v %s", revision, r, refused)
 		}
-		reader := connect(made(client.Reader), revision)
+		reader := connect(made(attestd.Reader), revision)
 		if _, refused := reply(t, reader, "attest", deed); !strings.HasPrefix(refused, "the role of the credential does not allow attest") {
 			t.Errorf("%s: a reader attests: %q", revision, refused)
 		}
@@ -264,7 +264,7 @@ func TestToolsRefuseUnknownArguments(t *testing.T) {
 			t.Errorf("%s with %q: %v %q", c.tool, c.unknown, answer, refused)
 		}
 	}
-	for r, err := range s.client.Records(t.Context(), client.Range{}) {
+	for r, err := range s.client.Records(t.Context(), attestd.Range{}) {
 		t.Errorf("recorded is %v %v", r, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"attestd/client"
 	"attestd/internal/harness"
+	"attestd/sdk/attestd"
 )
 
 // service is an attestd with one company.
@@ -23,7 +23,7 @@ type service struct {
 	db     string
 	addr   string
 	key    string
-	client *client.Client
+	client *attestd.Client
 }
 
 func serve(t *testing.T) *service {
@@ -36,9 +36,9 @@ func serve(t *testing.T) *service {
 			must(t, s.proc.Stop())
 		}
 	})
-	public, err := client.New(client.Config{URL: "http://" + s.addr})
+	public, err := attestd.New(attestd.Config{URL: "http://" + s.addr})
 	must(t, err)
-	made, err := public.CreateCompany(t.Context(), client.NewCompany{CompanyID: "acme"})
+	made, err := public.CreateCompany(t.Context(), attestd.NewCompany{CompanyID: "acme"})
 	must(t, err)
 	s.key = made.APIKey
 	s.client = s.with(s.key)
@@ -46,8 +46,8 @@ func serve(t *testing.T) *service {
 }
 
 // with is a client with another credential.
-func (s *service) with(key string) *client.Client {
-	c, err := client.New(client.Config{URL: "http://" + s.addr, Credential: client.Key(key)})
+func (s *service) with(key string) *attestd.Client {
+	c, err := attestd.New(attestd.Config{URL: "http://" + s.addr, Credential: attestd.Key(key)})
 	must(s.t, err)
 	return c
 }
@@ -65,10 +65,10 @@ func (s *service) back() {
 // verified is what the chain has of tool calls, after all of it was verified.
 func (s *service) verified() (list []call) {
 	s.t.Helper()
-	if v, err := s.client.VerifyChain(s.t.Context(), client.Actions); err != nil || !v.Valid {
+	if v, err := s.client.VerifyChain(s.t.Context(), attestd.Actions); err != nil || !v.Valid {
 		s.t.Fatalf("the chain: %+v, %v", v, err)
 	}
-	for r, err := range s.client.Records(s.t.Context(), client.Range{}) {
+	for r, err := range s.client.Records(s.t.Context(), attestd.Range{}) {
 		must(s.t, err)
 		c := call{Action: r.Payload.ActionType, Agent: r.Payload.AgentID}
 		must(s.t, json.Unmarshal(r.Payload.Payload, &c))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const typescript = "../../clients/typescript"
+const typescript = "../../sdk/typescript"
 
 // tool is a program of node_modules as a command in a folder. CI has all of them; elsewhere the
 // test is skipped where it is missing.
@@ -47,7 +47,7 @@ func run(t *testing.T, cmd *exec.Cmd) {
 func TestNodePackageResolvesEverywhere(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(typescript + "/dist/cjs/index.js"); err != nil {
-		missing(t, "npm ci --prefix clients/typescript", err)
+		missing(t, "npm ci --prefix sdk/typescript", err)
 	}
 	packed := t.TempDir()
 	pack := exec.CommandContext(t.Context(), "npm", "pack", "--ignore-scripts", "--pack-destination", packed)

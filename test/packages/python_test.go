@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const python = "../../clients/python"
+const python = "../../sdk/python"
 
 // What is built of the Python client for an installation holds the module, its types and the mark
 // that it is typed; all of its types are known, and pyright's strict mode takes a program that uses

@@ -10,12 +10,12 @@ import (
 func TestFresh(t *testing.T) {
 	t.Chdir("..")
 	for name, make := range map[string]func() ([]byte, error){
-		"openapi.json":                           func() ([]byte, error) { return openAPI("openapi.yaml") },
-		"verifier.html":                          func() ([]byte, error) { return page("verifier/page.html") },
-		"check.py":                               func() ([]byte, error) { return join("checkers/python/*") },
-		"check.mjs":                              func() ([]byte, error) { return join("checkers/javascript/*") },
-		"../clients/python/attestd/__init__.pyi": func() ([]byte, error) { return stub("openapi.json,../clients/python/stub.pyi") },
-		"../clients/python/attestd/__init__.py":  func() ([]byte, error) { return join("../clients/python/parts/*,checkers/python/[1-7]*") },
+		"openapi.json":                       func() ([]byte, error) { return openAPI("openapi.yaml") },
+		"verifier.html":                      func() ([]byte, error) { return page("verifier/page.html") },
+		"check.py":                           func() ([]byte, error) { return join("checkers/python/*") },
+		"check.mjs":                          func() ([]byte, error) { return join("checkers/javascript/*") },
+		"../sdk/python/attestd/__init__.pyi": func() ([]byte, error) { return stub("openapi.json,../sdk/python/stub.pyi") },
+		"../sdk/python/attestd/__init__.py":  func() ([]byte, error) { return join("../sdk/python/parts/*,checkers/python/[1-7]*") },
 	} {
 		want, err := make()
 		if err != nil {

@@ -1,7 +1,7 @@
 // Adds attestations to a spool, and prints the number of each once it is safe there; flushes meanwhile. node spool.mjs URL KEY FOLDER FIRST; with "flush" for FIRST it
 // sends what is left and ends.
-import { Client } from "../../../clients/typescript/dist/index.js";
-import { Spool } from "../../../clients/typescript/dist/spool.js";
+import { Client } from "../../../sdk/typescript/dist/index.js";
+import { Spool } from "../../../sdk/typescript/dist/spool.js";
 
 const [url, credential, folder, first] = process.argv.slice(2);
 const spool = await Spool.open(folder, new Client({ url, credential }));

@@ -4,9 +4,9 @@ import { deepStrictEqual, rejects } from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client, PayloadError } from "../../../clients/typescript/dist/index.js";
-import { RefusedError, Spool } from "../../../clients/typescript/dist/spool.js";
-import { Keys, verifyProof, verifyToken } from "../../../clients/typescript/dist/verify.js";
+import { Client, PayloadError } from "../../../sdk/typescript/dist/index.js";
+import { RefusedError, Spool } from "../../../sdk/typescript/dist/spool.js";
+import { Keys, verifyProof, verifyToken } from "../../../sdk/typescript/dist/verify.js";
 
 const [url, credential] = process.argv.slice(2);
 const client = new Client({ url, credential });

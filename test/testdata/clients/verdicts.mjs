@@ -1,6 +1,6 @@
 // The verdicts of the TypeScript client on cases.json: a list with "" for what it accepts, and else why not. node verdicts.mjs CASES
 import { readFileSync } from "node:fs";
-import { Keys, verifyPassport, verifyProof, verifyRecord, verifyStatus, verifyToken } from "../../../clients/typescript/dist/verify.js";
+import { Keys, verifyPassport, verifyProof, verifyRecord, verifyStatus, verifyToken } from "../../../sdk/typescript/dist/verify.js";
 
 const { key, cases } = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const pin = (text) => Keys.pin(text, [JSON.parse(text)].flatMap((key) => key.keys ?? key).at(-1)?.fingerprint);

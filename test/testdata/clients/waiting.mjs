@@ -2,8 +2,8 @@
 // drain. add puts N items in it, each with an amount of 1000; drain runs the spool until it is
 // empty, and attests one record after the other meanwhile.
 import { setTimeout } from "node:timers/promises";
-import { Client } from "../../../clients/typescript/dist/index.js";
-import { RefusedError, Spool } from "../../../clients/typescript/dist/spool.js";
+import { Client } from "../../../sdk/typescript/dist/index.js";
+import { RefusedError, Spool } from "../../../sdk/typescript/dist/spool.js";
 
 const [url, credential, folder, command, count] = process.argv.slice(2);
 const client = new Client({ url, credential, retry: { times: 0 } });

@@ -1,0 +1,183 @@
+package attestd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Attestation is what an agent did, on its way into the chain.
+type Attestation struct {
+	AgentID    string // 1 to 256 characters; the agent need not be registered
+	ActionType string // 1 to 256 characters, such as tool.completed
+	// Payload becomes JSON as encoding/json makes it; a json.RawMessage is sent byte for byte, but for text that is not well-formed (see the package comment).
+	Payload        any
+	Delegation     string // token of the delegation under which the agent acts, or ""
+	IdempotencyKey string // 1 to 255 printable ASCII characters; "": the client makes one, the same for all its retries
+}
+
+// NewIdempotencyKey returns a key that nobody else has: the time, and 130 random bits. The time stands first, for the service keeps keys in the order of their
+// beginnings: those of one time stand together there, and an append with one costs little more than without.
+func NewIdempotencyKey() string { return fmt.Sprintf("%012x-%s", time.Now().UnixMilli(), rand.Text()) }
+
+// Prepare returns the attestation as it is sent: its payload a json.RawMessage, all its text well-formed, its key set. It refuses what the
+// service would refuse without looking at its state, so that a queue takes nothing that can never be sent. Prepared attestations stay as they are.
+func (a Attestation) Prepare() (Attestation, error) {
+	payload, err := marshal(a.Payload)
+	if err != nil {
+		return a, fmt.Errorf("the payload: %w", err)
+	}
+	a.Payload = json.RawMessage(wellFormed(payload))
+	a.AgentID, a.ActionType = wellFormedText(a.AgentID), wellFormedText(a.ActionType)
+	for name, text := range map[string]string{"agent": a.AgentID, "action type": a.ActionType} {
+		if n := utf8.RuneCountInString(text); n == 0 || n > 256 {
+			return a, fmt.Errorf("the %s must have 1 to 256 characters", name)
+		}
+	}
+	if a.IdempotencyKey == "" {
+		a.IdempotencyKey = NewIdempotencyKey()
+	}
+	if len(a.IdempotencyKey) > 255 || strings.ContainsFunc(a.IdempotencyKey, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return a, errors.New("an idempotency key must have 1 to 255 printable ASCII characters")
+	}
+	return a, nil
+}
+
+// AppendJSON appends a prepared attestation as an item of a batch.
+func (a Attestation) AppendJSON(dst []byte) []byte {
+	dst = a.appendRequest(dst)
+	dst = appendText(append(dst[:len(dst)-1], `,"idempotencyKey":`...), a.IdempotencyKey)
+	return append(dst, '}')
+}
+
+// appendRequest appends the body of POST /v1/attest.
+func (a Attestation) appendRequest(dst []byte) []byte {
+	dst = appendText(append(dst, `{"agentId":`...), a.AgentID)
+	dst = appendText(append(dst, `,"actionType":`...), a.ActionType)
+	dst = append(append(dst, `,"payload":`...), a.Payload.(json.RawMessage)...)
+	if a.Delegation != "" {
+		dst = appendText(append(dst, `,"delegation":`...), a.Delegation)
+	}
+	return append(dst, '}')
+}
+
+func appendText(dst []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always can be
+	return append(dst, quoted...)
+}
+
+// Attest appends a record and returns it. Without an error it is on the service's disk, once, however often it had to be sent.
+func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
+	own := a.IdempotencyKey == ""
+	if a, err = a.Prepare(); err != nil {
+		return r, err
+	}
+	for {
+		err = c.do(ctx, request{
+			method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
+			header: http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}, body: a.appendRequest(nil),
+		}, &r)
+		if !own || !reused(err) {
+			return r, err
+		}
+		own, a.IdempotencyKey = false, NewIdempotencyKey()
+	}
+}
+
+// reused reports whether the service knows an idempotency key from another request. One that the
+// client has made is then replaced, once; a caller's stays.
+func reused(err error) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.Code == "IDEMPOTENCY_KEY_REUSED"
+}
+
+// KeyReused is the code of the service's refusal of an idempotency key that stands for another request.
+const KeyReused = "IDEMPOTENCY_KEY_REUSED"
+
+// AttestDerived is Attest for a key that a program has made of what it attests. One that stands for something else already,
+// be it because somebody has claimed it, hides nothing: the record is appended under a fresh key.
+func (c *Client) AttestDerived(ctx context.Context, a Attestation) (Record, error) {
+	r, err := c.Attest(ctx, a)
+	if errors.Is(err, &Error{Code: KeyReused}) {
+		a.IdempotencyKey = NewIdempotencyKey()
+		r, err = c.Attest(ctx, a)
+	}
+	return r, err
+}
+
+// headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3).
+func headerKey(key string) string {
+	if !strings.ContainsAny(key, "\" \\") {
+		return key
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+}
+
+// MaxBatch is how many attestations a batch may have.
+const MaxBatch = 1000
+
+// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. An *Error's Pointer names the one that is refused: /records/3/payload.
+func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, error) {
+	if len(as) == 0 || len(as) > MaxBatch {
+		return nil, fmt.Errorf("a batch has 1 to %d attestations, not %d", MaxBatch, len(as))
+	}
+	own := map[int]bool{} // whose keys are ours, and not yet replaced
+	prepared := make([]Attestation, len(as))
+	for i, a := range as {
+		own[i] = a.IdempotencyKey == ""
+		var err error
+		if prepared[i], err = a.Prepare(); err != nil {
+			return nil, fmt.Errorf("attestation %d: %w", i, err)
+		}
+	}
+	for {
+		records, err := c.sendBatch(ctx, prepared)
+		at := -1
+		var answer *Error
+		if errors.As(err, &answer) && reused(err) {
+			at = answer.item()
+		}
+		if !own[at] {
+			return records, err
+		}
+		own[at], prepared[at].IdempotencyKey = false, NewIdempotencyKey()
+	}
+}
+
+// item is the place in a batch of what a refusal names, or -1.
+func (e *Error) item() int {
+	rest, found := strings.CutPrefix(e.Pointer, "/records/")
+	digits, _, _ := strings.Cut(rest, "/")
+	if at, err := strconv.Atoi(digits); found && err == nil {
+		return at
+	}
+	return -1
+}
+
+func (c *Client) sendBatch(ctx context.Context, as []Attestation) ([]Record, error) {
+	body := []byte(`{"records":[`)
+	for i, a := range as {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = a.AppendJSON(body)
+	}
+	var answer struct{ Records []Record }
+	err := c.do(ctx, request{
+		method: http.MethodPost, route: "/v1/attest/batch", status: http.StatusCreated, safe: true, body: append(body, "]}"...),
+	}, &answer)
+	if err == nil && len(answer.Records) != len(as) {
+		err = fmt.Errorf("%d records were sent and %d answered", len(as), len(answer.Records))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Records, nil
+}

@@ -1,0 +1,77 @@
+package attestd
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+)
+
+// NewCompany is what a company is registered with.
+type NewCompany struct {
+	CompanyID string          `json:"companyId"`          // 1 to 128 of A-Z, a-z, 0-9, ., _ and -
+	Metadata  json.RawMessage `json:"metadata,omitempty"` // an object
+}
+
+// Company is a tenant. APIKey is its first key, in the answer to its registration alone.
+type Company struct {
+	CompanyID    string          `json:"companyId"`
+	SPIFFEID     string          `json:"spiffeId"`
+	RegisteredAt string          `json:"registeredAt"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	APIKey       string          `json:"apiKey,omitempty"`
+}
+
+// CreateCompany registers a company. Where the operator asks for a token, that is the client's credential.
+func (c *Client) CreateCompany(ctx context.Context, n NewCompany) (made Company, err error) {
+	err = c.post(ctx, "/v1/companies", http.StatusCreated, n, &made)
+	return made, err
+}
+
+// Setup is CreateCompany in another rate tier.
+func (c *Client) Setup(ctx context.Context, n NewCompany) (made Company, err error) {
+	err = c.post(ctx, "/v1/setup", http.StatusCreated, n, &made)
+	return made, err
+}
+
+// Company returns the company of the credential.
+func (c *Client) Company(ctx context.Context) (found Company, err error) {
+	err = c.get(ctx, "/v1/company", nil, &found)
+	return found, err
+}
+
+// RecoverKey returns the oldest API key of a company. The service answers only callers on its own machine.
+func (c *Client) RecoverKey(ctx context.Context, companyID string) (k APIKey, err error) {
+	err = c.post(ctx, "/v1/recover-key", http.StatusOK, map[string]string{"companyId": companyID}, &k)
+	return k, err
+}
+
+// SVID is an identity token, valid for an hour.
+type SVID struct {
+	CompanyID string `json:"companyId,omitempty"` // of a company's own
+	AgentID   string `json:"agentId,omitempty"`   // of an agent's
+	SPIFFEID  string `json:"spiffeId"`
+	SVID      string `json:"svid"`
+}
+
+// CompanySVID returns a fresh SVID of the company itself.
+func (c *Client) CompanySVID(ctx context.Context) (s SVID, err error) {
+	err = c.post(ctx, "/v1/companies/svid", http.StatusOK, nil, &s)
+	return s, err
+}
+
+// KeysRotated says from which record on the new key signs.
+type KeysRotated struct {
+	KID                   string `json:"kid"`
+	Fingerprint           string `json:"fingerprint"`
+	PreviousKID           string `json:"previousKid"`
+	Index                 int64  `json:"index"`
+	CreatedAt             string `json:"createdAt"`
+	PreviousEndedAt       string `json:"previousEndedAt"`
+	PreviousCompromisedAt string `json:"previousCompromisedAt,omitempty"`
+}
+
+// RotateKeys gives the company another signing key. With compromised no token that was signed before is accepted any more.
+func (c *Client) RotateKeys(ctx context.Context, compromised bool) (r KeysRotated, err error) {
+	err = c.post(ctx, "/v1/companies/rotate-keys", http.StatusOK, map[string]bool{"compromised": compromised}, &r)
+	return r, err
+}

@@ -1,0 +1,160 @@
+package attestd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+)
+
+// NewPassport is what a passport is issued for.
+type NewPassport struct {
+	Scopes []string `json:"scopes,omitempty"` // nil: tool:* and attest:write
+	TTL    int      `json:"ttl,omitempty"`    // seconds, at most a day; 0: an hour
+}
+
+// Passport is an answer with a new passport.
+type Passport struct {
+	AgentID         string   `json:"agentId"`
+	SPIFFEID        string   `json:"spiffeId"`
+	Org             string   `json:"org"` // the company's ID
+	OrgSPIFFEID     string   `json:"orgSpiffeId"`
+	Scopes          []string `json:"scopes"`
+	DelegationChain []string `json:"delegationChain"`
+	Passport        string   `json:"passport"`
+	ExpiresIn       int64    `json:"expiresIn"` // seconds
+	CAPublicKey     string   `json:"caPublicKey"`
+	RotatedFrom     string   `json:"rotatedFrom,omitempty"` // jti of the one that it replaces
+}
+
+// IssuePassport issues a passport to a registered agent.
+func (c *Client) IssuePassport(ctx context.Context, agentID string, n NewPassport) (p Passport, err error) {
+	err = c.post(ctx, "/v1/agents/{agentId}/passport", http.StatusCreated, n, &p, agentID)
+	return p, err
+}
+
+// RotatePassport revokes a passport and issues another with the same scopes and lifetime.
+func (c *Client) RotatePassport(ctx context.Context, agentID, passport string) (p Passport, err error) {
+	err = c.do(ctx, request{
+		method: http.MethodPost, route: "/v1/agents/{agentId}/passport/rotate", path: []string{agentID}, status: http.StatusOK,
+		header: http.Header{"Attestd-Passport": {passport}},
+	}, &p)
+	return p, err
+}
+
+// PassportVerdict is what the service says of a passport. One that does not verify is no error of the call: Valid is false, and Code says which check failed.
+type PassportVerdict struct {
+	Valid        bool            `json:"valid"`
+	Claims       json.RawMessage `json:"claims,omitempty"` // as they stand in the token
+	ScopeGranted string          `json:"scopeGranted,omitempty"`
+	Receipt      json.RawMessage `json:"receipt,omitempty"`
+	Code         string          `json:"code,omitempty"`
+	Error        string          `json:"error,omitempty"`
+}
+
+// VerifyPassport has the service check a passport, revocation included, and for a tool unless that is "".
+func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (v PassportVerdict, err error) {
+	body := map[string]string{"passport": passport}
+	if tool != "" {
+		body["tool"] = tool
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return v, err
+	}
+	// To ask twice changes nothing.
+	err = c.do(ctx, request{method: http.MethodPost, route: "/v1/passport/verify", body: text, status: http.StatusOK, safe: true}, &v)
+	var denied *Error
+	if errors.As(err, &denied) && denied.Status == http.StatusBadRequest && denied.Code != "" {
+		return PassportVerdict{Code: denied.Code, Error: denied.Message}, nil
+	}
+	return v, err
+}
+
+// PassportSummary is a passport without its token.
+type PassportSummary struct {
+	JTI       string   `json:"jti"`
+	AgentID   string   `json:"agentId"`
+	Scopes    []string `json:"scopes"`
+	IssuedAt  string   `json:"issuedAt"`
+	ExpiresAt string   `json:"expiresAt"`
+	Status    string   `json:"status"` // valid, revoked or expired
+	RevokedAt string   `json:"revokedAt,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+}
+
+// PassportFilter says which passports are looked for: those for which all of it holds. What is empty is not asked.
+type PassportFilter struct {
+	AgentID string
+	Status  string // valid, revoked or expired
+}
+
+// Passports returns the company's passports, the newest first, reading them page by page.
+func (c *Client) Passports(ctx context.Context, f PassportFilter) iter.Seq2[PassportSummary, error] {
+	return pages(func(cursor string) ([]PassportSummary, string, error) {
+		var page struct {
+			Passports []PassportSummary
+			Next      string
+		}
+		err := c.get(ctx, "/v1/passports", pageQuery(cursor, "agent", f.AgentID, "status", f.Status), &page)
+		return page.Passports, page.Next, err
+	})
+}
+
+// Revocation is a passport that was revoked.
+type Revocation struct {
+	JTI       string `json:"jti"`
+	RevokedAt string `json:"revokedAt"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// RevokedPassports lists the passports that were revoked.
+func (c *Client) RevokedPassports(ctx context.Context) ([]Revocation, error) {
+	var answer struct{ Revoked []Revocation }
+	err := c.get(ctx, "/v1/passports/revoked", nil, &answer)
+	return answer.Revoked, err
+}
+
+// RevokePassport revokes a passport by its jti. reason may be "".
+func (c *Client) RevokePassport(ctx context.Context, jti, reason string) (r Revocation, err error) {
+	body := map[string]string{}
+	if reason != "" {
+		body["reason"] = reason
+	}
+	err = c.post(ctx, "/v1/passports/{jti}/revoke", http.StatusOK, body, &r, jti)
+	return r, err
+}
+
+// PassportStatus is the signed status of a passport.
+type PassportStatus struct {
+	JTI         string `json:"jti"`
+	CompanyID   string `json:"companyId"`
+	Status      string `json:"status"` // valid, revoked or unknown
+	CheckedAt   string `json:"checkedAt"`
+	RevokedAt   string `json:"revokedAt,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	CAPublicKey string `json:"caPublicKey"`
+	Signature   string `json:"signature"`
+
+	raw json.RawMessage // as it was sent, for Verify
+}
+
+// UnmarshalJSON reads a status.
+func (s *PassportStatus) UnmarshalJSON(text []byte) error {
+	type plain PassportStatus
+	var read plain
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	*s = PassportStatus(read)
+	s.raw = bytes.Clone(text)
+	return nil
+}
+
+// PassportStatus returns the signed status of a passport.
+func (c *Client) PassportStatus(ctx context.Context, jti string) (s PassportStatus, err error) {
+	err = c.get(ctx, "/v1/ocsp/{jti}", nil, &s, jti)
+	return s, err
+}

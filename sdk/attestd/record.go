@@ -1,0 +1,59 @@
+package attestd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// Record is an entry of the chain. It keeps the bytes that the service has sent, and is marshalled to them.
+type Record struct {
+	Index      int64           `json:"index"`
+	Timestamp  string          `json:"timestamp"` // UTC with milliseconds; never earlier than that of the record before
+	Payload    Action          `json:"payload"`
+	Delegation *DelegationInfo `json:"delegation,omitempty"`
+	Hash       string          `json:"hash"`      // lower-case hex
+	Signature  string          `json:"signature"` // base64url, over the 32 bytes of the hash
+
+	raw json.RawMessage
+}
+
+// Action is what a record says.
+type Action struct {
+	AgentID    string          `json:"agentId"`
+	CompanyID  string          `json:"companyId"`
+	ActionType string          `json:"actionType"`
+	Payload    json.RawMessage `json:"payload"`       // byte for byte as it was sent to the service
+	Log        string          `json:"log,omitempty"` // "control" in records of that log
+}
+
+// DelegationInfo says under which authority an action was done.
+type DelegationInfo struct {
+	Subject string          `json:"subject"`
+	Chain   []string        `json:"delegationChain"` // the subject, then each actor; the last is the proximate actor
+	Act     json.RawMessage `json:"act"`             // as it stands in the token, or null
+	TokenID string          `json:"tokenId"`
+}
+
+// UnmarshalJSON reads a record. One without hash and signature is none.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	type plain Record
+	var read plain
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	if read.Hash == "" || read.Signature == "" {
+		return errors.New("a record without hash and signature")
+	}
+	*r = Record(read)
+	r.raw = bytes.Clone(text)
+	return nil
+}
+
+// MarshalJSON returns the bytes that the record was read from.
+func (r Record) MarshalJSON() ([]byte, error) {
+	if r.raw == nil {
+		return nil, errors.New("a record that no service has sent")
+	}
+	return r.raw, nil
+}

@@ -1,0 +1,323 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"attestd/sdk/attestd"
+)
+
+// batchBytes is how long a batch may become, in bytes: well below the default limit of a request body.
+const batchBytes = 1 << 20
+
+// lockPoll is how often a Flush looks whether that of another process has ended.
+const lockPoll = 50 * time.Millisecond
+
+// Refusal is an attestation that the service has refused, and why.
+type Refusal struct {
+	At          string          `json:"at"`     // UTC
+	Status      int             `json:"status"` // 0 where the line in the queue was damaged
+	Code        string          `json:"code,omitempty"`
+	Error       string          `json:"error"`
+	Attestation json.RawMessage `json:"attestation"` // with its idempotency key
+}
+
+// RefusedError says that all was sent, and that some of it was refused and set apart.
+type RefusedError struct {
+	Refused []Refusal // by this Flush
+	Damaged int       // lines that could not be read
+	Dir     string
+}
+
+func (e *RefusedError) Error() string {
+	var why []string
+	if n := len(e.Refused); n > 0 {
+		why = append(why, fmt.Sprintf("the service refuses %d attestations, the first with %d %s; they are kept in the file refused", n, e.Refused[0].Status, e.Refused[0].Error))
+	}
+	if e.Damaged > 0 {
+		why = append(why, fmt.Sprintf("%d lines are damaged; they are kept in the file damaged", e.Damaged))
+	}
+	return "spool: " + e.Dir + ": " + strings.Join(why, "; ")
+}
+
+// LimitedError says that the service takes no more for now: what is left waits, and After is how long at least.
+type LimitedError struct {
+	After time.Duration
+	Err   error // the service's answer; nil where none was asked for
+}
+
+func (e *LimitedError) Error() string {
+	return fmt.Sprintf("spool: the service's rate limit is reached; what is left can be sent in %v", e.After.Round(time.Second))
+}
+
+func (e *LimitedError) Unwrap() error { return e.Err }
+
+// Flush sends what is there when it begins, oldest first, and removes what was answered. It waits for the Flush of another process to end. Where the
+// service cannot be reached or refuses the credential, what is not sent stays, and the error says why. What the service refuses for good is set apart, and
+// the rest is sent; then the error is a *RefusedError.
+//
+// Where the rate limit does not allow all of it, the error is a *LimitedError. From then on a Flush sends first what was added
+// since, and leaves half of the limit free of what waited before, for what happens meanwhile.
+func (s *Spool) Flush(ctx context.Context) error {
+	lock := s.lock(flushLock)
+	if ok, err := lock.TryLockContext(ctx, lockPoll); !ok {
+		return fmt.Errorf("spool: another process is sending: %w", err)
+	}
+	defer lock.Unlock()
+	numbers, err := s.take()
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	f := flush{Spool: s, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
+	if f.backlog, err = s.backlog(time.Now()); err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	since, _ := slices.BinarySearch(numbers, f.backlog.last+1)
+	for _, n := range slices.Concat(numbers[since:], numbers[:since]) {
+		err := f.file(ctx, n)
+		if errors.As(err, new(*LimitedError)) {
+			f.backlog.last = numbers[len(numbers)-1]
+			err = errors.Join(err, s.keepBacklog(f.backlog))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err = s.keepBacklog(backlog{})
+	if len(f.apart.Refused)+f.apart.Damaged > 0 {
+		return errors.Join(err, &f.apart)
+	}
+	return err
+}
+
+// take ends the queue that is being added to, and returns the numbers of all that wait.
+func (s *Spool) take() ([]uint64, error) {
+	lock := s.lock(addLock)
+	if err := lock.Lock(); err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	if info, err := os.Stat(s.path(current)); err == nil && info.Size() > 0 {
+		if err := s.seal(); err != nil {
+			return nil, err
+		}
+	}
+	return s.sealed()
+}
+
+// flush is one Flush under way.
+type flush struct {
+	*Spool
+	most    int // items of a batch; less once the service has refused more
+	backlog backlog
+	asked   bool // the service has answered, or has not
+	apart   RefusedError
+}
+
+// item is a line of a queue that is not done.
+type item struct {
+	attestd.Attestation
+	line int
+}
+
+// file sends a queue and removes it.
+func (f *flush) file(ctx context.Context, number uint64) error {
+	path := f.path(sealedName(number))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	all := lines(text)
+	done, err := openProgress(f.path(progressName(number)), text, len(all))
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	if err := f.send(ctx, all, done, number <= f.backlog.last); err != nil {
+		return err
+	}
+	for _, name := range []string{path, done.path} { // in this order: a progress alone says nothing
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("spool: %w", err)
+		}
+	}
+	return syncFolder(f.dir)
+}
+
+// batch returns how many of items go into one request, at least one. A key that was added twice goes into two, for the service refuses that
+// in one, and answers the second with the record of the first.
+func batch(items []item) int {
+	size, keys := 0, map[string]bool{}
+	for i, a := range items {
+		if size += len(a.AppendJSON(nil)); i > 0 && (size > batchBytes || keys[a.IdempotencyKey]) {
+			return i
+		}
+		keys[a.IdempotencyKey] = true
+	}
+	return len(items)
+}
+
+// items reads the first of the lines that are left, n at most. Those that are damaged are set apart.
+func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []item, err error) {
+	var damaged []byte
+	var lines []int
+	for _, line := range left[:min(n, len(left))] {
+		a, ok := readLine(all[line])
+		if !ok {
+			damaged, lines = append(append(damaged, all[line]...), '\n'), append(lines, line)
+			continue
+		}
+		if key, renewed := done.keys[line]; renewed {
+			a.IdempotencyKey = key
+		}
+		items = append(items, item{a, line})
+	}
+	if len(lines) > 0 {
+		if err = appendOnce(f.path(damagedAs), damaged); err != nil {
+			return nil, fmt.Errorf("spool: %w", err)
+		}
+		done.finish(lines)
+		f.apart.Damaged += len(lines)
+	}
+	return items, nil
+}
+
+// send sends what is left of a queue until all is answered or set apart. late says that it has waited for the rate limit.
+func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late bool) error {
+	for left := done.left(); len(left) > 0; left = done.left() {
+		room, err := f.room(len(left), late)
+		if err != nil {
+			return err
+		}
+		items, err := f.items(all, done, left, min(f.most, room))
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			continue
+		}
+		n := batch(items)
+		as, gone := make([]attestd.Attestation, n), make([]int, n)
+		for i, it := range items[:n] {
+			as[i], gone[i] = it.Attestation, it.line
+		}
+		_, err = f.client.AttestBatch(ctx, as)
+		f.asked = true
+		var answer *attestd.Error
+		errors.As(err, &answer)
+		switch at, named := place(answer, n); {
+		case err == nil:
+			done.finish(gone)
+			f.backlog.sent = append(f.backlog.sent, sent{time.Now().UnixMilli(), n})
+		case answer != nil && answer.Status == http.StatusTooManyRequests && f.limited():
+			if room, full := f.room(len(left), true); full == nil && room < n { // fewer may go
+				err = nil
+			} else {
+				err = &LimitedError{max(answer.RetryAfter, minWait), err}
+			}
+		case !refused(err) || answer.Status == http.StatusUnauthorized || answer.Code == "FORBIDDEN_ROLE" || answer.Status == http.StatusNotFound || answer.Status == http.StatusMethodNotAllowed:
+			return err // all that can be sent later, and what no attestation is to blame for
+		case (named || n == 1) && f.FreshKeys && answer.Code == attestd.KeyReused && done.keys[items[at].line] == "":
+			err = done.rekey(items[at].line, attestd.NewIdempotencyKey())
+		case named || n == 1:
+			if err = f.setApart(items[at].Attestation, answer); err == nil {
+				done.finish([]int{items[at].line})
+			}
+		default: // too long for one request, or for what may be sent in a minute
+			f.most, err = n/2, nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place reads which item of n a refusal names, by its JSON Pointer.
+func place(e *attestd.Error, n int) (at int, named bool) {
+	if e == nil {
+		return 0, false
+	}
+	rest, found := strings.CutPrefix(e.Pointer, "/records/")
+	digits, _, _ := strings.Cut(rest, "/")
+	at, err := strconv.Atoi(digits)
+	if !found || err != nil || at < 0 || at >= n {
+		return 0, false
+	}
+	return at, true
+}
+
+// setApart keeps what is refused.
+func (f *flush) setApart(a attestd.Attestation, why *attestd.Error) error {
+	r := Refusal{time.Now().UTC().Format(time.RFC3339), why.Status, why.Code, why.Message, a.AppendJSON(nil)}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if known, err := f.isApart(r.Attestation); known || err != nil { // a process that was killed has kept it, and not that it is done
+		return err
+	}
+	if err := appendSynced(f.path(refusedAs), append(line, '\n')); err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	f.apart.Refused = append(f.apart.Refused, r)
+	return nil
+}
+
+// isApart reports whether the last refusal that was kept is of this attestation.
+func (f *flush) isApart(attestation []byte) (bool, error) {
+	const most = 4096 // of what a refusal says beside it
+	last, err := tail(f.path(refusedAs), 2*len(attestation)+most)
+	if err != nil {
+		return false, fmt.Errorf("spool: %w", err)
+	}
+	last = bytes.TrimSuffix(last, []byte("\n"))
+	var r Refusal
+	return json.Unmarshal(last[bytes.LastIndexByte(last, '\n')+1:], &r) == nil && bytes.Equal(r.Attestation, attestation), nil
+}
+
+// Refused returns all that was set apart since somebody removed the file of that name.
+func (s *Spool) Refused() (all []Refusal, err error) {
+	text, err := os.ReadFile(s.path(refusedAs))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	for line := range bytes.Lines(text) {
+		var r Refusal
+		if json.Unmarshal(line, &r) == nil { // the last may be incomplete
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// Pending counts what waits to be sent. It reads all of it.
+func (s *Spool) Pending() int {
+	lock := s.lock(addLock)
+	if lock.Lock() != nil {
+		return 0 // where nothing can be read, nothing can be counted
+	}
+	text, _ := os.ReadFile(s.path(current))
+	numbers, _ := s.sealed()
+	_ = lock.Unlock()
+	count := bytes.Count(text, []byte("\n"))
+	for _, n := range numbers {
+		text, _ := os.ReadFile(s.path(sealedName(n))) // it may have been sent in between
+		if done, err := openProgress(s.path(progressName(n)), text, bytes.Count(text, []byte("\n"))); err == nil {
+			count += len(done.left())
+		}
+	}
+	return count
+}

@@ -1,0 +1,1595 @@
+"""The Python client of attestd, in one module that needs Python 3.9 and its standard library alone.
+
+    import attestd
+    client = attestd.Client("http://127.0.0.1:8080", key)
+    record = client.attest("bot", "file.written", {"path": "a.txt"})
+
+A Client has a method for each operation of the API reference: its name there in snake case (issuePassport is issue_passport), its arguments by their names there, those of the
+path also by their order; from is from_, and If-None-Match is If_None_Match. Many threads may use one Client. AsyncClient has the same methods for asyncio.
+
+What an append promises: attest returns when the service has answered 201, that is when the record is on its disk. Every append carries an idempotency key, the same on
+all its retries, so a lost answer never makes a second record. After a ConnectionLost, or a ServiceError with a status of 500 or more, nobody knows whether the record is
+there: the same attestation with the same key finds out, within 30 days. Spool does so for programs that cannot wait.
+
+Retries: reads and appends are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests would be carried out twice, so they are sent again only where they
+cannot have been carried out: no connection was made, 429, or the code NOT_DONE.
+
+Text: the service refuses what is not well-formed Unicode, for canonical JSON (RFC 8785) demands that. Surrogates without their other half, as they stand in text that was cut
+inside a character, are replaced by U+FFFD before anything is sent; what is recorded is the replaced text. Integers that no JSON number carries without loss, such as 2**60, are refused
+with a PayloadError: give them as strings.
+
+verify_record, verify_proof, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
+cryptography, for Ed25519, and raise MissingCryptography where it is not installed.
+
+This file is made of sdk/python/parts and web/checkers/python by go generate ./web. Names that are not in __all__ may change.
+"""
+from __future__ import annotations
+
+import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import quote, urlencode, urlsplit
+
+try:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+except ImportError:
+    Ed25519PublicKey = None
+
+__all__ = [
+    "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Spool", "VerificationError", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+]
+
+class AttestdError(Exception):
+    """What every error of this module is."""
+
+class ServiceError(AttestdError):
+    """An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. pointer names the member of the request that is
+    refused (a JSON Pointer, or ""), request_id finds the cause in the service's log, retry_after are the seconds until a retry is welcome (0 where it does not say)."""
+
+    def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0):
+        super().__init__(operation, status, reason)
+        self.operation, self.status, self.reason = operation, status, reason  # method and route, for no path: keys stand in paths
+        self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
+
+    def __str__(self):
+        where = (f" at {self.pointer}" if self.pointer else "") + (f" ({self.code})" if self.code else "")
+        return f"{self.operation}: {self.status} {self.reason}{where}" + (f", request {self.request_id}" if self.status >= 500 and self.request_id else "")
+
+class ConnectionLost(AttestdError):
+    """A call that got no whole answer. Whether it was carried out is unknown, unless unsent says that no connection was made."""
+
+    def __init__(self, operation, cause, unsent=False):
+        super().__init__(f"{operation}: no answer: {cause or type(cause).__name__}")
+        self.unsent = unsent
+
+class PayloadError(AttestdError, ValueError):
+    """A value that cannot be sent as it is; nothing was sent. pointer is its place in what was given."""
+
+    def __init__(self, pointer, reason):
+        super().__init__(f"{pointer}: {reason}" if pointer else reason)
+        self.pointer = pointer
+
+class VerificationError(AttestdError):
+    """What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY,
+    RECORD, PROOF or STATUS."""
+
+    def __init__(self, code, reason):
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+
+class MissingCryptography(AttestdError, ImportError):
+    """The package cryptography is not installed, without which no signature is checked."""
+
+class RefusedError(AttestdError):
+    """The service has refused items of a spool for good, or the disk has damaged them: refused is a list of (file, reason). They stand in folder, each with its reason. What was left has
+    been sent or, where there is a __cause__, waits for that reason."""
+
+    def __init__(self, folder, refused):
+        super().__init__(f"{len(refused)} attestations were refused and stand in {folder}: {refused[0][1]}")
+        self.folder, self.refused = folder, refused
+
+class FullError(AttestdError):
+    """The spool holds as much as it may. Nothing was added."""
+
+def _service_error(operation, status, headers, body):
+    said = _object(body)
+    text = lambda name: said[name] if type(said.get(name)) is str else ""
+    reason = ": ".join(filter(None, [text("error") or http.client.responses.get(status, "not the answer of the service"), text("error_description")]))
+    return ServiceError(operation, status, reason, text("code"), text("pointer"), headers.get("X-Request-ID", ""), _retry_after(headers.get("Retry-After", "")))
+
+def _object(body):  # {} of what is none, a proxy's page for example
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return {}
+    return said if type(said) is dict else {}
+
+def _retry_after(said):  # seconds, or a date
+    if re.fullmatch("[0-9]{1,9}", said):
+        return float(said)
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0
+
+def _encode(value):
+    """The JSON of a value, made fit for canonical JSON: see the module's docstring."""
+    try:
+        _check(value, "")
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as refused:
+        raise refused if isinstance(refused, PayloadError) else PayloadError("", f"has no form in JSON: {refused}") from None
+    return _well_formed(text)
+
+def _well_formed(text):  # two surrogates that belong together become their character, as in UTF-16, and others U+FFFD
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+def _check(value, at):
+    if isinstance(value, dict):
+        for name, member in value.items():
+            _check(member, at + "/" + str(name).replace("~", "~0").replace("/", "~1"))
+    elif isinstance(value, (list, tuple)):
+        for i, element in enumerate(value):
+            _check(element, f"{at}/{i}")
+    elif isinstance(value, float) and value - value != 0:
+        raise PayloadError(at, f"{value} has no form in JSON")
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
+        if value.bit_length() > 1024 or Decimal(repr(float(value))) != value:
+            raise PayloadError(at, "an integer beyond 2**53 that JSON numbers do not carry without loss; give it as a string")
+
+def _prepare(attestation):
+    """An attestation as it is sent, made once, for all retries. Refuses what could never be
+    sent."""
+    known = ("agentId", "actionType", "payload", "delegation", "idempotencyKey")
+    _known("an attestation", attestation, known)
+    body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation") if name in attestation}
+    for name in ("agentId", "actionType"):
+        if not isinstance(body.get(name), str) or not 1 <= len(body[name]) <= 256:
+            raise PayloadError(f"/{name}", "must have 1 to 256 characters")
+    if "payload" not in body:
+        raise PayloadError("/payload", "is missing; None is a payload")
+    if body.get("delegation", "") is None:
+        del body["delegation"]
+    given = attestation.get("idempotencyKey") or ""
+    if given and not re.fullmatch("[ -~]{1,255}", given):
+        raise PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters")
+    return _Prepared(_encode(body), given or _new_key(), not given)
+
+@dataclass(frozen=True)
+class _Prepared:
+    text: str  # JSON, without the key
+    key: str
+    made: bool  # the key is ours, and not the caller's
+
+    def item(self):  # of a batch
+        return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
+
+    def rekeyed(self):
+        """The same under another key, which all who have this one choose alike, so that it is
+        recorded once."""
+        return _Prepared(self.text, f"{self.key[:12]}-{hashlib.sha256(self.item().encode()).hexdigest()[:32]}", True)
+
+def _new_key():
+    """A key that nobody else has: the time, and 128 random bits. The time stands first, for the service keeps keys in the order of their beginnings, and those of one time cost it least."""
+    return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(16)}"
+
+def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941, section 3.3.3)
+    return '"' + re.sub(r'(["\\])', r"\\\1", key) + '"' if re.search(r'[ "\\]', key) else key
+
+@dataclass(frozen=True)
+class Route:
+    """How an operation is called and what it answers."""
+
+    call: str
+    members: tuple = ()  # of the body; "*" is any
+    query: tuple = ()
+    header: tuple = ()
+    body: str = "json"  # or form; or text, which stands in the argument text
+    status: int = 200  # the one success
+    denies: bool = False  # a refusal that says "valid": false is an answer too
+    answer: str = "json"  # or text, bytes, lines, stream
+    public: bool = False  # no credential is sent
+    safe: bool = False  # to carry it out twice is no more than once; GET always is so
+
+_page = ("limit", "cursor")
+_search = ("log", "agent", "action", "delegatedBy", "since", "until")
+
+OPERATIONS = {  # all of the API reference, by their names there
+    "createCompany": Route("POST /v1/companies", members=("companyId", "metadata"), status=201),
+    "setup": Route("POST /v1/setup", members=("companyId", "metadata"), status=201),
+    "getCompany": Route("GET /v1/company"),
+    "recoverKey": Route("POST /v1/recover-key", members=("companyId",), public=True),
+    "createCompanySVID": Route("POST /v1/companies/svid", safe=True),
+    "rotateKeys": Route("POST /v1/companies/rotate-keys", members=("compromised",)),
+    "registerAgent": Route("POST /v1/agents/register", members=("agentId", "metadata"), status=201, header=("If-None-Match",)),
+    "listAgents": Route("GET /v1/agents", query=("q", "status", *_page)),
+    "getAgent": Route("GET /v1/agents/{agentId}"),
+    "disableAgent": Route("POST /v1/agents/{agentId}/disable", safe=True),
+    "enableAgent": Route("POST /v1/agents/{agentId}/enable", safe=True),
+    "getAgentSVID": Route("GET /v1/agents/{agentId}/svid"),
+    "issuePassport": Route("POST /v1/agents/{agentId}/passport", members=("scopes", "ttl"), status=201),
+    "rotatePassport": Route("POST /v1/agents/{agentId}/passport/rotate", header=("Service-Passport", "Attestd-Passport")),
+    "createKey": Route("POST /v1/keys", members=("label", "role", "expiresAt"), status=201),
+    "listKeys": Route("GET /v1/keys"),
+    "deleteKey": Route("DELETE /v1/keys/{key}"),
+    "createOAuthClient": Route("POST /v1/oauth/clients", members=("role", "expiresAt"), status=201),
+    "listOAuthClients": Route("GET /v1/oauth/clients"),
+    "deleteOAuthClient": Route("DELETE /v1/oauth/clients/{clientId}"),
+    "listCredentials": Route("GET /v1/credentials", query=("madeBy",)),
+    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret"), body="form", public=True, safe=True),
+    "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation"), status=201, header=("Idempotency-Key",), safe=True),
+    "attestBatch": Route("POST /v1/attest/batch", members=("records",), status=201, safe=True),
+    "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
+    "searchRecords": Route("GET /v1/records", query=(*_search, "q", "hash", "order", *_page)),
+    "countRecords": Route("GET /v1/records/histogram", query=(*_search, "buckets")),
+    "verifyChain": Route("GET /v1/verify", query=("log",)),
+    "getProof": Route("GET /v1/proof/{index}", query=("log",)),
+    "getAuthority": Route("GET /v1/authority/{index}", query=("jti",)),
+    "getEvidence": Route("GET /v1/evidence/{index}", query=("log", "jti")),
+    "getReport": Route("GET /v1/report", query=("from", "to"), answer="lines"),
+    "getConsistency": Route("GET /v1/consistency", query=("from", "to", "log")),
+    "listLogs": Route("GET /v1/logs"),
+    "getCheckpoint": Route("GET /v1/log/{logId}/checkpoint", answer="text"),
+    "getTile": Route("GET /v1/log/{logId}/tile/{path}", answer="bytes"),
+    "getLogProof": Route("GET /v1/log/{logId}/proof/{index}", answer="text"),
+    "getLogConsistency": Route("GET /v1/log/{logId}/consistency", query=("from",), answer="text"),
+    "addCheckpoint": Route("POST /v1/witness/add-checkpoint", members=("text",), body="text", answer="text", public=True, safe=True),
+    "getWitness": Route("GET /v1/witness", public=True),
+    "getCosignedCheckpoint": Route("GET /v1/witness/{originHash}/checkpoint", answer="text", public=True),
+    "delegate": Route("POST /v1/token-exchange", members=("agentId", "actingOn", "scope"), status=201, safe=True),
+    "exchangeToken": Route("POST /v1/token/exchange", members=("grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"), safe=True),
+    "verifyPassport": Route("POST /v1/passport/verify", members=("passport", "tool"), safe=True, denies=True),
+    "listPassports": Route("GET /v1/passports", query=("agent", "status", *_page)),
+    "listRevokedPassports": Route("GET /v1/passports/revoked"),
+    "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
+    "getPassportStatus": Route("GET /v1/ocsp/{jti}"),
+    "claudeCodeHook": Route("POST /v1/hooks/claude-code", members=("*",), query=("agent", "redact", "require"), safe=True),
+    "createWebhook": Route("POST /v1/webhooks", members=("url", "agents", "actions", "description"), status=201),
+    "listWebhooks": Route("GET /v1/webhooks"),
+    "getWebhook": Route("GET /v1/webhooks/{webhookId}"),
+    "deleteWebhook": Route("DELETE /v1/webhooks/{webhookId}"),
+    "enableWebhook": Route("POST /v1/webhooks/{webhookId}/enable", safe=True),
+    "disableWebhook": Route("POST /v1/webhooks/{webhookId}/disable", safe=True),
+    "rotateWebhookSecret": Route("POST /v1/webhooks/{webhookId}/rotate-secret"),
+    "testWebhook": Route("POST /v1/webhooks/{webhookId}/test"),
+    "getPublicKey": Route("GET /v1/ca/public-key", query=("companyId",), public=True),
+    "getPublicKeys": Route("GET /v1/ca/public-keys", query=("companyId",), public=True),
+    "getDiscovery": Route("GET /v1/ca/well-known", query=("companyId",), public=True),
+    "stream": Route("GET /v1/ws", query=("from",), answer="stream"),
+    "getHealth": Route("GET /v1/health", public=True),
+    "getReadiness": Route("GET /readyz", public=True),
+    "getOpenAPI": Route("GET /v1/openapi.json", public=True),
+}
+
+def _arguments(route):  # as Python spells them
+    names = (*re.findall(r"{(\w+)}", route.call), *route.query, *route.header, *route.members)
+    return [name.replace("-", "_") + "_" * keyword.iskeyword(name) for name in names]
+
+def _known(what, given, names):
+    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant.
+    What is misspelt would be ignored otherwise: an expiry, for example."""
+    for name in given:
+        if name not in names:
+            plain = lambda text: text.replace("_", "").lower()
+            close = difflib.get_close_matches(plain(name), map(plain, names), 1, 0.6)
+            meant = [f"; did you mean {one}?" for one in names if [plain(one)] == close]
+            raise TypeError(f"{what} has no argument {name}" + (meant or [f"; it has {', '.join(names) or 'none'}"])[0])
+
+def _snake(name):
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+def _arrange(route, order, given):
+    """Puts the arguments of an operation where they belong: (path, headers, body)."""
+    template, rest = route.call.split(" ")[1], {name.rstrip("_"): value for name, value in given.items() if value is not None}
+    names = re.findall(r"{(\w+)}", template)
+    if "*" not in route.members:
+        _known(route.call, given, _arguments(route))
+    if len(order) > len(names):
+        raise TypeError(f"{route.call} takes {len(names)} arguments by their order")
+    rest.update(zip(names, order))
+    path = template
+    for name in names:
+        value = str(rest.pop(name, ""))
+        if value == "":
+            raise TypeError(f"{route.call}: {name} is missing")
+        if {".", ".."} & set(value.split("/") if name == "path" else [value]):
+            raise ValueError(f"{route.call}: {name} is not {value}, which would lead to another path")
+        path = path.replace("{" + name + "}", quote(_well_formed(value), safe="/" if name == "path" else ""))
+    query = [(name, _well_formed(str(rest.pop(name)))) for name in route.query if name in rest]
+    headers = {name: str(rest.pop(name.replace("-", "_"))) for name in route.header if name.replace("-", "_") in rest}
+    path += "?" + urlencode(query) if query else ""
+    if not rest:
+        return path, headers, None
+    if route.body == "form":
+        return path, headers, urlencode(rest)
+    return path, headers, rest["text"] if route.body == "text" else _encode(rest)
+
+@dataclass(frozen=True)
+class Retry:
+    """How often a request is sent again, beyond the first attempt, and after how many seconds: a random time between min and twice min, four times min and so on, at most max. After
+    Retry-After it is at least that."""
+
+    times: int = 2
+    min: float = 0.5
+    max: float = 8.0
+
+    def _wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
+        if n >= self.times or not _retryable(error, safe):
+            return None
+        wait = random.uniform(self.min, max(self.min, min(self.max, self.min * 2 ** (n + 1))))
+        wait = max(wait, getattr(error, "retry_after", 0))
+        return wait if wait <= max(60, self.max) else None  # 60 s: the window of the service's rate limits
+
+def _retryable(error, safe):
+    if isinstance(error, ConnectionLost):
+        return safe or error.unsent
+    if not isinstance(error, ServiceError):
+        return False
+    return error.status == 429 or error.code == "NOT_DONE" or safe and (error.status in (408, 409) or error.status >= 500)
+
+class OAuth:
+    """The credential of an OAuth client. Its token is fetched at the first call, a minute before it expires, and when the service refuses one."""
+
+    def __init__(self, client_id, client_secret):
+        self._id, self._secret = client_id, client_secret
+        self._lock, self._token, self._until = threading.Lock(), "", 0.0
+
+    def _bearer(self, client, refused=""):
+        with self._lock:
+            if self._token in ("", refused) or time.monotonic() >= self._until:
+                made = client.get_oauth_token(grant_type="client_credentials", client_id=self._id, client_secret=self._secret)
+                life = made["expires_in"]
+                self._token, self._until = made["access_token"], time.monotonic() + life - min(60, life / 2)
+            return self._token
+
+class _Connections:
+    """Connections to one service. One that is kept may have been closed by the other side meanwhile, which shows only when it is used, so requests that must not be carried out twice always
+    get a new one. Redirects are not followed: a redirected POST becomes a GET. Proxies of the environment are not used."""
+
+    def __init__(self, url, timeout, context):
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password or parts.query or parts.fragment:
+            raise AttestdError("the URL must look like https://attest.example.com, without a password or a query")
+        self.prefix, self.timeout = parts.path.rstrip("/"), timeout
+        kind = http.client.HTTPConnection if parts.scheme == "http" else functools.partial(http.client.HTTPSConnection, context=context or ssl.create_default_context())
+        self._new = lambda: kind(parts.hostname, parts.port, timeout=timeout)
+        self._idle, self._lock = [], threading.Lock()
+
+    def open(self, operation, path, headers, body, kept=False):
+        """Sends a request: (connection, its socket, response, deadline)."""
+        with self._lock:
+            connection = self._idle.pop() if kept and self._idle else None
+        used, connection = connection is not None, connection or self._new()
+        deadline = time.monotonic() + self.timeout
+        try:
+            if not used:
+                connection.connect()
+        except OSError as cause:
+            connection.close()
+            raise ConnectionLost(operation, cause, unsent=True) from None
+        try:
+            connection.sock.settimeout(self.timeout)
+            sock = connection.sock
+            connection.request(operation.split(" ")[0], self.prefix + path, None if body is None else body.encode(), headers)
+            return connection, sock, connection.getresponse(), deadline
+        except (OSError, http.client.HTTPException) as cause:
+            connection.close()
+            if used:
+                return self.open(operation, path, headers, body)
+            raise ConnectionLost(operation, cause) from None
+
+    def whole(self, operation, path, headers, body, safe):
+        """Sends a request and reads its answer whole: (status, headers, body)."""
+        connection, sock, answer, deadline = self.open(operation, path, headers, body, kept=safe)
+        parts = []
+        try:
+            for part in _parts(answer):
+                parts.append(part)
+                if not answer.isclosed():  # at its end, with Connection: close, the socket is closed, too
+                    sock.settimeout(max(0.001, deadline - time.monotonic()))
+        except (OSError, http.client.HTTPException) as cause:
+            _end(answer, connection)
+            raise ConnectionLost(operation, cause) from None
+        with self._lock:
+            if connection.sock is not None and len(self._idle) < 64:
+                self._idle.append(connection)
+        return answer.status, answer.headers, b"".join(parts)
+
+    def close(self):
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+def _end(answer, connection):
+    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it
+    flushes its file, which from Python 3.13 on complains when that is closed."""
+    answer.close()
+    connection.close()
+
+def _refusal(operation, answer, connection):
+    """The error that an answer is which was not read yet; its connection is ended."""
+    try:
+        return _service_error(operation, answer.status, answer.headers, answer.read(65536))
+    except (OSError, http.client.HTTPException) as cause:
+        return ConnectionLost(operation, cause)
+    finally:
+        _end(answer, connection)
+
+def _parts(answer):  # of its body, as they come; http.client itself takes an early end for the end
+    while True:
+        part = answer.read1(65536)
+        if not part:
+            break
+        yield part
+    if answer.length:
+        raise http.client.IncompleteRead(b"", answer.length)
+    answer.close()
+
+class Client:
+    """Calls one service. credential is an API key or an access token, or an OAuth; timeout are the seconds of one attempt, answer included; context is an ssl.SSLContext."""
+
+    def __init__(self, url, credential=None, *, timeout=30.0, retry=Retry(), context=None):
+        self.url, self._retry = url.rstrip("/"), retry
+        self._credential = credential.strip() if isinstance(credential, str) else credential  # a file's line break is no part of a key
+        self._connections = _Connections(self.url, timeout, context)
+        self._rate = None
+
+    def close(self):
+        """Closes the connections that no call uses."""
+        self._connections.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+        """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent."""
+        return self._attest(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+
+    def _attest(self, one):
+        def send(items):
+            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)}, items[0].text, lambda answer: _record(json.loads(answer)))
+        return _under_fresh_keys(send, [one])
+
+    def attest_all(self, attestations):
+        """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
+        pointer of a ServiceError names the one that is refused: /records/3/payload."""
+        items = [_prepare(one) for one in attestations]
+        if not 1 <= len(items) <= 1000:
+            raise PayloadError("", f"a batch has 1 to 1000 attestations, not {len(items)}")
+        return _under_fresh_keys(lambda items: self.send_batch([one.item() for one in items]), items)
+
+    def send_batch(self, items, *, patient=True):
+        """As attest_all, of items that are JSON already, with their keys: what a spool has kept.
+        Where the rate limit takes no more, who is not patient is told at once."""
+        def read(answer):
+            records = json.loads(answer)["records"]
+            must(len(records) == len(items), "not as many records as were sent")
+            return [_record(one) for one in records]
+        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read, patient)
+
+    def records(self, from_=0, limit=None, log=None):
+        """The records of a log from an index on, asked for by pages. Without a limit, to the end."""
+        left = sys.maxsize if limit is None else limit
+        while left > 0:
+            asked = min(left, 500)
+            page = self.get_chain(from_=from_, limit=asked, log=log)["records"]
+            yield from page
+            if len(page) < asked:
+                return
+            from_, left = from_ + asked, left - asked
+
+    def search(self, limit=None, **asked):
+        """The records that a search finds, the newest first unless order says otherwise, asked for by pages: those of the log as it was at the first one. The arguments are those of
+        search_records but cursor. That none is missing is the service's word; what is returned can be checked."""
+        left, cursor = sys.maxsize if limit is None else limit, None
+        while left > 0:
+            page = self.search_records(**asked, limit=min(left, 500), cursor=cursor)
+            yield from page["records"]
+            cursor = page.get("next")
+            if cursor is None:
+                return
+            left -= len(page["records"])
+
+    def stream(self, from_=None):
+        """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
+        from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""
+        path = "/v1/ws" + ("" if from_ is None else f"?from={int(from_)}")
+        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, bearer), True, False)):
+            yield json.loads(text)
+
+    def raw(self, operation, *order, **given):
+        """Carries out an operation by its name in the reference and returns the bytes of its answer, for whoever keeps them: those of evidence, for example."""
+        route = OPERATIONS[operation]
+        return self._send(route, *_arrange(route, order, given), bytes)
+
+    def _call(self, name, order, given):
+        route = OPERATIONS[name]
+        arranged = _arrange(route, order, given)
+        if route.answer == "lines":
+            return self._lines(route.call, *arranged[:2])
+        return self._send(route, *arranged, {"json": json.loads, "text": bytes.decode, "bytes": bytes}[route.answer])
+
+    def _send(self, route, path, headers, body, read, patient=True):
+        kind = {"json": "application/json", "form": "application/x-www-form-urlencoded", "text": "text/plain; charset=utf-8"}[route.body]
+        headers = headers if body is None else {**headers, "Content-Type": kind}
+        safe = route.safe or route.call.startswith("GET ")
+        def attempt(bearer):
+            status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
+            if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
+                self._rate = _rate(said, status, self._rate)
+            if status == route.status:
+                try:
+                    return read(answer)
+                except (ValueError, LookupError, TypeError) as cause:  # a proxy's page, for example
+                    raise ConnectionLost(route.call, cause) from None
+            if route.denies and _object(answer).get("valid") is False:
+                return _object(answer)
+            raise _service_error(route.call, status, said, answer)
+        return self._again(attempt, safe, route.public, patient)
+
+    def _lines(self, operation, path, headers):
+        def attempt(bearer):
+            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **bearer}, None)
+            if answer.status != 200:
+                raise _refusal(operation, answer, connection)
+            return connection, answer
+        connection, answer = self._again(attempt, True, False)
+        rest = b""
+        try:
+            for part in _parts(answer):
+                *lines, rest = (rest + part).split(b"\n")
+                for line in lines:
+                    yield line.decode()
+            if rest:
+                raise http.client.IncompleteRead(rest)
+        except (OSError, http.client.HTTPException) as cause:
+            raise ConnectionLost(operation, cause) from None
+        finally:
+            _end(answer, connection)
+
+    def _bearer(self, refused=""):
+        credential = self._credential
+        return credential._bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
+
+    def _again(self, attempt, safe, public, patient=True):
+        """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
+        token, renewed, n = "" if public else self._bearer(), False, 0
+        while True:
+            try:
+                return attempt({"Authorization": f"Bearer {token}"} if token else {})
+            except AttestdError as error:
+                if token and not renewed and isinstance(error, ServiceError) and error.status == 401:
+                    renewed, fresh = True, self._bearer(token)
+                    if fresh == token:
+                        raise
+                    token = fresh
+                    continue
+                wait = self._retry._wait(n, error, safe) if patient or getattr(error, "status", 0) != 429 else None
+                if wait is None:
+                    raise
+                n += 1
+                time.sleep(wait)
+
+def _under_fresh_keys(send, items):
+    """Sends items. Where the service knows a key that we made from another request, that item is
+    sent under another; a caller's own key stays."""
+    renewed = set()
+    while True:
+        try:
+            return send(items)
+        except ServiceError as error:
+            at = 0 if len(items) == 1 else _place(error)
+            if error.code != "IDEMPOTENCY_KEY_REUSED" or at is None or at in renewed or not items[at].made:
+                raise
+            renewed.add(at)
+            items = [*items[:at], items[at].rekeyed(), *items[at + 1 :]]
+
+def _place(error):  # of the item of a batch that a refusal names, or None
+    named = re.match(r"/records/([0-9]+)", error.pointer)
+    return int(named[1]) if named else None
+
+@dataclass(frozen=True)
+class _Rate:
+    """What the service has said of its limit on attestations: how many in a window (0 for no
+    limit), how many are left, and until when (monotonic) that is so at least."""
+
+    limit: int
+    left: int
+    until: float
+
+def _rate(headers, status, before):
+    try:
+        limit, left, reset = (int(headers["X-RateLimit-" + name]) for name in ("Limit", "Remaining", "Reset"))
+    except (TypeError, ValueError):
+        return _Rate(0, 0, 0) if status == 201 else before  # others, proxies for example, know nothing of it
+    return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
+
+def _record(given):
+    must(given["hash"] and given["signature"], "not a record")
+    return given
+
+def _method(name):
+    route = OPERATIONS[name]
+    def call(self, *order, **given):
+        return self._call(name, order, given)
+    call.__name__, call.__qualname__ = _snake(name), f"Client.{_snake(name)}"
+    call.__doc__ = f"{route.call}: {name} of the API reference."
+    return call
+
+for _name in OPERATIONS:
+    if not hasattr(Client, _snake(_name)):
+        setattr(Client, _snake(_name), _method(_name))
+
+def _upgrade(connections, path, bearer):
+    """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages
+    come)."""
+    operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
+    connection, sock, answer, _ = connections.open(operation, path, headers, None)
+    accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+    if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
+        sock.settimeout(75)  # the service pings every 30 s
+        return connection, sock, answer
+    raise _refusal(operation, answer, connection)
+
+def _messages(connection, sock, answer):
+    """The text messages of a WebSocket until it is closed, which raises ConnectionLost."""
+    whole = b""
+    try:
+        for final, kind, data in _frames(answer.fp):
+            if kind == 8:
+                code = struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005
+                raise ConnectionError(f"closed with {code} {data[2:].decode(errors='replace')}".rstrip())
+            if kind == 9:
+                _pong(sock, data)
+            elif kind in (0, 1):
+                whole += data
+                if final:
+                    yield whole.decode()
+                    whole = b""
+    except (OSError, ValueError) as cause:
+        raise ConnectionLost("GET /v1/ws", cause) from None
+    finally:
+        _end(answer, connection)
+
+def _frames(source):  # (final, kind, data); a server masks nothing
+    def exactly_read(size):
+        data = source.read(size)
+        if len(data) < size:
+            raise ConnectionError("broken off")
+        return data
+    while True:
+        first, size = exactly_read(2)
+        if size >= 126:
+            size = int.from_bytes(exactly_read(2 if size == 126 else 8), "big")
+        yield first >= 128, first & 15, exactly_read(size)
+
+def _pong(sock, data):
+    mask = os.urandom(4)
+    sock.sendall(bytes([0x8A, 0x80 | len(data)]) + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(data)))
+
+class AsyncClient:
+    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, search, stream and get_report are asynchronous generators."""
+
+    def __init__(self, *args, **named):
+        self.client = Client(*args, **named)
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        self.client.close()
+
+    def __getattr__(self, name):
+        method = getattr(self.client, name)
+        if name in ("records", "search", "stream", "get_report"):
+            return lambda *args, **named: _each(method, args, named)
+        return lambda *args, **named: asyncio.to_thread(method, *args, **named)
+
+async def _each(method, args, named):
+    source, end = await asyncio.to_thread(method, *args, **named), object()
+    try:
+        while True:
+            one = await asyncio.to_thread(next, source, end)
+            if one is end:
+                return
+            yield one
+    finally:
+        try:
+            source.close()
+        except ValueError:  # a thread waits in it for what comes next, and lets go of it then
+            pass
+
+class Keys:
+    """The keys of a company, of which the caller has pinned one by its fingerprint, got from somewhere else than the service. Each other key is taken for it is proven to come before
+    or after that one. keys is the answer of get_public_key or, where the company may have had several, get_public_keys: the text as it came, which is checked most
+    strictly, or what json.loads made of it."""
+
+    def __init__(self, keys, fingerprint):
+        with _step("KEY"):
+            keys = _given(keys)
+            prints = check_key(keys)
+            must(fingerprint in (prints if type(prints) is list else [prints]), f"the key that you trust, {fingerprint}, is none of the company's")
+            self.actions = self.control = keys
+            log = next((log for log in keys.get("logs", ()) if log["log"] == "control"), None)
+            if log:  # both logs are signed with the company's keys, each in ranges of its own
+                known = {one["kid"]: {name: one[name] for name in one if name not in ("fromIndex", "rotation")} for one in keys["keys"]}
+                self.control = {**keys, "origin": log["origin"], "keys": [{**known[one["kid"]], **one} for one in log["keys"]]}
+                check_key(self.control)
+
+    @classmethod
+    def of_key(cls, key, company_id, trust_domain="attestd.local"):
+        """The one key, in PEM or the x of its JWK, that the caller trusts as a company's: for companies that have had no other."""
+        with _step("KEY"):
+            spki = bytes.fromhex("302a300506032b6570032100")
+            der = base64.b64decode("".join(key.split("-----")[2].split())) if "-----" in key else spki + unbase64url(key)
+            must(der[:12] == spki and len(der) == 44, "not an Ed25519 key")
+            pem = f"-----BEGIN PUBLIC KEY-----\n{base64.b64encode(der).decode()}\n-----END PUBLIC KEY-----\n"
+            digest = hashlib.sha256(der).digest()
+            fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        named = {"companyId": company_id, "spiffeId": f"spiffe://{trust_domain}/company/{company_id}"}
+        return cls({**named, "kid": digest.hex()[:16], "fingerprint": fingerprint, "pem": pem}, fingerprint)
+
+    def of(self, log):
+        return {"actions": self.actions, "control": self.control}[log]
+
+def verify_record(record, keys, *, log="actions"):
+    """Checks that a record is, byte for byte in its canonical form, what the company's key has signed."""
+    with _step("RECORD"):
+        check_record(_given(record), keys.of(log), log)
+
+def verify_proof(proof, keys, *, log="actions", root=None):
+    """Checks an answer of get_proof: the record as verify_record does, and that it leads to the root, which is returned. That root proves something to whoever compares it with one that
+    was kept: give that as root."""
+    with _step("PROOF"):
+        found = check_proof(_given(proof), keys.of(log), log)
+        must(root in (None, found), "the root is not the one that you kept")
+        return found
+
+def verify_token(token, keys, *, service="service"):
+    """Checks a passport, an SVID or a delegation token against the company's keys: form, signature, times, issuer, audience, subject. Returns its claims; the code of a
+    VerificationError is that of the reference. Whether a passport was revoked, only a status of now says: verify_status."""
+    with _step("MALFORMED_TOKEN"):
+        parts = token.split(".")
+        must(len(parts) == 3 and len(token) <= 16 << 10, "not a token")
+        header, own = (read(unbase64url(part).decode()) for part in parts[:2])
+        unbase64url(parts[2])
+        passport, home = header["typ"] == "CAP+JWT", keys.actions["spiffeId"]
+        body = own[service] if passport and service in own else {}
+        must(all(type(n) is int for n in (own["iat"], own["nbf"], own["exp"], body.get("v", 0))), "the times are no integers")
+        must(not passport or type(body.get("scopes")) is list and type(body.get("delegationChain")) is list, "not the claims of a passport")
+    key = next((one for one in token_keys(keys.actions, own["iat"]) if one["kid"] == header.get("kid")), None)
+    _demand("ALGORITHM_MISMATCH", header.get("alg") == "EdDSA")
+    _demand("WRONG_TOKEN_TYPE", header["typ"] in ("JWT", "CAP+JWT") and set(header) == {"alg", "kid", "typ"})
+    _demand("SIGNATURE_INVALID", key)
+    with _step("SIGNATURE_INVALID"):
+        check_signature(key, parts[2], f"{parts[0]}.{parts[1]}".encode())
+    _demand("TOKEN_EXPIRED", time.time() < own["exp"])
+    _demand("TOKEN_NOT_YET_VALID", own["nbf"] <= time.time())
+    _demand("AUDIENCE_MISMATCH", own.get("aud") == [f"{service}:passport:v1" if passport else service])
+    _demand("INVALID_ISSUER", own.get("iss") == home.split("/company/")[0] + "/ca")
+    if passport:
+        _demand("INVALID_SUBJECT", body.get("org") == keys.actions["companyId"] and own["sub"] == f"{home}/agent/{body.get('agentId')}")
+    with _step("MALFORMED_CLAIMS"):
+        check_life(own, 86400 if passport else 3600)
+    if passport:
+        _demand("UNSUPPORTED_VERSION", body.get("v") == 1)
+        _demand("CHAIN_INCOHERENT", body["delegationChain"][-1:] == [own["sub"]])
+    return own
+
+def verify_passport(passport, keys, *, tool=None, service="service"):
+    """As verify_token, of a passport alone. With tool, one of its scopes must cover tool:<tool>. Returns its claims and the first scope that does or, without tool, the broadest."""
+    claims = verify_token(passport, keys, service=service)
+    _demand("WRONG_TOKEN_TYPE", type(claims.get(service)) is dict)
+    scopes, wide = claims[service]["scopes"], lambda scope: (scope != "*", not scope.endswith(":*"))
+    fit = sorted(scopes, key=wide) if tool is None else [scope for scope in scopes if scope in ("*", "tool:*", f"tool:{tool}")]
+    _demand("SCOPE_DENIED", fit)
+    return claims, fit[0]
+
+def verify_status(status, keys, jti, *, max_age=300):
+    """Checks an answer of get_passport_status: that the company's key has signed it, of this passport, within the last max_age seconds. Returns valid, revoked or unknown."""
+    with _step("STATUS"):
+        return check_status(_given(status), keys.actions, jti, max_age)
+
+def verify_evidence(evidence, *, fingerprint=None, policy=None):
+    """Checks a file of evidence, best as the bytes that came, with the fingerprint of a key of the company or the text of a policy (c2sp.org/tlog-policy). Returns what was checked and what
+    such a file does not prove, each a list of sentences."""
+    if (fingerprint is None) == (policy is None):
+        raise TypeError("one of fingerprint and policy is needed")
+    source = evidence.encode() if isinstance(evidence, str) else evidence if isinstance(evidence, bytes) else json.dumps(evidence, ensure_ascii=False).encode()
+    with _step("POLICY"):
+        checks = Evidence(source, fingerprint, None if policy is None else read_policy(policy))
+    verdict, code, reason = checks.verdict()
+    if verdict != "holds":
+        raise VerificationError(code or "KEY", reason)
+    return checks.checked, checks.file["notProven"]
+
+def _demand(code, holds):
+    if not holds:
+        raise VerificationError(code, "the token does not hold")
+
+class _step:
+    """Turns what goes wrong within into a VerificationError of a code."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def __enter__(self):
+        if Ed25519PublicKey is None:
+            raise MissingCryptography("signatures are checked with the package cryptography, which is not installed: pip install cryptography")
+
+    def __exit__(self, _, error, __):
+        if isinstance(error, Exception) and not isinstance(error, AttestdError):
+            raise VerificationError(self.code, str(error) or type(error).__name__) from None
+
+def _given(value):  # a text is read strictly; of what was parsed already, only its form can be checked
+    return read(value.decode() if isinstance(value, bytes) else value) if isinstance(value, (str, bytes)) else value
+
+class Spool:
+    """Attestations that wait on disk, for programs that cannot wait for the service.
+
+    A folder with one file for each, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a whole item or
+    none. A file's name begins with the time, by which items are sent. It holds the SHA-256 of the rest in hex, whose key it is (made, or given by the caller) and the
+    item as JSON, each behind a space. What does not have its checksum is not sent. Files that end in .json are of an earlier version, which made no checksum, and are
+    sent as they are. Many processes and threads may share the folder without a lock, those of the TypeScript client too: each item has its own idempotency key, so that
+    two which send the same one make one record. Nothing is ever dropped: what the service refuses, and what the disk has damaged, is moved to the folder refused, with
+    the reason beside it.
+
+    Of the service's rate limit a quarter is left to what is attested now."""
+
+    def __init__(self, folder, client, *, limit=1 << 30):
+        """limit, in bytes, is how much may wait."""
+        self.folder, self.client, self.limit = Path(folder), client, limit
+        self._last, self._size, self._lock = 0, -1, threading.Lock()  # the bytes that wait, as this process knows; -1 when it must look
+        self._flushing = threading.Lock()
+        for name in ("new", "pending", "refused"):
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in (self.folder / "new").iterdir():  # by a process that was killed before it acknowledged them
+            try:
+                if left.stat().st_mtime < time.time() - 3600:
+                    left.unlink()
+            except FileNotFoundError:  # another process was first
+                pass
+
+    def add(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+        """Puts an attestation on disk and returns its idempotency key, once it is synced."""
+        return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+
+    def _add(self, prepared):
+        item = _sealed(prepared.item(), prepared.made)
+        with self._lock:  # the order of one process is kept when several come in a microsecond
+            self._last = max(self._last + 1, time.time_ns() // 1000)
+            name = f"{self._last:017}-{secrets.token_hex(8)}.item"
+            self._size = (self._measure() if self._size < 0 else self._size) + len(item.encode())
+            if self._size > self.limit:
+                self._size = -1  # others may have sent what waits
+                raise FullError(f"the spool holds its {self.limit} bytes")
+        self._put("pending", name, item)
+        return prepared.key
+
+    def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+        """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
+        the service says of a request that it will never take."""
+        prepared = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
+        try:
+            return {"queued": False, "record": self.client._attest(prepared)}
+        except AttestdError as error:
+            if not _retryable(error, True):
+                raise
+            return {"queued": True, "idempotencyKey": self._add(prepared)}
+
+    def pending(self):
+        """How many items wait."""
+        return len(self._names())
+
+    def flush(self):
+        """Sends all that waits, by batches. It raises where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
+        items had to be set apart. retry_after of the ServiceError with the status 429 says when the rate limit takes more."""
+        with self._flushing:
+            refused, self._size = [], -1
+            try:
+                names = self._names()
+                while names:
+                    names = names[self._batch(names[: self._room()], refused) :]
+            except AttestdError as error:
+                if refused:
+                    raise RefusedError(self.folder / "refused", refused) from error
+                raise
+            if refused:
+                raise RefusedError(self.folder / "refused", refused)
+
+    def run(self, every, stop, failed=lambda error: None):
+        """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a
+        threading.Event, is set. A flush that fails leaves what waits to the next, and failed learns
+        of the error, but of a rate limit it does not."""
+        wait = every
+        while not stop.wait(wait):
+            wait = every
+            try:
+                self.flush()
+            except AttestdError as error:
+                cause = error.__cause__ if isinstance(error, RefusedError) else error
+                limited = isinstance(cause, ServiceError) and cause.status == 429
+                if limited:
+                    wait = cause.retry_after or every
+                if cause is not error or not limited:
+                    failed(error)
+
+    def _room(self):
+        """How many items the service takes now, if what is attested meanwhile is to find room.
+        Raises where there is none."""
+        rate = self.client._rate
+        if rate is None or rate.limit and time.monotonic() >= rate.until:
+            return 25  # a quarter of the usual limit; the answer says how many more
+        if not rate.limit:
+            return 1000
+        room = rate.left - rate.limit // 4
+        if room < 1:
+            wait = max(0.1, rate.until - time.monotonic())
+            raise ServiceError(OPERATIONS["attestBatch"].call, 429, "the rate limit has no room now for what waits in the spool", retry_after=wait)
+        return min(room, 1000)
+
+    def _batch(self, names, refused):
+        """Sends the first of some items, and returns how many are dealt with. A key stands in a
+        batch but once."""
+        items, keys, size = [], set(), 0
+        for read, name in enumerate(names):
+            item = self._read(name, refused)
+            if item is None:
+                continue
+            size += len(item.text)
+            if items and (size > 1 << 20 or item.key in keys):  # well below what the service takes
+                self._send(items, refused)
+                return read
+            items.append(item)
+            keys.add(item.key)
+        self._send(items, refused)
+        return len(names)
+
+    def _measure(self):
+        size = 0
+        for name in self._names():
+            try:
+                size += (self.folder / "pending" / name).stat().st_size
+            except FileNotFoundError:  # it was sent by another process
+                pass
+        return size
+
+    def _names(self):
+        return sorted(os.listdir(self.folder / "pending"))
+
+    def _read(self, name, refused):
+        """An item; None of one that is gone, for another process has sent it, and of one that the
+        disk has damaged, which is set apart."""
+        try:
+            content = (self.folder / "pending" / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            made, text = (False, content.decode()) if name.endswith(".json") else _unsealed(content)
+            key = json.loads(text)["idempotencyKey"]
+            must(type(key) is str, "no key")
+            return _Item(name, text, key, made)
+        except (ValueError, LookupError, TypeError):
+            self._set_apart(name, "what stands on the disk is not what was written", refused)
+            return None
+
+    def _send(self, items, refused, renewed=()):
+        while items:
+            try:
+                self.client.send_batch([item.text for item in items], patient=False)
+            except ServiceError as error:
+                # A refusal that is about the credential and not about an item would empty the spool.
+                if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
+                    raise
+                at = 0 if len(items) == 1 else _place(error)
+                if at is None or at >= len(items):  # which of them it is, the answer does not say; or the batch is too large
+                    half = (len(items) + 1) // 2
+                    self._send(items[:half], refused, renewed)
+                    items = items[half:]
+                elif error.code == "IDEMPOTENCY_KEY_REUSED" and items[at].made:
+                    if items[at].name in renewed:
+                        raise
+                    renewed = {*renewed, items[at].name}
+                    items = [*items[:at], self._rekey(items[at]), *items[at + 1 :]]
+                else:
+                    self._set_apart(items[at].name, str(error), refused)
+                    items = items[:at] + items[at + 1 :]
+            else:
+                for item in items:
+                    (self.folder / "pending" / item.name).unlink(missing_ok=True)
+                return
+
+    def _rekey(self, item):
+        """The item under another key, on disk too, before it is sent."""
+        body = json.dumps({"idempotencyKey": item.key}, separators=(",", ":"))[1:]
+        must(item.text.endswith("," + body), "the key is not at the end")
+        other = _Prepared(item.text[: -len(body) - 1] + "}", item.key, True).rekeyed()
+        self._put("pending", item.name, _sealed(other.item(), True))
+        return _Item(item.name, other.item(), other.key, True)
+
+    def _set_apart(self, name, reason, refused):
+        self._put("refused", name + ".reason", reason + "\n")
+        try:
+            os.rename(self.folder / "pending" / name, self.folder / "refused" / name)
+        except FileNotFoundError:
+            pass
+        refused.append((name, reason))
+
+    def _put(self, folder, name, text):  # writes a file that is there whole or not at all, and stays when the power fails
+        made = self.folder / "new" / name
+        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(made, self.folder / folder / name)
+        if os.name == "nt":
+            return  # which cannot sync a folder
+        kept = os.open(self.folder / folder, os.O_RDONLY)
+        try:
+            os.fsync(kept)
+        finally:
+            os.close(kept)
+
+@dataclass(frozen=True)
+class _Item:
+    name: str
+    text: str  # JSON, with the key
+    key: str
+    made: bool
+
+def _sealed(text, made):
+    rest = f"{'made' if made else 'given'} {text}"
+    return f"{hashlib.sha256(rest.encode()).hexdigest()} {rest}"
+
+def _unsealed(content):
+    """(made, text) of a file; ValueError where its checksum is another."""
+    checksum, _, rest = content.partition(b" ")
+    must(hashlib.sha256(rest).hexdigest().encode() == checksum, "the checksum is another")
+    whose, _, text = rest.partition(b" ")
+    return whose == b"made", text.decode()
+
+def must(ok, message):  # not assert, which python3 -O leaves out
+    if not ok:
+        raise ValueError(message)
+
+def read(text):  # strict JSON: no name twice, and no number that a double does not keep
+    def unique(members):
+        must(len(dict(members)) == len(members), "a name stands twice")
+        return dict(members)
+    def number(digits):
+        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])  # with any power, also one that no Decimal has
+        must(zero or digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
+        return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
+    return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
+
+OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')  # what counts outside of strings and in them
+WEIGHTS = {b"{": 2, b"[": 2, b":": 4, b",": 4, b"\\": 4}
+
+def bounded(source):  # before a file is parsed: what it weighs, as the reference says, and how deep it nests
+    weight, depth, at, inside = 0, 0, 0, False
+    for found in iter(lambda: (INSIDE if inside else OUTSIDE).search(source, at), None):
+        kind, at = found[0], found.end() + (found[0] == b"\\")
+        inside ^= kind == b'"'
+        weight += 2 if kind == b'"' and inside else WEIGHTS.get(kind, 0)
+        depth += (kind in (b"{", b"[")) - (kind in (b"}", b"]"))
+        must(weight <= 9_000_000, "it weighs more than 9000000")
+        must(0 <= depth <= 160, "nested too deep")
+
+def text_of(source):  # of a file, which is no longer and no heavier than one may be
+    must(len(source) <= 64 << 20, "longer than 64 MiB")
+    bounded(source)
+    return source.decode()
+
+def pieces(value):  # of the canonical form (RFC 8785), none of them long
+    if type(value) is dict:
+        for i, name in enumerate(sorted(value, key=lambda name: name.encode("utf-16-be"))):
+            yield ",{"[i == 0]
+            yield from pieces(name)
+            yield ":"
+            yield from pieces(value[name])
+        yield "}" if value else "{}"
+    elif type(value) is list:
+        for i, element in enumerate(value):
+            yield ",["[i == 0]
+            yield from pieces(element)
+        yield "]" if value else "[]"
+    elif type(value) is str:
+        yield '"'
+        for at in range(0, len(value), 1 << 16):
+            yield json.dumps(value[at:at + (1 << 16)], ensure_ascii=False)[1:-1]
+        yield '"'
+    else:
+        yield json.dumps(value) if type(value) not in (int, float) else spelled(value)
+
+def canonical(value):
+    return "".join(pieces(value))
+
+def digest_of_parts(*parts):  # each a text, or a list with a value; their forms are joined by |
+    digest, some = hashlib.sha256(), []
+    for i, part in enumerate(parts):
+        for piece in itertools.chain("|" * (i > 0), [part] if type(part) is str else pieces(part[0])):
+            some.append(piece)
+            if len(some) == 1 << 10 or len(piece) > 1 << 10:
+                digest.update("".join(some).encode())
+                some = []
+    digest.update("".join(some).encode())
+    return digest.digest()
+
+def spelled(value):  # a number
+    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
+    digits, point = "".join(map(str, digits)), len(digits) + exponent
+    dot = lambda whole, rest: whole + "." + rest if rest else whole
+    if 0 < point <= 21:
+        return "-" * sign + dot(digits[:point].ljust(point, "0"), digits[point:])
+    return "-" * sign + ("0." + "0" * -point + digits if -6 < point <= 0 else dot(digits[0], digits[1:]) + f"e{point - 1:+d}")
+
+def exactly(value, members, optional=()):
+    must(type(value) is dict and set(members) <= set(value) <= {*members, *optional}, f"not an object of exactly {members}")
+
+def strings(*values):
+    must(all(type(value) is str for value in values), "not a string")
+
+def seconds(timestamp):  # of its one form, such as 2006-01-02T15:04:05.000Z
+    must(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", timestamp), "not a timestamp")
+    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")  # year 0 is a year, too
+    return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() if timestamp[:4] > "0001" else 0
+
+def unbase64url(text):
+    decoded = base64.urlsafe_b64decode(text + "==")
+    must(base64.urlsafe_b64encode(decoded).decode().rstrip("=") == text, "not base64url")
+    return decoded
+
+def check_key(key):  # returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+    if "origin" in key:
+        return [check_key(one) for one in ring(key)]
+    der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digest = hashlib.sha256(der).digest()
+    fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    must(key["fingerprint"] == fingerprint and key["kid"] == digest.hex()[:16], "the key is not the one that it says")
+    return fingerprint
+
+def check_signature(key, signature, message):  # raises InvalidSignature
+    load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
+
+def statements(origin, at, old, new):  # of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+    forms = ("v2", old["fingerprint"], new["fingerprint"]), ("v1", old["kid"], new["kid"])
+    return [f"attestd/key-rotation/{version}\n{origin}\n{at}\n{one}\n{other}\n" for version, one, other in forms]
+
+def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
+    if "origin" not in key:
+        return [key]
+    keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
+    must(keys and keys[0]["fromIndex"] == 0 and "rotation" not in keys[0], "the first key is missing")
+    check_key(keys[0])
+    for old, new in zip(keys, keys[1:]):
+        check_key(new)
+        proof, at = new["rotation"], new["fromIndex"]
+        must(type(at) is int and at >= old["fromIndex"], "the keys are not in order")
+        must(proof["statement"] in statements(key["origin"], at, old, new), "the proof is of another rotation")
+        check_signature(old, proof["oldSignature"], proof["statement"].encode())
+        check_signature(new, proof["newSignature"], proof["statement"].encode())
+    return keys
+
+def token_keys(key, at=0):  # those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+    good = lambda one: "endedAt" not in one or at <= seconds(one["endedAt"]) and time.time() < seconds(one["endedAt"]) + 86400
+    return [one for one in ring(key) if "compromisedAt" not in one and good(one)]
+
+def check_life(claims, longest):  # in seconds: 86400 of a passport, 3600 of an SVID or a delegation
+    iat, nbf, exp = (claims[name] for name in ("iat", "nbf", "exp"))
+    must(all(type(n) is int for n in (iat, nbf, exp)), "the times are no integers")
+    must(0 <= iat <= nbf and 0 < exp - iat <= longest, "not a life that such a token has")
+
+def digest_of(record, company, log="actions"):  # the form comes first: parts that moved from one member to another have the same hash
+    exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
+    index, payload = record["index"], record["payload"]
+    must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
+    seconds(record["timestamp"])
+    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"))
+    must(payload.get("log", "actions") == log, "the record is of another log")
+    strings(payload["agentId"], payload["actionType"])
+    must(payload["companyId"] == company, "the record is of another company")
+    parts = [str(index), record["timestamp"], [payload]]
+    if "delegation" in record:
+        info = record["delegation"]
+        exactly(info, ("subject", "delegationChain", "act", "tokenId"))
+        must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
+        strings(info["subject"], info["tokenId"], *info["delegationChain"])
+        parts.append([info])
+    digest = digest_of_parts(*parts)
+    must(digest.hex() == record["hash"], "the record was changed")
+    return digest
+
+def check_record(record, key, log="actions"):
+    digest = digest_of(record, key["companyId"], log)
+    check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
+
+def check_proof(evidence, key, log="actions"):  # returns the root: compare it with the one that you keep
+    exactly(evidence, ("record", "proof", "root"))
+    check_record(evidence["record"], key, log)
+    node = evidence["record"]["hash"]
+    must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
+    for step in evidence["proof"]:
+        exactly(step, ("sibling", "position"))
+        sibling, position = step["sibling"], step["position"]
+        must(re.fullmatch("[0-9a-f]{64}", sibling) and position in ("left", "right"), "not a step of a proof")
+        node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
+    must(node == evidence["root"], "the record is not in the chain of this root")
+    return node
+
+def check_passport(passport, key, audience="service:passport:v1"):
+    header, claims, signature = passport.split(".")
+    signed = f"{header}.{claims}".encode()
+    header, claims = (read(unbase64url(part).decode()) for part in (header, claims))
+    check_life(claims, 86400)
+    key = next((one for one in token_keys(key, claims["iat"]) if one["kid"] == header["kid"]), None)
+    must(key, "not a passport of the company's keys at its time")
+    check_signature(key, signature, signed)
+    must(header == {"alg": "EdDSA", "kid": key["kid"], "typ": "CAP+JWT"}, "not a passport of this key")
+    own, domain = claims[audience.split(":")[0]], key["spiffeId"].split("/company/")[0]
+    must(claims["iss"] == domain + "/ca" and claims["aud"] == [audience], "not a passport of this service")
+    must(type(own["v"]) is int and own["v"] == 1, "not a passport that we know")
+    must(own["org"] == key["companyId"] and claims["sub"] == key["spiffeId"] + "/agent/" + own["agentId"], "not of this company")
+    must(own["delegationChain"][-1] == claims["sub"], "the chain does not end with the subject")
+    must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
+    return claims
+
+def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+    exactly(answer, ("jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"), ("revokedAt", "reason"))
+    signed = {k: v for k, v in answer.items() if k not in ("caPublicKey", "signature")}
+    strings(*answer.values())
+    key = next((one for one in token_keys(key) if one["pem"] == answer["caPublicKey"]), None)
+    must(key and ("endedAt" not in key or seconds(answer["checkedAt"]) <= seconds(key["endedAt"]) + 60), "the status is of another key")
+    check_signature(key, answer["signature"], hashlib.sha256(canonical(signed).encode()).digest())
+    must(answer["jti"] == jti, "the status is of another passport")
+    must(answer["companyId"] == key["companyId"], "the status is of another company")
+    must(-60 <= time.time() - seconds(answer["checkedAt"]) <= max_age, "the status is not of now: ask for a new one")
+    must(answer["status"] in ("valid", "revoked", "unknown") and (answer["status"] == "revoked") == ("revokedAt" in answer), "not a status")
+    return answer["status"]
+
+# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
+# first that fails gives the code.
+
+def hexadecimal(digits):
+    return lambda s: type(s) is str and re.fullmatch("[0-9a-f]{%d}" % digits, s)
+
+def base64url(size):
+    return lambda s: len(unbase64url(s)) == size
+
+text, timestamp, kid = (lambda s: type(s) is str), (lambda s: seconds(s) is not None), hexadecimal(16)
+number = lambda n: type(n) is int and 0 <= n < 2**53
+anything = lambda value: True
+log_name = lambda s: s in ("actions", "control")
+company = lambda s: re.fullmatch("[A-Za-z0-9._-]{1,128}", s) and s not in (".", "..")
+uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
+
+# A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
+ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
+ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
+JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
+STATUS = {"jti": text, "companyId": text, "status": text, "checkedAt": timestamp, "caPublicKey": text, "signature": base64url(64), "revokedAt?": timestamp, "reason?": text}
+EVIDENCE = {
+    "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
+    "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
+    "tlogProof": text, "keys": [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000], "witnesses": [text, 16],
+    "logs": [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2],
+    "delegation?": anything, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
+    "notProven": [text, 10_000],
+}
+
+def has_form(value, form, name):
+    if callable(form):
+        return must(form(value), f"{name} has not its form")
+    if type(form) is list:
+        must(type(value) is list and len(value) <= form[1], f"{name} is not a list of at most {form[1]}")
+        for i, element in enumerate(value):
+            has_form(element, form[0], f"{name}[{i}]")
+        return
+    exactly(value, [n for n in form if n[-1] != "?"], [n[:-1] for n in form if n[-1] == "?"])
+    for member, inner in form.items():
+        if member.rstrip("?") in value:
+            has_form(value[member.rstrip("?")], inner, f"{name}.{member.rstrip('?')}")
+
+def whole(value):  # no lone surrogate
+    if type(value) is str:
+        must(not re.search("[\ud800-\udfff]", value), "a lone surrogate")
+    for inside in itertools.chain(value, value.values()) if type(value) is dict else value if type(value) is list else ():
+        whole(inside)
+
+def verify(raw, signature, message):  # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+    Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
+
+def is_name(name):  # that may stand in a signature line
+    return 0 < len(name.encode()) <= 255 and not re.search("[\0-\x20+\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]", name)
+
+def unbase64(s):
+    decoded = base64.b64decode(s)
+    must(base64.b64encode(decoded).decode() == s, "not base64")
+    return decoded
+
+def key_id(name, kind, raw):
+    return hashlib.sha256(name.encode() + b"\n" + bytes([kind]) + raw).digest()[:4]
+
+def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
+    name, tag, key = vkey.split("+", 2)
+    raw = unbase64(key)[1:]
+    must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
+    return {"vkey": vkey, "name": name, "raw": raw, "id": key_id(name, kind, raw)}
+
+def cosigned_by(lines, body, witnesses):  # the (witness, time) of each line that says it is of one of them; raises where it is not
+    for name, blob in lines:
+        claimed = [w for w in witnesses if w["name"] == name and w["id"] == blob[:4]]
+        for w in claimed:
+            try:
+                at = int.from_bytes(blob[4:12], "big")
+                must(len(blob) == 76 and 0 < at < 2**63, "not a cosignature")
+                verify(w["raw"], blob[12:], f"cosignature/v1\ntime {at}\n{body}".encode())
+                yield w, at
+                break
+            except Exception:
+                must(w is not claimed[-1], f"the cosignature of {name} does not verify")
+
+def signature_lines(lines):
+    must(lines.endswith("\n"), "not a signed note")
+    for line in lines[:-1].split("\n"):
+        dash, name, blob = line.split(" ")
+        must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
+        yield name, unbase64(blob)
+
+class Evidence:  # a file while it is checked
+    def __init__(self, source, fingerprint=None, policy=None):
+        self.source, self.fingerprint, self.policy = source, fingerprint, policy
+        self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+
+    def verdict(self):  # (verdict, code, reason)
+        for code, check in (
+            ("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses),
+            ("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("AUTHORITY", self.authority), ("PASSPORT", self.passport),
+            ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy),
+        ):
+            try:
+                check()
+            except Exception as refused:
+                return "fails", code, str(refused) or type(refused).__name__
+        if self.fingerprint is None and self.policy is None:
+            return "self-consistent only", "", "nothing from outside says whose keys these are: anyone can make such a file"
+        return "holds", "", ""
+
+    def form(self):
+        source, self.source = text_of(self.source), None  # one of them is enough to hold
+        self.file = f = read(source)
+        whole(f)
+        has_form(f, EVIDENCE, "file")
+        must(f["keys"], "keys is empty")
+        self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
+        self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
+
+    def keys(self):
+        f, count = self.file, len(self.raw)
+        for raw, key in zip(self.raw, f["keys"]):
+            digest = hashlib.sha256(bytes.fromhex("302a300506032b6570032100") + raw).digest()
+            jwk = {"kty": "OKP", "crv": "Ed25519", "x": key["jwk"]["x"], "kid": digest.hex()[:16], "alg": "EdDSA", "use": "sig"}
+            fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            must(key == {"kid": digest.hex()[:16], "fingerprint": fingerprint, "jwk": jwk}, "a key is not the one that it says")
+        must(len(set(self.raw)) == count, "a key stands twice")
+        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != count
+        needed = ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
+        must([log["log"] for log in f["logs"]] == needed, f"the logs are not {needed}")
+        for log in f["logs"]:
+            ring, origin = log["keys"], log["origin"]
+            must(origin.endswith("/v1/log/" + log["logId"]), "an origin is of another log")
+            must(0 < len(ring) <= count and (log["log"] == "control" or len(ring) == count), "a log has not its keys")
+            log["raw"] = self.raw[count - len(ring):]
+            must([k["kid"] for k in ring] == [k["kid"] for k in f["keys"]][count - len(ring):], "a log has other keys")
+            must(ring[0]["fromIndex"] == 0 and "rotation" not in ring[0], "the first key of a log is missing")
+            for i in range(1, len(ring)):
+                old, new, proof = ring[i - 1], ring[i], ring[i]["rotation"]
+                must(new["fromIndex"] >= old["fromIndex"], "the keys are not in order")
+                must(proof["statement"] in statements(origin, new["fromIndex"], *f["keys"][count - len(ring):][i - 1:i + 1]), "the proof is of another rotation")
+                verify(log["raw"][i - 1], unbase64url(proof["oldSignature"]), proof["statement"].encode())
+                verify(log["raw"][i], unbase64url(proof["newSignature"]), proof["statement"].encode())
+        self.checked.append(f"keys: {count}, each named by the one before it, up to {f['keys'][-1]['fingerprint']}")
+
+    def signer(self, log, record):  # the place in the log's keys of the one that signs a record
+        return [i for i, key in enumerate(log["keys"]) if key["fromIndex"] <= record["index"]][-1]
+
+    def signed(self, log, record):
+        verify(log["raw"][self.signer(log, record)], unbase64url(record["signature"]), digest_of(record, self.file["companyId"], log["log"]))
+
+    def record(self):
+        record, log = self.file["record"], self.logs[self.file["log"]]
+        self.signed(log, record)
+        self.by, payload = log["keys"][self.signer(log, record)]["kid"], record["payload"]
+        self.checked.append(f"record {record['index']} of {log['log']}, {record['timestamp']}, {payload['agentId']}, {payload['actionType']}: signed by key {self.by}")
+
+    def hex_proof(self):
+        proof, at, node = self.file["hexProof"], self.file["record"]["index"], self.file["record"]["hash"]
+        must(at < proof["size"], "there is no such record in the tree")
+        steps, n = list(proof["proof"]), proof["size"] - 1
+        while n > 0:
+            if at % 2 or at < n:
+                sibling, position = steps[0]["sibling"], steps.pop(0)["position"]
+                must((position == "left") == bool(at % 2), "a step is on the other side")
+                node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
+            at, n = at // 2, n // 2
+        must(not steps and node == proof["root"], "the steps do not lead to the root")
+        self.checked.append(f"its hash leads to the root {node} of {proof['size']} records")
+
+    def read_witnesses(self):
+        self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
+        must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness stands twice")
+
+    def opened(self, log, signed):  # the size and the root of a log's one checkpoint, once its signatures are checked
+        name, origin = log["log"], log["origin"]
+        if name not in self.notes:
+            body, lines = signed.split("\n\n")
+            head, size, root = body.split("\n")
+            must(head == origin and is_name(origin) and re.fullmatch("0|[1-9][0-9]*", size), "the checkpoint is of another log")
+            size, root, lines, body = int(size), unbase64(root), list(signature_lines(lines)), body + "\n"
+            must(size < 2**53 and len(root) == 32, "not a checkpoint")
+            must(lines[0][0] == origin and lines[0][1][:4] == key_id(origin, 1, log["raw"][-1]), "the last key has not signed the checkpoint")
+            verify(log["raw"][-1], lines[0][1][4:], body.encode())
+            by = [w["vkey"] for w, _ in cosigned_by(lines[1:], body, self.witnesses)]
+            must(len(set(by)) == len(by) == len(lines) - 1, "a line below the checkpoint is of nobody, or of somebody twice")
+            self.cosigners += [vkey for vkey in by if vkey not in self.cosigners]
+            self.notes[name] = (signed, size, root, lines, body)
+            self.checked.append(f"checkpoint of {name} at {size} records, signed by the last key and cosigned by {by or 'nobody'}")
+        must(self.notes[name][0] == signed, "the checkpoint is another one")
+        return self.notes[name][1:3]
+
+    def placed(self, log, record, proof):  # in the log that standard tools read; returns its size
+        head, signed = proof.split("\n\n", 1)
+        version, index, *hashes = head.split("\n")
+        must(version == "c2sp.org/tlog-proof@v1" and index == f"index {record['index']}", "the proof is of another record")
+        size, root = self.opened(log, signed)
+        hashes, at, n, sha = [unbase64(h) for h in hashes], record["index"], size - 1, lambda *parts: hashlib.sha256(b"".join(parts)).digest()
+        must(at < size and len(hashes) <= 60 and all(len(h) == 32 for h in hashes), "not a proof of the record")
+        raw = log["raw"][self.signer(log, record)]
+        node = sha(b"\0", bytes.fromhex(record["hash"]), unbase64url(record["signature"]), hashlib.sha256(raw).digest())
+        for sibling in hashes:  # RFC 9162, section 2.1.3.2
+            must(n > 0, "the proof is too long")
+            if at % 2 or at == n:
+                node = sha(b"\1", sibling, node)
+                while at % 2 == 0 and at:
+                    at, n = at // 2, n // 2
+            else:
+                node = sha(b"\1", node, sibling)
+            at, n = at // 2, n // 2
+        must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
+        return size
+
+    def log_proof(self):
+        size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])
+        must(size == self.file["hexProof"]["size"], "the two proofs are of trees of two sizes")
+
+    def delegation(self):
+        own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
+        must(own == copied, "delegation is not that of the record")
+
+    def told(self, entries, about):  # control records, each of which must be about what it may be about
+        last, events = -1, []
+        for entry in entries:
+            record = entry["record"]
+            self.signed(self.logs["control"], record)
+            self.placed(self.logs["control"], record, entry["tlogProof"])
+            payload, action, index = record["payload"]["payload"], record["payload"]["actionType"], record["index"]
+            must(type(payload) is dict and type(payload["subject"]) is str and type(payload["by"]) in (str, type(None)), "it does not say what was changed")
+            agent = payload.get("agentId") if type(payload.get("agentId")) is str else ""
+            must(index > last and about(payload["subject"], action, agent), f"control record {index} does not belong there")
+            last = index
+            events.append((action, payload))
+            self.checked.append(f"control record {index}, {record['timestamp']}: {action}, {payload['subject']}, by {payload['by'] or 'the service itself'}")
+        return events
+
+    def authority(self):
+        record, company = self.file["record"], self.file["companyId"]
+        match = (re.fullmatch(f"spiffe://[^/]*/company/{re.escape(company)}/agent/(.*)", one, re.S) for one in record.get("delegation", {}).get("delegationChain", []))
+        agents = {record["payload"]["agentId"], *(m[1] for m in match if m)}
+        def about(subject, action, agent):
+            kind, _, name = subject.partition(":")
+            return kind == "agent" and name in agents or kind == "passport" and agent in agents or kind == "signing-key" and name == self.by
+        self.told(self.file.get("authority", {}).get("records", []), about)
+
+    def passport(self):
+        given, owner = self.file.get("passport"), ""
+        def about(subject, action, agent):
+            nonlocal owner
+            if subject == "passport:" + given["jti"]:
+                owner = agent if action == "passport.issued" else owner
+                return True
+            return action == "agent.disabled" and owner != "" and subject == "agent:" + owner
+        self.events = self.told(given["records"], about) if given else []
+
+    def status(self):
+        status, last = self.file.get("status"), self.raw[-1]
+        must(("passport" in self.file) == ("status" in self.file), "passport and status are not there together")
+        if not status:
+            return
+        state, at, why = status["status"], status.get("revokedAt"), status.get("reason")
+        must(status["jti"] == self.file["passport"]["jti"] and status["companyId"] == self.file["companyId"], "the status is of another passport")
+        must(state in ("valid", "revoked", "unknown") and (state == "revoked") == ("revokedAt" in status), "not a status")
+        must(state == "revoked" or "reason" not in status, "a reason of nothing")
+        pem = Ed25519PublicKey.from_public_bytes(last).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+        must(status["caPublicKey"] == pem, "the status is of another key")
+        signed = canonical({name: value for name, value in status.items() if name not in ("caPublicKey", "signature")})
+        verify(last, unbase64url(status["signature"]), hashlib.sha256(signed.encode()).digest())
+        for action, payload in self.events:
+            must(action != "passport.issued" or state != "unknown", "the passport was issued")
+            must(action not in ("passport.revoked", "agent.disabled") or state == "revoked", "the passport was revoked")
+            then, reason = payload.get("revokedAt") if type(payload.get("revokedAt")) is str else "", canonical(payload.get("reason"))
+            must(action != "passport.revoked" or then == at and reason == canonical(why), "the passport was revoked otherwise")
+        self.checked.append(f"passport {status['jti']}: {state} at {status['checkedAt']}")
+
+    def all_cosigned(self):
+        must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
+
+    def not_proven(self):
+        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven does not say what such a file does not prove")
+
+    def key(self):
+        must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the key that you trust is none of the file's")
+
+    def by_policy(self):
+        if not self.policy:
+            return
+        logs, witnesses, groups, quorum = self.policy
+        named = {(log["origin"], self.raw[-1]) for log in self.file["logs"]} & {(log["name"], log["raw"]) for log in logs}
+        must(named, "the policy does not name the last key")
+        for _, _, _, lines, body in self.notes.values():
+            names = {"none", *(name for name, w in witnesses if list(cosigned_by(lines[1:], body, [w])))}
+            for name, k, members in groups:
+                names |= {name} if len(names & set(members)) >= k else set()
+            must(quorum in names, "a checkpoint is not cosigned by a quorum of the policy")
+
+NOT_PROVEN = [
+    "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
+    "That what the payload says is true: only that the service was given it, and when by the service's clock.",
+    "That the service's clock was right: every time in this file that is not a witness's is the operator's word.",
+    "That nobody else had the company's key, nor that a key was not declared compromised after this file was made.",
+    "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
+    "That the root in hexProof is the chain's: compare it with one that you kept.",
+]
+NOT_PROVEN_OF = [  # and of files with one of these members
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport"}),
+    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}),
+    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
+]
+
+def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}  # free: may a name that stands there still become a member
+    must(len(text.encode()) <= 1 << 20 and text[-1:] in ("", "\n") and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "not the text of a policy")
+    for line in text.split("\n"):
+        keyword, *items = re.split("[ \t]+", line.strip(" \t"))
+        if keyword == "" or keyword[0] == "#":
+            continue
+        if keyword == "log" and 1 <= len(items) <= 2:
+            logs.append(read_vkey(items[0], 1))
+            continue
+        must(items and (keyword == "quorum" or items[0] not in free), f"not a line of a policy: {line}")
+        if keyword == "witness" and 2 <= len(items) <= 3:
+            witnesses.append((items[0], read_vkey(items[1], 4)))
+        elif keyword == "group" and len(items) >= 3:
+            name, k, *members = items
+            must(re.fullmatch("all|any|[1-9][0-9]*", k) and len(set(members)) == len(members), f"not a group: {line}")
+            must(all(free.get(member) for member in members), f"a member of {name} is not there, or of another group already")
+            groups.append((name, {"all": len(members), "any": 1}.get(k) or int(k), members))
+            must(groups[-1][1] <= len(members), f"more members than there are: {line}")
+            free.update(dict.fromkeys(members, False))
+        else:
+            must(keyword == "quorum" and len(items) == 1 and quorum is None and items[0] in free, f"not a line of a policy: {line}")
+            quorum = items[0]
+            continue
+        free[items[0]] = True
+    must(quorum, "no line says what the quorum is")
+    must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
+    return logs, witnesses, groups, quorum

@@ -1,0 +1,1125 @@
+# The types of the Python client. Made of sdk/python/stub.pyi and the API reference by go
+# generate ./web.
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Optional, TypedDict, Union
+from typing_extensions import NotRequired, Self, TypeAlias
+
+__all__ = [
+    "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Spool", "VerificationError", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+]
+
+APIKey = TypedDict("APIKey", {
+    "createdAt": Timestamp,
+    "key": Secret,
+    "label": Union[str, None],
+})
+
+Act = TypedDict("Act", {
+    "act": NotRequired[Act],
+    "sub": SPIFFEID,
+})
+
+Agent = TypedDict("Agent", {
+    "agentId": Segment,
+    "companyId": Segment,
+    "disabledAt": NotRequired[Timestamp],
+    "metadata": NotRequired[Metadata],
+    "registeredAt": Timestamp,
+    "spiffeId": SPIFFEID,
+})
+
+AgentAuthority = TypedDict("AgentAuthority", {
+    "agentId": str,
+    "last": ControlEntry,
+    "next": ControlEntry,
+    "registered": ControlEntry,
+    "state": Literal["registered", "disabled", "notRegistered", "unknown"],
+})
+
+AgentDisabled = TypedDict("AgentDisabled", {
+    "code": Literal["AGENT_DISABLED"],
+    "error": str,
+})
+
+AgentPage = TypedDict("AgentPage", {
+    "agents": list[Agent],
+    "next": NotRequired[str],
+    "total": int,
+})
+
+AgentRegistered = TypedDict("AgentRegistered", {
+    "agentId": Segment,
+    "registeredAt": Timestamp,
+    "spiffeId": SPIFFEID,
+    "svid": JWT,
+})
+
+AgentSVID = TypedDict("AgentSVID", {
+    "agentId": Segment,
+    "spiffeId": SPIFFEID,
+    "svid": JWT,
+})
+
+AlreadyRotated = TypedDict("AlreadyRotated", {
+    "code": Literal["PASSPORT_REVOKED"],
+    "error": Literal["Passport has already been revoked"],
+})
+
+AttestItem: TypeAlias = Any
+
+AttestRequest = TypedDict("AttestRequest", {
+    "actionType": str,
+    "agentId": str,
+    "delegation": NotRequired[Union[str, None]],
+    "payload": Any,
+})
+
+AttestationReceipt = TypedDict("AttestationReceipt", {
+    "agentId": Segment,
+    "agentSpiffeId": SPIFFEID,
+    "delegationChain": SPIFFEIDs,
+    "issuedBy": SPIFFEID,
+    "org": Segment,
+    "orgSpiffeId": SPIFFEID,
+    "passportExpiresAt": Timestamp,
+    "passportId": JTI,
+    "passportIssuedAt": Timestamp,
+    "scopeGranted": str,
+    "tool": str,
+    "type": str,
+    "v": Literal[1],
+    "verifiedAt": Timestamp,
+    "verifier": str,
+})
+
+AttestationRecordPayload = TypedDict("AttestationRecordPayload", {
+    "actionType": str,
+    "agentId": str,
+    "companyId": Segment,
+    "log": NotRequired[Literal["control"]],
+    "payload": Any,
+})
+
+AttestationRecord = TypedDict("AttestationRecord", {
+    "delegation": NotRequired[DelegationInfo],
+    "hash": SHA256,
+    "index": int,
+    "payload": AttestationRecordPayload,
+    "signature": Signature,
+    "timestamp": Timestamp,
+})
+
+AuthorityControl = TypedDict("AuthorityControl", {
+    "logId": str,
+    "origin": str,
+    "size": int,
+})
+
+AuthorityDelegation1 = TypedDict("AuthorityDelegation1", {
+    "agents": list[AgentAuthority],
+    "delegationChain": list[str],
+})
+
+AuthorityPassport = TypedDict("AuthorityPassport", {
+    "issued": ControlEntry,
+    "jti": str,
+    "revoked": ControlEntry,
+    "state": Literal["issued", "revoked", "expired", "issuedLater", "neverIssued", "unknown"],
+})
+
+AuthorityPassportsItem = TypedDict("AuthorityPassportsItem", {
+    "expiresAt": Timestamp,
+    "issued": ControlEntry,
+    "issuedAt": Timestamp,
+    "jti": str,
+    "revoked": ControlEntry,
+    "scopes": list[str],
+})
+
+AuthoritySigningKey = TypedDict("AuthoritySigningKey", {
+    "kid": str,
+    "rotated": ControlEntry,
+})
+
+Authority = TypedDict("Authority", {
+    "agent": AgentAuthority,
+    "cannotSay": list[str],
+    "control": AuthorityControl,
+    "delegation": Union[AuthorityDelegation1, None],
+    "index": int,
+    "passport": NotRequired[AuthorityPassport],
+    "passports": list[AuthorityPassportsItem],
+    "signingKey": AuthoritySigningKey,
+    "timestamp": Timestamp,
+})
+
+ChainInvalid = TypedDict("ChainInvalid", {
+    "error": str,
+    "failedAtIndex": int,
+    "valid": Literal[False],
+})
+
+ChainValid = TypedDict("ChainValid", {
+    "merkleRoot": SHA256,
+    "valid": Literal[True],
+})
+
+Company = TypedDict("Company", {
+    "companyId": Segment,
+    "metadata": NotRequired[Metadata],
+    "registeredAt": Timestamp,
+    "spiffeId": SPIFFEID,
+})
+
+CompanyCreated = TypedDict("CompanyCreated", {
+    "apiKey": Secret,
+    "companyId": Segment,
+    "registeredAt": Timestamp,
+    "spiffeId": SPIFFEID,
+})
+
+CompanyKey = TypedDict("CompanyKey", {
+    "compromisedAt": NotRequired[Timestamp],
+    "createdAt": Timestamp,
+    "endedAt": NotRequired[Timestamp],
+    "fingerprint": Fingerprint,
+    "fromIndex": int,
+    "jwk": JWK,
+    "kid": KID,
+    "pem": PEM,
+    "rotation": NotRequired[Rotation],
+})
+
+CompanySVID = TypedDict("CompanySVID", {
+    "companyId": Segment,
+    "spiffeId": SPIFFEID,
+    "svid": JWT,
+})
+
+Consistency = TypedDict("Consistency", {
+    "from": int,
+    "fromRoot": SHA256,
+    "proof": list[SHA256],
+    "to": int,
+    "toRoot": SHA256,
+})
+
+ControlEntry1 = TypedDict("ControlEntry1", {
+    "actionType": str,
+    "by": Union[str, None],
+    "index": int,
+    "timestamp": Timestamp,
+})
+
+ControlEntry: TypeAlias = Union[ControlEntry1, None]
+
+Credential = TypedDict("Credential", {
+    "clientId": NotRequired[str],
+    "createdAt": Timestamp,
+    "expiresAt": NotRequired[Timestamp],
+    "fingerprint": CredentialFingerprint,
+    "kind": Literal["apiKey", "oauthClient"],
+    "label": NotRequired[str],
+    "lastUsedAt": NotRequired[Timestamp],
+    "madeBy": NotRequired[CredentialFingerprint],
+    "role": Role,
+})
+
+CredentialFingerprint: TypeAlias = str
+
+CredentialList = TypedDict("CredentialList", {
+    "credentials": list[Credential],
+})
+
+CursorBeyondLog = TypedDict("CursorBeyondLog", {
+    "code": Literal["CURSOR_BEYOND_LOG"],
+    "error": str,
+})
+
+DelegateRequest = TypedDict("DelegateRequest", {
+    "actingOn": Segment,
+    "agentId": str,
+    "scope": str,
+})
+
+Delegated = TypedDict("Delegated", {
+    "act": Act,
+    "jti": JTI,
+    "scope": str,
+    "sub": SPIFFEID,
+    "token": JWT,
+})
+
+DelegationInfo = TypedDict("DelegationInfo", {
+    "act": Union[Act, None],
+    "delegationChain": SPIFFEIDs,
+    "subject": SPIFFEID,
+    "tokenId": JTI,
+})
+
+Disabling = TypedDict("Disabling", {
+    "agentId": Segment,
+    "disabledAt": Timestamp,
+    "revokedPassports": int,
+})
+
+DiscoveryPassport_format = TypedDict("DiscoveryPassport_format", {
+    "audience": str,
+    "claims_namespace": str,
+    "scope_format": Literal["category:name"],
+    "scope_wildcards_supported": Literal[True],
+    "token_type": Literal["CAP+JWT"],
+    "version": Literal[1],
+})
+
+Discovery = TypedDict("Discovery", {
+    "algorithms_supported": Literal[["EdDSA"]],
+    "company_id": Segment,
+    "company_spiffe_id": SPIFFEID,
+    "curve": Literal["Ed25519"],
+    "fingerprint": Fingerprint,
+    "id_token_signing_alg_values_supported": Literal[["EdDSA"]],
+    "issuer": str,
+    "jwks_uri": str,
+    "key_type": Literal["OKP"],
+    "keys": JWKs,
+    "kid": KID,
+    "passport_format": DiscoveryPassport_format,
+    "response_types_supported": Literal[["token"]],
+    "service_version": str,
+    "token_endpoint": str,
+    "token_endpoint_auth_methods_supported": Literal[["client_secret_post","client_secret_basic"]],
+    "trust_domain": str,
+})
+
+Error = TypedDict("Error", {
+    "error": str,
+})
+
+EvidenceAuthority = TypedDict("EvidenceAuthority", {
+    "records": EvidenceRecords,
+})
+
+EvidenceHexProof = TypedDict("EvidenceHexProof", {
+    "proof": list[ProofNode],
+    "root": SHA256,
+    "size": int,
+})
+
+EvidenceKeysItem = TypedDict("EvidenceKeysItem", {
+    "fingerprint": Fingerprint,
+    "jwk": JWK,
+    "kid": KID,
+})
+
+EvidenceLogsItemKeysItem = TypedDict("EvidenceLogsItemKeysItem", {
+    "fromIndex": int,
+    "kid": KID,
+    "rotation": NotRequired[Rotation],
+})
+
+EvidenceLogsItem = TypedDict("EvidenceLogsItem", {
+    "keys": list[EvidenceLogsItemKeysItem],
+    "log": Literal["actions", "control"],
+    "logId": str,
+    "origin": str,
+})
+
+EvidencePassport = TypedDict("EvidencePassport", {
+    "jti": str,
+    "records": EvidenceRecords,
+})
+
+Evidence = TypedDict("Evidence", {
+    "authority": NotRequired[EvidenceAuthority],
+    "companyId": Segment,
+    "delegation": NotRequired[DelegationInfo],
+    "format": Literal["attestd-evidence/v1"],
+    "hexProof": EvidenceHexProof,
+    "keys": list[EvidenceKeysItem],
+    "log": Literal["actions", "control"],
+    "logs": list[EvidenceLogsItem],
+    "notProven": list[str],
+    "passport": NotRequired[EvidencePassport],
+    "record": AttestationRecord,
+    "status": NotRequired[PassportStatus],
+    "tlogProof": str,
+    "witnesses": list[str],
+})
+
+EvidenceRecordsItem = TypedDict("EvidenceRecordsItem", {
+    "record": AttestationRecord,
+    "tlogProof": str,
+})
+
+EvidenceRecords: TypeAlias = list[EvidenceRecordsItem]
+
+ExchangeRequest = TypedDict("ExchangeRequest", {
+    "actor_token": str,
+    "actor_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
+    "grant_type": Literal["urn:ietf:params:oauth:grant-type:token-exchange"],
+    "subject_token": str,
+    "subject_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
+})
+
+Exchanged = TypedDict("Exchanged", {
+    "access_token": JWT,
+    "delegation_chain": SPIFFEIDs,
+    "expires_in": Literal[3600],
+    "issued_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
+    "token_type": Literal["N_A"],
+})
+
+Fingerprint: TypeAlias = str
+
+ForbiddenRole = TypedDict("ForbiddenRole", {
+    "code": Literal["FORBIDDEN_ROLE"],
+    "error": str,
+})
+
+Health = TypedDict("Health", {
+    "status": Literal["ok"],
+})
+
+HistogramBucketsItem = TypedDict("HistogramBucketsItem", {
+    "count": int,
+    "since": Timestamp,
+})
+
+Histogram = TypedDict("Histogram", {
+    "buckets": list[HistogramBucketsItem],
+    "since": Timestamp,
+    "size": int,
+    "total": int,
+    "until": Timestamp,
+})
+
+InclusionProof = TypedDict("InclusionProof", {
+    "proof": list[ProofNode],
+    "record": AttestationRecord,
+    "root": SHA256,
+})
+
+InternalError = TypedDict("InternalError", {
+    "error": Literal["Internal Server Error"],
+    "requestId": str,
+})
+
+InvalidClient = TypedDict("InvalidClient", {
+    "error": Literal["invalid_client"],
+})
+
+IssuePassport = TypedDict("IssuePassport", {
+    "scopes": NotRequired[Union[list[str], None]],
+    "ttl": NotRequired[Union[int, None]],
+})
+
+ItemDisabled = TypedDict("ItemDisabled", {
+    "code": Literal["AGENT_DISABLED"],
+    "error": str,
+    "pointer": NotRequired[ItemPointer],
+})
+
+ItemError = TypedDict("ItemError", {
+    "error": str,
+    "pointer": NotRequired[ItemPointer],
+})
+
+ItemPointer: TypeAlias = str
+
+JTI: TypeAlias = str
+
+JWK = TypedDict("JWK", {
+    "alg": Literal["EdDSA"],
+    "crv": Literal["Ed25519"],
+    "kid": KID,
+    "kty": Literal["OKP"],
+    "use": Literal["sig"],
+    "x": str,
+})
+
+JWKs: TypeAlias = list[JWK]
+
+JWT: TypeAlias = str
+
+KID: TypeAlias = str
+
+KeyCreated = TypedDict("KeyCreated", {
+    "createdAt": Timestamp,
+    "key": Secret,
+})
+
+KeyDeleted = TypedDict("KeyDeleted", {
+    "deleted": Literal[True],
+})
+
+KeyList = TypedDict("KeyList", {
+    "keys": list[APIKey],
+})
+
+KeyReused = TypedDict("KeyReused", {
+    "code": Literal["IDEMPOTENCY_KEY_REUSED"],
+    "error": str,
+    "pointer": NotRequired[ItemPointer],
+})
+
+KeysRotated = TypedDict("KeysRotated", {
+    "createdAt": Timestamp,
+    "fingerprint": Fingerprint,
+    "index": int,
+    "kid": KID,
+    "previousCompromisedAt": NotRequired[Timestamp],
+    "previousEndedAt": Timestamp,
+    "previousKid": KID,
+})
+
+LastKey = TypedDict("LastKey", {
+    "code": Literal["LAST_API_KEY"],
+    "error": str,
+})
+
+LogKeysKeysItem = TypedDict("LogKeysKeysItem", {
+    "fromIndex": int,
+    "kid": KID,
+    "rotation": NotRequired[Rotation],
+})
+
+LogKeys = TypedDict("LogKeys", {
+    "keys": list[LogKeysKeysItem],
+    "log": Literal["control"],
+    "origin": str,
+})
+
+LogListLogsItem = TypedDict("LogListLogsItem", {
+    "log": Literal["actions", "control"],
+    "logId": str,
+    "merkleRoot": SHA256,
+    "origin": str,
+    "root": SHA256,
+    "size": int,
+    "vkeys": list[str],
+})
+
+LogList = TypedDict("LogList", {
+    "logs": list[LogListLogsItem],
+})
+
+Metadata: TypeAlias = dict[str, Any]
+
+NewAgent = TypedDict("NewAgent", {
+    "agentId": Segment,
+    "metadata": NotRequired[Union[dict[str, Any], None]],
+})
+
+NewCompany = TypedDict("NewCompany", {
+    "companyId": Segment,
+    "metadata": NotRequired[Union[dict[str, Any], None]],
+})
+
+NewExpiry: TypeAlias = Union[str, None]
+
+NewKey = TypedDict("NewKey", {
+    "expiresAt": NotRequired[NewExpiry],
+    "label": NotRequired[Union[str, None]],
+    "role": NotRequired[NewRole],
+})
+
+NewNames: TypeAlias = Union[list[str], None]
+
+NewOAuthClient = TypedDict("NewOAuthClient", {
+    "expiresAt": NotRequired[NewExpiry],
+    "role": NotRequired[NewRole],
+})
+
+NewRole: TypeAlias = Literal["reader", "writer", "admin", None]
+
+NewWebhook = TypedDict("NewWebhook", {
+    "actions": NotRequired[NewNames],
+    "agents": NotRequired[NewNames],
+    "description": NotRequired[Union[str, None]],
+    "url": str,
+})
+
+OAuthClient = TypedDict("OAuthClient", {
+    "clientId": str,
+    "createdAt": Timestamp,
+})
+
+OAuthClientCreated = TypedDict("OAuthClientCreated", {
+    "clientId": str,
+    "clientSecret": str,
+    "companyId": Segment,
+    "createdAt": Timestamp,
+})
+
+OAuthClientList = TypedDict("OAuthClientList", {
+    "clients": list[OAuthClient],
+})
+
+PEM: TypeAlias = str
+
+Passport = TypedDict("Passport", {
+    "agentId": Segment,
+    "caPublicKey": PEM,
+    "delegationChain": SPIFFEIDs,
+    "expiresIn": int,
+    "org": str,
+    "orgSpiffeId": SPIFFEID,
+    "passport": JWT,
+    "scopes": Scopes,
+    "spiffeId": SPIFFEID,
+})
+
+PassportAccepted = TypedDict("PassportAccepted", {
+    "claims": PassportClaims,
+    "receipt": AttestationReceipt,
+    "scopeGranted": str,
+    "valid": Literal[True],
+})
+
+PassportBody = TypedDict("PassportBody", {
+    "agentId": Segment,
+    "delegationChain": SPIFFEIDs,
+    "org": Segment,
+    "orgSpiffeId": SPIFFEID,
+    "scopes": Scopes,
+    "v": Literal[1],
+})
+
+PassportClaims = TypedDict("PassportClaims", {
+    "aud": list[str],
+    "exp": int,
+    "iat": int,
+    "iss": SPIFFEID,
+    "jti": JTI,
+    "nbf": int,
+    "service": NotRequired[PassportBody],
+    "sub": SPIFFEID,
+})
+
+PassportDenied = TypedDict("PassportDenied", {
+    "code": VerificationCode,
+    "error": str,
+    "valid": Literal[False],
+})
+
+PassportError = TypedDict("PassportError", {
+    "code": VerificationCode,
+    "error": str,
+})
+
+PassportNotFound = TypedDict("PassportNotFound", {
+    "code": Literal["PASSPORT_NOT_FOUND"],
+    "error": str,
+})
+
+PassportPage = TypedDict("PassportPage", {
+    "next": NotRequired[str],
+    "passports": list[PassportSummary],
+})
+
+PassportStatus = TypedDict("PassportStatus", {
+    "caPublicKey": PEM,
+    "checkedAt": Timestamp,
+    "companyId": Segment,
+    "jti": str,
+    "reason": NotRequired[str],
+    "revokedAt": NotRequired[Timestamp],
+    "signature": Signature,
+    "status": Literal["valid", "revoked", "unknown"],
+})
+
+PassportSummary = TypedDict("PassportSummary", {
+    "agentId": Segment,
+    "expiresAt": Timestamp,
+    "issuedAt": Timestamp,
+    "jti": JTI,
+    "reason": NotRequired[str],
+    "revokedAt": NotRequired[Timestamp],
+    "scopes": Scopes,
+    "status": Literal["valid", "revoked", "expired"],
+})
+
+ProofNode = TypedDict("ProofNode", {
+    "position": Literal["left", "right"],
+    "sibling": SHA256,
+})
+
+PublicKey = TypedDict("PublicKey", {
+    "companyId": Segment,
+    "fingerprint": Fingerprint,
+    "jwk": JWK,
+    "keys": JWKs,
+    "kid": KID,
+    "pem": PEM,
+    "spiffeId": SPIFFEID,
+})
+
+PublicKeys = TypedDict("PublicKeys", {
+    "companyId": Segment,
+    "keys": list[CompanyKey],
+    "logs": list[LogKeys],
+    "origin": str,
+    "spiffeId": SPIFFEID,
+})
+
+Ready = TypedDict("Ready", {
+    "cosigner": NotRequired[Literal["behind"]],
+    "headFile": NotRequired[Literal["written", "behind"]],
+    "rolledBack": NotRequired[int],
+    "status": Literal["ready", "degraded"],
+    "tablesChanged": NotRequired[int],
+    "witnessAlarms": NotRequired[int],
+})
+
+RecordDamaged = TypedDict("RecordDamaged", {
+    "code": Literal["RECORD_DAMAGED"],
+    "error": str,
+    "requestId": str,
+})
+
+RecordList = TypedDict("RecordList", {
+    "records": list[AttestationRecord],
+})
+
+RecordPageRead = TypedDict("RecordPageRead", {
+    "from": int,
+    "to": int,
+})
+
+RecordPage = TypedDict("RecordPage", {
+    "next": NotRequired[str],
+    "read": RecordPageRead,
+    "records": list[AttestationRecord],
+    "size": int,
+})
+
+RecoverKey = TypedDict("RecoverKey", {
+    "companyId": Segment,
+})
+
+RegistrationClosed = TypedDict("RegistrationClosed", {
+    "code": Literal["REGISTRATION_CLOSED"],
+    "error": str,
+})
+
+Revocation = TypedDict("Revocation", {
+    "jti": JTI,
+    "reason": NotRequired[str],
+    "revokedAt": Timestamp,
+})
+
+RevocationList = TypedDict("RevocationList", {
+    "revoked": list[Revocation],
+})
+
+RevokePassport = TypedDict("RevokePassport", {
+    "reason": NotRequired[Union[str, None]],
+})
+
+Role: TypeAlias = Literal["reader", "writer", "admin"]
+
+RotateKeys = TypedDict("RotateKeys", {
+    "compromised": NotRequired[Union[bool, None]],
+})
+
+RotatedPassport = TypedDict("RotatedPassport", {
+    "agentId": Segment,
+    "caPublicKey": PEM,
+    "delegationChain": SPIFFEIDs,
+    "expiresIn": int,
+    "org": str,
+    "orgSpiffeId": SPIFFEID,
+    "passport": JWT,
+    "rotatedFrom": JTI,
+    "scopes": Scopes,
+    "spiffeId": SPIFFEID,
+})
+
+Rotation = TypedDict("Rotation", {
+    "newSignature": Signature,
+    "oldSignature": Signature,
+    "statement": str,
+})
+
+SHA256: TypeAlias = str
+
+SPIFFEID: TypeAlias = str
+
+SPIFFEIDs: TypeAlias = list[SPIFFEID]
+
+Scopes: TypeAlias = list[str]
+
+Secret: TypeAlias = str
+
+Segment: TypeAlias = str
+
+Signature: TypeAlias = str
+
+StreamMessage: TypeAlias = Union[StreamRecordValid, StreamRecordInvalid]
+
+StreamRecordInvalid = TypedDict("StreamRecordInvalid", {
+    "failedAtIndex": int,
+    "record": AttestationRecord,
+    "type": Literal["record"],
+    "valid": Literal[False],
+})
+
+StreamRecordValid = TypedDict("StreamRecordValid", {
+    "merkleRoot": SHA256,
+    "record": AttestationRecord,
+    "type": Literal["record"],
+    "valid": Literal[True],
+})
+
+Timestamp: TypeAlias = str
+
+TokenError = TypedDict("TokenError", {
+    "error": Literal["unsupported_grant_type", "invalid_request"],
+    "error_description": NotRequired[str],
+})
+
+TokenRequest = TypedDict("TokenRequest", {
+    "client_id": NotRequired[str],
+    "client_secret": NotRequired[str],
+    "grant_type": Literal["client_credentials"],
+})
+
+TokenResponse = TypedDict("TokenResponse", {
+    "access_token": str,
+    "expires_in": int,
+    "token_type": Literal["bearer"],
+})
+
+TooMany = TypedDict("TooMany", {
+    "code": Literal["TOO_MANY"],
+    "error": str,
+})
+
+TooManyRequests = TypedDict("TooManyRequests", {
+    "error": Literal["Too Many Requests"],
+})
+
+Unauthorized = TypedDict("Unauthorized", {
+    "error": Literal["Unauthorized"],
+})
+
+Unavailable = TypedDict("Unavailable", {
+    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK", "TABLES_CHANGED"],
+    "error": str,
+    "requestId": str,
+})
+
+Verdict: TypeAlias = Union[ChainValid, ChainInvalid]
+
+VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "PASSPORT_REVOKED", "VERIFICATION_ERROR"]
+
+VerifyPassport = TypedDict("VerifyPassport", {
+    "passport": str,
+    "tool": NotRequired[str],
+})
+
+Webhook = TypedDict("Webhook", {
+    "actions": NotRequired[list[str]],
+    "agents": NotRequired[list[str]],
+    "createdAt": Timestamp,
+    "description": NotRequired[str],
+    "disabledAt": NotRequired[Timestamp],
+    "disabledReason": NotRequired[Literal["requested", "gone", "failing"]],
+    "failedAttempts": int,
+    "fingerprint": CredentialFingerprint,
+    "nextAttemptAt": NotRequired[Timestamp],
+    "nextIndex": int,
+    "publicKey": str,
+    "url": str,
+    "webhookId": str,
+})
+
+WebhookList = TypedDict("WebhookList", {
+    "webhooks": list[Webhook],
+})
+
+WebhookTested = TypedDict("WebhookTested", {
+    "delivered": bool,
+    "failure": NotRequired[str],
+    "messageId": str,
+    "status": NotRequired[int],
+})
+
+WebhookWithSecret = TypedDict("WebhookWithSecret", {
+    "actions": NotRequired[list[str]],
+    "agents": NotRequired[list[str]],
+    "createdAt": Timestamp,
+    "description": NotRequired[str],
+    "disabledAt": NotRequired[Timestamp],
+    "disabledReason": NotRequired[Literal["requested", "gone", "failing"]],
+    "failedAttempts": int,
+    "fingerprint": CredentialFingerprint,
+    "nextAttemptAt": NotRequired[Timestamp],
+    "nextIndex": int,
+    "publicKey": str,
+    "secret": str,
+    "url": str,
+    "webhookId": str,
+})
+
+Witness = TypedDict("Witness", {
+    "name": str,
+    "vkey": str,
+})
+
+Log: TypeAlias = Literal["actions", "control"]
+Given: TypeAlias = Union[str, bytes, Mapping[str, Any]]
+
+Attestation = TypedDict("Attestation", {
+    "agentId": str,
+    "actionType": str,
+    "payload": Any,
+    "delegation": NotRequired[Optional[str]],
+    "idempotencyKey": NotRequired[Optional[str]],
+})
+
+Attested = TypedDict("Attested", {
+    "queued": bool,
+    "record": NotRequired[AttestationRecord],
+    "idempotencyKey": NotRequired[str],
+})
+
+class Route:
+    call: str
+    members: tuple[str, ...]
+    query: tuple[str, ...]
+    header: tuple[str, ...]
+    body: str
+    status: int
+    denies: bool
+    answer: str
+    public: bool
+    safe: bool
+
+OPERATIONS: dict[str, Route]
+
+class AttestdError(Exception): ...
+
+class ServiceError(AttestdError):
+    operation: str
+    status: int
+    reason: str
+    code: str
+    pointer: str
+    request_id: str
+    retry_after: float
+    def __init__(self, operation: str, status: int, reason: str, code: str = ..., pointer: str = ..., request_id: str = ..., retry_after: float = ...) -> None: ...
+
+class ConnectionLost(AttestdError):
+    unsent: bool
+    def __init__(self, operation: str, cause: BaseException, unsent: bool = ...) -> None: ...
+
+class PayloadError(AttestdError, ValueError):
+    pointer: str
+    def __init__(self, pointer: str, reason: str) -> None: ...
+
+class VerificationError(AttestdError):
+    code: str
+    def __init__(self, code: str, reason: str) -> None: ...
+
+class MissingCryptography(AttestdError, ImportError): ...
+
+class RefusedError(AttestdError):
+    folder: Path
+    refused: list[tuple[str, str]]
+    def __init__(self, folder: Path, refused: list[tuple[str, str]]) -> None: ...
+
+class FullError(AttestdError): ...
+
+class Retry:
+    times: int
+    min: float
+    max: float
+    def __init__(self, times: int = ..., min: float = ..., max: float = ...) -> None: ...
+
+class OAuth:
+    def __init__(self, client_id: str, client_secret: str) -> None: ...
+
+class Client:
+    url: str
+    def __init__(self, url: str, credential: Union[str, OAuth, None] = ..., *, timeout: float = ..., retry: Retry = ..., context: Optional[ssl.SSLContext] = ...) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType], /) -> None: ...
+    def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> AttestationRecord: ...
+    def attest_all(self, attestations: Iterable[Attestation]) -> list[AttestationRecord]: ...
+    def send_batch(self, items: list[str], *, patient: bool = ...) -> list[AttestationRecord]: ...
+    def records(self, from_: int = ..., limit: Optional[int] = ..., log: Optional[Log] = ...) -> Iterator[AttestationRecord]: ...
+    def search(self, limit: Optional[int] = ..., **asked: Any) -> Iterator[AttestationRecord]: ...
+    def stream(self, from_: Optional[int] = ...) -> Iterator[StreamMessage]: ...
+    def raw(self, operation: str, *order: Any, **given: Any) -> bytes: ...
+    def add_checkpoint(self, *, text: str) -> str: ...
+    def attest_batch(self, *, records: list[AttestItem]) -> dict[str, Any]: ...
+    def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", ""]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input", ""]] = ..., **members: Any) -> dict[str, Any]: ...
+    def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ...) -> Histogram: ...
+    def create_company(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
+    def create_company_svid(self) -> CompanySVID: ...
+    def create_key(self, *, expiresAt: Optional[NewExpiry] = ..., label: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> KeyCreated: ...
+    def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
+    def create_webhook(self, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ..., url: str) -> WebhookWithSecret: ...
+    def delegate(self, *, actingOn: Segment, agentId: str, scope: str) -> Delegated: ...
+    def delete_key(self, key: str) -> KeyDeleted: ...
+    def delete_oauth_client(self, clientId: str) -> KeyDeleted: ...
+    def delete_webhook(self, webhookId: str) -> KeyDeleted: ...
+    def disable_agent(self, agentId: str) -> Disabling: ...
+    def disable_webhook(self, webhookId: str) -> Webhook: ...
+    def enable_agent(self, agentId: str) -> Agent: ...
+    def enable_webhook(self, webhookId: str) -> Webhook: ...
+    def exchange_token(self, *, actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"]) -> Exchanged: ...
+    def get_agent(self, agentId: str) -> Agent: ...
+    def get_agent_svid(self, agentId: str) -> AgentSVID: ...
+    def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
+    def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
+    def get_checkpoint(self, logId: str) -> str: ...
+    def get_company(self) -> Company: ...
+    def get_consistency(self, *, from_: int, to: int, log: Optional[Literal["actions", "control"]] = ...) -> Consistency: ...
+    def get_cosigned_checkpoint(self, originHash: str) -> str: ...
+    def get_discovery(self, *, companyId: str) -> Discovery: ...
+    def get_evidence(self, index: int, *, log: Optional[Literal["actions", "control"]] = ..., jti: Optional[str] = ...) -> Evidence: ...
+    def get_health(self) -> Health: ...
+    def get_log_consistency(self, logId: str, *, from_: int) -> str: ...
+    def get_log_proof(self, logId: str, index: int) -> str: ...
+    def get_oauth_token(self, *, client_id: Optional[str] = ..., client_secret: Optional[str] = ..., grant_type: Literal["client_credentials"]) -> TokenResponse: ...
+    def get_open_api(self) -> dict[str, Any]: ...
+    def get_passport_status(self, jti: str) -> PassportStatus: ...
+    def get_proof(self, index: int, *, log: Optional[Literal["actions", "control"]] = ...) -> InclusionProof: ...
+    def get_public_key(self, *, companyId: str) -> PublicKey: ...
+    def get_public_keys(self, *, companyId: str) -> PublicKeys: ...
+    def get_readiness(self) -> Ready: ...
+    def get_report(self, *, from_: Optional[Timestamp] = ..., to: Optional[Timestamp] = ...) -> Iterator[str]: ...
+    def get_tile(self, logId: str, path: str) -> bytes: ...
+    def get_webhook(self, webhookId: str) -> Webhook: ...
+    def get_witness(self) -> Witness: ...
+    def issue_passport(self, agentId: str, *, scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
+    def list_agents(self, *, q: Optional[str] = ..., status: Optional[Literal["active", "disabled"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> AgentPage: ...
+    def list_credentials(self, *, madeBy: Optional[str] = ...) -> CredentialList: ...
+    def list_keys(self) -> KeyList: ...
+    def list_logs(self) -> LogList: ...
+    def list_oauth_clients(self) -> OAuthClientList: ...
+    def list_passports(self, *, agent: Optional[str] = ..., status: Optional[Literal["valid", "revoked", "expired"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> PassportPage: ...
+    def list_revoked_passports(self) -> RevocationList: ...
+    def list_webhooks(self) -> WebhookList: ...
+    def recover_key(self, *, companyId: Segment) -> APIKey: ...
+    def register_agent(self, *, If_None_Match: Optional[Literal["*"]] = ..., agentId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
+    def revoke_passport(self, jti: str, *, reason: Optional[Union[str, None]] = ...) -> Revocation: ...
+    def rotate_keys(self, *, compromised: Optional[Union[bool, None]] = ...) -> KeysRotated: ...
+    def rotate_passport(self, agentId: str, *, Service_Passport: Optional[JWT] = ..., Attestd_Passport: Optional[JWT] = ...) -> RotatedPassport: ...
+    def rotate_webhook_secret(self, webhookId: str) -> WebhookWithSecret: ...
+    def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
+    def setup(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
+    def test_webhook(self, webhookId: str) -> WebhookTested: ...
+    def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
+    def verify_passport(self, *, passport: str, tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+
+class AsyncClient:
+    client: Client
+    def __init__(self, url: str, credential: Union[str, OAuth, None] = ..., *, timeout: float = ..., retry: Retry = ..., context: Optional[ssl.SSLContext] = ...) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType], /) -> None: ...
+    async def close(self) -> None: ...
+    async def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> AttestationRecord: ...
+    async def attest_all(self, attestations: Iterable[Attestation]) -> list[AttestationRecord]: ...
+    def records(self, from_: int = ..., limit: Optional[int] = ..., log: Optional[Log] = ...) -> AsyncIterator[AttestationRecord]: ...
+    def search(self, limit: Optional[int] = ..., **asked: Any) -> AsyncIterator[AttestationRecord]: ...
+    def stream(self, from_: Optional[int] = ...) -> AsyncIterator[StreamMessage]: ...
+    async def raw(self, operation: str, *order: Any, **given: Any) -> bytes: ...
+    async def add_checkpoint(self, *, text: str) -> str: ...
+    async def attest_batch(self, *, records: list[AttestItem]) -> dict[str, Any]: ...
+    async def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", ""]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input", ""]] = ..., **members: Any) -> dict[str, Any]: ...
+    async def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ...) -> Histogram: ...
+    async def create_company(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
+    async def create_company_svid(self) -> CompanySVID: ...
+    async def create_key(self, *, expiresAt: Optional[NewExpiry] = ..., label: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> KeyCreated: ...
+    async def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
+    async def create_webhook(self, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ..., url: str) -> WebhookWithSecret: ...
+    async def delegate(self, *, actingOn: Segment, agentId: str, scope: str) -> Delegated: ...
+    async def delete_key(self, key: str) -> KeyDeleted: ...
+    async def delete_oauth_client(self, clientId: str) -> KeyDeleted: ...
+    async def delete_webhook(self, webhookId: str) -> KeyDeleted: ...
+    async def disable_agent(self, agentId: str) -> Disabling: ...
+    async def disable_webhook(self, webhookId: str) -> Webhook: ...
+    async def enable_agent(self, agentId: str) -> Agent: ...
+    async def enable_webhook(self, webhookId: str) -> Webhook: ...
+    async def exchange_token(self, *, actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"]) -> Exchanged: ...
+    async def get_agent(self, agentId: str) -> Agent: ...
+    async def get_agent_svid(self, agentId: str) -> AgentSVID: ...
+    async def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
+    async def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
+    async def get_checkpoint(self, logId: str) -> str: ...
+    async def get_company(self) -> Company: ...
+    async def get_consistency(self, *, from_: int, to: int, log: Optional[Literal["actions", "control"]] = ...) -> Consistency: ...
+    async def get_cosigned_checkpoint(self, originHash: str) -> str: ...
+    async def get_discovery(self, *, companyId: str) -> Discovery: ...
+    async def get_evidence(self, index: int, *, log: Optional[Literal["actions", "control"]] = ..., jti: Optional[str] = ...) -> Evidence: ...
+    async def get_health(self) -> Health: ...
+    async def get_log_consistency(self, logId: str, *, from_: int) -> str: ...
+    async def get_log_proof(self, logId: str, index: int) -> str: ...
+    async def get_oauth_token(self, *, client_id: Optional[str] = ..., client_secret: Optional[str] = ..., grant_type: Literal["client_credentials"]) -> TokenResponse: ...
+    async def get_open_api(self) -> dict[str, Any]: ...
+    async def get_passport_status(self, jti: str) -> PassportStatus: ...
+    async def get_proof(self, index: int, *, log: Optional[Literal["actions", "control"]] = ...) -> InclusionProof: ...
+    async def get_public_key(self, *, companyId: str) -> PublicKey: ...
+    async def get_public_keys(self, *, companyId: str) -> PublicKeys: ...
+    async def get_readiness(self) -> Ready: ...
+    def get_report(self, *, from_: Optional[Timestamp] = ..., to: Optional[Timestamp] = ...) -> AsyncIterator[str]: ...
+    async def get_tile(self, logId: str, path: str) -> bytes: ...
+    async def get_webhook(self, webhookId: str) -> Webhook: ...
+    async def get_witness(self) -> Witness: ...
+    async def issue_passport(self, agentId: str, *, scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
+    async def list_agents(self, *, q: Optional[str] = ..., status: Optional[Literal["active", "disabled"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> AgentPage: ...
+    async def list_credentials(self, *, madeBy: Optional[str] = ...) -> CredentialList: ...
+    async def list_keys(self) -> KeyList: ...
+    async def list_logs(self) -> LogList: ...
+    async def list_oauth_clients(self) -> OAuthClientList: ...
+    async def list_passports(self, *, agent: Optional[str] = ..., status: Optional[Literal["valid", "revoked", "expired"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> PassportPage: ...
+    async def list_revoked_passports(self) -> RevocationList: ...
+    async def list_webhooks(self) -> WebhookList: ...
+    async def recover_key(self, *, companyId: Segment) -> APIKey: ...
+    async def register_agent(self, *, If_None_Match: Optional[Literal["*"]] = ..., agentId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
+    async def revoke_passport(self, jti: str, *, reason: Optional[Union[str, None]] = ...) -> Revocation: ...
+    async def rotate_keys(self, *, compromised: Optional[Union[bool, None]] = ...) -> KeysRotated: ...
+    async def rotate_passport(self, agentId: str, *, Service_Passport: Optional[JWT] = ..., Attestd_Passport: Optional[JWT] = ...) -> RotatedPassport: ...
+    async def rotate_webhook_secret(self, webhookId: str) -> WebhookWithSecret: ...
+    async def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
+    async def setup(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
+    async def test_webhook(self, webhookId: str) -> WebhookTested: ...
+    async def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
+    async def verify_passport(self, *, passport: str, tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+
+class Spool:
+    folder: Path
+    client: Client
+    limit: int
+    def __init__(self, folder: Union[str, PathLike[str]], client: Client, *, limit: int = ...) -> None: ...
+    def add(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> str: ...
+    def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> Attested: ...
+    def pending(self) -> int: ...
+    def flush(self) -> None: ...
+    def run(self, every: float, stop: threading.Event, failed: Callable[[AttestdError], object] = ...) -> None: ...
+
+class Keys:
+    actions: dict[str, Any]
+    control: dict[str, Any]
+    def __init__(self, keys: Given, fingerprint: str) -> None: ...
+    @classmethod
+    def of_key(cls, key: str, company_id: str, trust_domain: str = ...) -> Self: ...
+    def of(self, log: Log) -> dict[str, Any]: ...
+
+def verify_record(record: Given, keys: Keys, *, log: Log = ...) -> None: ...
+def verify_proof(proof: Given, keys: Keys, *, log: Log = ..., root: Optional[str] = ...) -> str: ...
+def verify_token(token: str, keys: Keys, *, service: str = ...) -> dict[str, Any]: ...
+def verify_passport(passport: str, keys: Keys, *, tool: Optional[str] = ..., service: str = ...) -> tuple[dict[str, Any], str]: ...
+def verify_status(status: Given, keys: Keys, jti: str, *, max_age: float = ...) -> Literal["valid", "revoked", "unknown"]: ...
+def verify_evidence(evidence: Given, *, fingerprint: Optional[str] = ..., policy: Optional[str] = ...) -> tuple[list[str], list[str]]: ...

@@ -1,0 +1,45 @@
+"""The Python client of attestd, in one module that needs Python 3.9 and its standard library alone.
+
+    import attestd
+    client = attestd.Client("http://127.0.0.1:8080", key)
+    record = client.attest("bot", "file.written", {"path": "a.txt"})
+
+A Client has a method for each operation of the API reference: its name there in snake case (issuePassport is issue_passport), its arguments by their names there, those of the
+path also by their order; from is from_, and If-None-Match is If_None_Match. Many threads may use one Client. AsyncClient has the same methods for asyncio.
+
+What an append promises: attest returns when the service has answered 201, that is when the record is on its disk. Every append carries an idempotency key, the same on
+all its retries, so a lost answer never makes a second record. After a ConnectionLost, or a ServiceError with a status of 500 or more, nobody knows whether the record is
+there: the same attestation with the same key finds out, within 30 days. Spool does so for programs that cannot wait.
+
+Retries: reads and appends are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests would be carried out twice, so they are sent again only where they
+cannot have been carried out: no connection was made, 429, or the code NOT_DONE.
+
+Text: the service refuses what is not well-formed Unicode, for canonical JSON (RFC 8785) demands that. Surrogates without their other half, as they stand in text that was cut
+inside a character, are replaced by U+FFFD before anything is sent; what is recorded is the replaced text. Integers that no JSON number carries without loss, such as 2**60, are refused
+with a PayloadError: give them as strings.
+
+verify_record, verify_proof, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
+cryptography, for Ed25519, and raise MissingCryptography where it is not installed.
+
+This file is made of sdk/python/parts and web/checkers/python by go generate ./web. Names that are not in __all__ may change.
+"""
+from __future__ import annotations
+
+import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import quote, urlencode, urlsplit
+
+try:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+except ImportError:
+    Ed25519PublicKey = None
+
+__all__ = [
+    "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Spool", "VerificationError", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+]
