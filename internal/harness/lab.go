@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -30,12 +31,33 @@ func NewLab(ctx context.Context) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{Dir: dir, binary: filepath.Join(dir, "attestd")}
-	build := exec.CommandContext(ctx, "go", "build", "-o", l.binary, "attestd")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("build attestd: %w\n%s", err, out), l.Close())
+	if err := Build(ctx, l.binary); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// Build builds attestd into a file, with the versions that its own module names, whichever module the caller is of.
+func Build(ctx context.Context, binary string) error {
+	root, err := Root(ctx)
+	if err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "-C", root, "build", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build attestd: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Root is the folder of the source tree that the working directory is in.
+func Root(ctx context.Context) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "attestd").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the source tree, inside which this must be run: %w", err)
+	}
+	return strings.TrimSpace(string(root)), nil
 }
 
 // Binary is the path of the built attestd.

@@ -50,7 +50,7 @@ func Pythons(ctx context.Context) (all []Python, err error) {
 		all = append(all, Python{fmt.Sprint("python3.", minor), program})
 	}
 	if os.Getenv("CI") == "true" && slices.Max(minors) < newest {
-		return nil, fmt.Errorf("in CI there is a Python 3.%d: go -C test/python run . FOLDER/newest, and %s=FOLDER", newest, pythonsIn)
+		return nil, fmt.Errorf("in CI there is a Python 3.%d: go -C internal/tools/python run . FOLDER/newest, and %s=FOLDER", newest, pythonsIn)
 	}
 	return all, nil
 }

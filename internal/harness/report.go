@@ -106,7 +106,7 @@ func Flags(name, about string, cases []Case) (*flag.FlagSet, *Options) {
 	flags.StringVar(&o.Only, "only", "", "run only these `names`, separated by commas")
 	flags.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "`number` that chance follows")
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s\n\nUsage: go run ./test/%s [flags]\n\nFlags:\n", about, name)
+		fmt.Fprintf(flags.Output(), "%s\n\nUsage: go -C internal/tools run ./%s [flags]\n\nFlags:\n", about, name)
 		flags.PrintDefaults()
 		fmt.Fprintln(flags.Output(), "\nAttacks:")
 		for _, c := range cases {

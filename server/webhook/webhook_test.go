@@ -33,7 +33,7 @@ func TestPublishedVector(t *testing.T) {
 }
 
 // Messages verify with the secret and with the public key as an endpoint is given them: with one pair of keys, and while there are two, with either.
-// That the libraries of the specification agree is shown in test and test/interop.
+// That the libraries of the specification agree is shown in test and internal/tools/interop.
 func TestSignaturesVerify(t *testing.T) {
 	t.Parallel()
 	pair, other := []Keys{NewKeys(), NewKeys()}, NewKeys()

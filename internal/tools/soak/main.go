@@ -2,9 +2,9 @@
 // end as it was after a third of the time: as much memory, as many descriptors, chains that are valid and just as long as they
 // were acknowledged. Then it takes away the write-ahead log under load, and fills the disk.
 //
-//	go run ./test/soak                            14 minutes at 5,000 records a second; some 4 GB in the temporary folder
-//	go run ./test/soak --short                    the form for CI, about 20 seconds; a rate that the machine cannot reach is no failure
-//	go run ./test/soak --time 2m --rate 1000      any other
+//	go -C internal/tools run ./soak                            14 minutes at 5,000 records a second; some 4 GB in the temporary folder
+//	go -C internal/tools run ./soak --short                    the form for CI, about 20 seconds; a rate that the machine cannot reach is no failure
+//	go -C internal/tools run ./soak --time 2m --rate 1000      any other
 package main
 
 import (

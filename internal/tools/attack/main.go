@@ -1,10 +1,10 @@
 // Attack repeats the attacks that attestd has held against, and those that it now must hold: it builds the binary, runs it on a
 // temporary file, and talks to it from outside, over loopback alone.
 //
-//	go run ./test/attack                        all attacks, some minutes
-//	go run ./test/attack --short                the form for CI, about a minute
-//	go run ./test/attack --only tokens,kills    some of them
-//	go run ./test/attack --json                 one JSON object for each
+//	go -C internal/tools run ./attack                        all attacks, some minutes
+//	go -C internal/tools run ./attack --short                the form for CI, about a minute
+//	go -C internal/tools run ./attack --only tokens,kills    some of them
+//	go -C internal/tools run ./attack --json                 one JSON object for each
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command python unpacks a CPython that is newer than those of distributions into a folder: go -C
-// test/python run . FOLDER. The tests of the Python client find it where ATTESTD_TEST_PYTHONS names
+// internal/tools/python run . FOLDER. The tests of the Python client find it where ATTESTD_TEST_PYTHONS names
 // the folder above.
 package main
 

@@ -1,4 +1,4 @@
-module attestd/test/python
+module attestd/internal/tools/python
 
 go 1.26.4
 

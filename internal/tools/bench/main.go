@@ -1,11 +1,11 @@
 // Bench measures attestd from outside: it builds the binary, runs it on a temporary file, drives it over HTTP from this process,
 // and prints one table of figures beside their targets.
 //
-//	go run ./bench                  all figures, some minutes
-//	go run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
-//	go run ./bench --only attest    one section, of those below
-//	go run ./bench --json           the same figures for a program
-//	go run ./bench --db postgres://…  section postgres as well, on that server
+//	go -C internal/tools run ./bench                  all figures, some minutes
+//	go -C internal/tools run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
+//	go -C internal/tools run ./bench --only attest    one section, of those below
+//	go -C internal/tools run ./bench --json           the same figures for a program
+//	go -C internal/tools run ./bench --db postgres://…  section postgres as well, on that server
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
 // run and in turns with attestd. A ratio survives a slow or busy machine; a figure per second does not.
@@ -18,12 +18,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"attestd/internal/harness"
 )
 
 // bench is one run of the benchmark.
@@ -153,21 +154,16 @@ func (b *bench) measure(ctx context.Context, only string) (err error) {
 
 // build compiles the module's binary, and reads the schema that seeding hands to the store.
 func (b *bench) build(ctx context.Context) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "attestd").Output()
+	root, err := harness.Root(ctx)
 	if err != nil {
-		return fmt.Errorf("find the module: %w (run it inside the source tree: go run ./bench)", err)
+		return err
 	}
-	schema, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "schema.sql"))
+	schema, err := os.ReadFile(filepath.Join(root, "schema.sql"))
 	if err != nil {
 		return err
 	}
 	b.schema = string(schema)
-	build := exec.CommandContext(ctx, "go", "build", "-o", b.binary(), "attestd")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build attestd: %w\n%s", err, out)
-	}
-	return nil
+	return harness.Build(ctx, b.binary())
 }
 
 func (b *bench) binary() string { return filepath.Join(b.dir, "attestd.exe") } // the suffix harms nowhere and Windows wants it
