@@ -12,17 +12,20 @@ import (
 	"attestd/chain/tlog"
 )
 
-// maxHeads bounds the cached heads: there is room for 10,000 busy chains, for one that is read anew costs its key too. Each takes about 1 KiB with its key,
-// after a million records 2 KiB: 32 MiB at most.
+// maxHeads bounds the cached heads: there is room for 10,000 busy chains, for one that is read anew
+// costs its key too. Each takes about 1 KiB with its key, after a million records 2 KiB: 32 MiB at
+// most.
 const maxHeads = 1 << 14
 
-// maxLost is how often a batch is begun whose transactions are lost: there may be something in it that ends each of them.
+// maxLost is how often a batch is begun whose transactions are lost: there may be something in it
+// that ends each of them.
 const maxLost = 10
 
 // MaxLostTime is how long after the first attempt at such a batch another one is begun.
 const MaxLostTime = 10 * time.Second
 
-// writer is what the goroutine of Log.Run owns. Heads are installed only after the commit that makes them true.
+// writer is what the goroutine of Log.Run owns. Heads are installed only after the commit that
+// makes them true.
 type writer struct {
 	storage  Storage
 	now      func() time.Time
@@ -40,7 +43,8 @@ type signedHead struct {
 	shared    bool              // it is not to be remembered
 }
 
-// write makes a batch durable and answers all its waiters. Who spoils the transaction is answered alone, and the rest done again.
+// write makes a batch durable and answers all its waiters. Who spoils the transaction is answered
+// alone, and the rest done again.
 func (w *writer) write(batch []*waiter) {
 	begun := time.Now()
 	for lost := 0; len(batch) > 0; {
@@ -59,9 +63,11 @@ func (w *writer) write(batch []*waiter) {
 	}
 }
 
-// transact makes a batch durable and answers it, but for those whose chains others have extended meanwhile: they are to be done again. On an error
-// it answers nobody; the error concerns all but those who are to be done again, and ErrAgain nobody. One that ends the transaction concerns everybody, also who has an
-// error of his own, for a key may have been refused deletion as the last one only for what another change of the lost transaction had done.
+// transact makes a batch durable and answers it, but for those whose chains others have extended
+// meanwhile: they are to be done again. On an error it answers nobody; the error concerns all but
+// those who are to be done again, and ErrAgain nobody. One that ends the transaction concerns
+// everybody, also who has an error of his own, for a key may have been refused deletion as the last
+// one only for what another change of the lost transaction had done.
 func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 	now := w.now()
 	if prepare := batch[0].prepare; prepare != nil {
@@ -107,7 +113,8 @@ func without(batch, taken []*waiter) []*waiter {
 	return slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return slices.Contains(taken, s) })
 }
 
-// fill writes all of a batch into a transaction. An error concerns the spoilers; nobody where it goes away when all is done again.
+// fill writes all of a batch into a transaction. An error concerns the spoilers; nobody where it
+// goes away when all is done again.
 func (w *writer) fill(tx Transaction, batch []*waiter, now time.Time) (_ []group, _ []Extension, spoilers []*waiter, err error) {
 	if spoilers, err := runRows(tx, batch); err != nil {
 		return nil, nil, spoilers, err
@@ -115,7 +122,8 @@ func (w *writer) fill(tx Transaction, batch []*waiter, now time.Time) (_ []group
 	for _, chain := range tx.Rekeyed() {
 		delete(w.heads, chain) // the key beside the head is no longer the one that signs
 	}
-	bases, spoilers, err := w.bases(tx, batch) // first, so that a key which is not kept below cannot come before the head has moved
+	// first, so that a key which is not kept below cannot come before the head has moved
+	bases, spoilers, err := w.bases(tx, batch)
 	if err != nil {
 		return nil, nil, spoilers, err
 	}
@@ -134,7 +142,8 @@ func (w *writer) fill(tx Transaction, batch []*waiter, now time.Time) (_ []group
 			continue
 		case tx.Err() != nil:
 			spoilers = batch
-		case errors.Is(err, ErrStale) && groups[i].from.cached: // an external write that Begin has not seen, for nobody else may write
+		case errors.Is(err, ErrStale) && groups[i].from.cached:
+			// an external write that Begin has not seen, for nobody else may write
 			w.noteExternal()
 		default:
 			spoilers = groups[i].waiters
@@ -144,13 +153,15 @@ func (w *writer) fill(tx Transaction, batch []*waiter, now time.Time) (_ []group
 	return groups, extensions, nil, nil
 }
 
-// noteExternal makes sure that nothing known of the chains outlives an external write, here and, by the next publish, elsewhere.
+// noteExternal makes sure that nothing known of the chains outlives an external write, here and, by
+// the next publish, elsewhere.
 func (w *writer) noteExternal() {
 	w.external = true
 	clear(w.heads)
 }
 
-// runRows runs what the changes of a batch do to rows. One change alone needs no savepoint: its error undoes the transaction.
+// runRows runs what the changes of a batch do to rows. One change alone needs no savepoint: its
+// error undoes the transaction.
 func runRows(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
 	for _, s := range batch {
 		if s.rows == nil {
@@ -160,7 +171,8 @@ func runRows(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
 		switch {
 		case panicked:
 			return []*waiter{s}, s.err
-		case tx.Err() != nil: // to go on would be to commit the rest of the batch without what went before
+		case tx.Err() != nil:
+			// to go on would be to commit the rest of the batch without what went before
 			return batch, tx.Err()
 		case s.err != nil && len(batch) == 1:
 			return batch, s.err
@@ -169,7 +181,8 @@ func runRows(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
 	return nil, nil
 }
 
-// run runs the rows of a change. A panic is the caller's fault and must not end the log: it becomes the error of the change.
+// run runs the rows of a change. A panic is the caller's fault and must not end the log: it becomes
+// the error of the change.
 func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -191,7 +204,8 @@ func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 	return false
 }
 
-// bases finds what the records of a batch are built on, which must fit itself. An error concerns the spoilers.
+// bases finds what the records of a batch are built on, which must fit itself. An error concerns
+// the spoilers.
 func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedHead, spoilers []*waiter, err error) {
 	bases = make(map[int64]signedHead)
 	var unknown []int64
@@ -251,7 +265,8 @@ func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension)
 		w.publish(extensions, w.external)
 		w.external = false
 	}
-	// Drafts and records of a chain stand in one order, so each group gives its next record to the next draft.
+	// Drafts and records of a chain stand in one order, so each group gives its next record to the
+	// next draft.
 	records := make(map[int64][]Record, len(extensions))
 	for i := range extensions {
 		records[extensions[i].Chain] = extensions[i].Records
@@ -264,7 +279,8 @@ func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension)
 	}
 }
 
-// take gives the drafts their records: from what a batch has added, or from where else resolve has found them.
+// take gives the drafts their records: from what a batch has added, or from where else resolve has
+// found them.
 func (s *waiter) take(added map[int64][]Record) {
 	s.records = make([]Record, len(s.drafts))
 	for i := range s.drafts {

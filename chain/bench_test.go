@@ -21,7 +21,8 @@ func BenchmarkEd25519Verify(b *testing.B) {
 	}
 }
 
-// BenchmarkLog appends from many goroutines onto storage that costs nothing: hash, signature, tree and the ways there and back.
+// BenchmarkLog appends from many goroutines onto storage that costs nothing: hash, signature, tree
+// and the ways there and back.
 func BenchmarkLog(b *testing.B) {
 	for _, clients := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("%d clients", clients), func(b *testing.B) {
@@ -33,7 +34,8 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// BenchmarkLogBesideVerification is the same while a long chain is verified in the background for the stream.
+// BenchmarkLogBesideVerification is the same while a long chain is verified in the background for
+// the stream.
 func BenchmarkLogBesideVerification(b *testing.B) {
 	d := newDisk(1)
 	grow(b, d, 1, 0, 5000)

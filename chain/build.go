@@ -56,8 +56,8 @@ func (g *group) keys() []*Key {
 	return keys
 }
 
-// build makes what a batch adds, on copies of the heads. Indices and times are given first, so that hashes and signatures,
-// nearly all of the work, can be made in parallel.
+// build makes what a batch adds, on copies of the heads. Indices and times are given first, so that
+// hashes and signatures, nearly all of the work, can be made in parallel.
 func build(groups []group, now time.Time) []Extension {
 	type job struct {
 		record    *Record
@@ -108,7 +108,8 @@ func (e *Extension) grow(leaves []tlog.Hash) {
 	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp, log, log.Root()}
 }
 
-// parallel calls work for each of [0, n) and returns when all is done. A few pieces are not worth a second goroutine.
+// parallel calls work for each of [0, n) and returns when all is done. A few pieces are not worth a
+// second goroutine.
 func parallel(n int, work func(i int)) {
 	var next atomic.Int64
 	run := func() {

@@ -8,17 +8,19 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Consistency shows that the tree of the first From records is a prefix of the tree of the first To: the proof of RFC 6962
-// §2.1.2 with this tree's node hash, lowest node first. It is empty between equal sizes, and from a tree without records.
+// Consistency shows that the tree of the first From records is a prefix of the tree of the first
+// To: the proof of RFC 6962 §2.1.2 with this tree's node hash, lowest node first. It is empty
+// between equal sizes, and from a tree without records.
 type Consistency struct {
 	From, To         int64
 	FromRoot, ToRoot Hash
 	Proof            []Hash
 }
 
-// ProveConsistency builds the proof between two sizes, 0 ≤ from ≤ to ≤ head.Length. It reads at most 512 hashes of each level that is
-// stored below log₂ n, around the ends of the two trees, and only half of that when to is head.Length, whose end the frontier knows.
-// Both roots have been checked against head.Root; a mismatch is an error.
+// ProveConsistency builds the proof between two sizes, 0 ≤ from ≤ to ≤ head.Length. It reads at
+// most 512 hashes of each level that is stored below log₂ n, around the ends of the two trees, and
+// only half of that when to is head.Length, whose end the frontier knows. Both roots have been
+// checked against head.Root; a mismatch is an error.
 func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head Head) (Consistency, error) {
 	if from < 0 || from > to || to > head.Length {
 		return Consistency{}, fmt.Errorf("chain: no consistency from %d to %d in a tree of %d: %w", from, to, head.Length, errContradiction)
@@ -35,13 +37,15 @@ func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head
 	if err != nil {
 		return Consistency{}, fmt.Errorf("chain: consistency from %d to %d: %w", to, head.Length, err)
 	}
-	if !c.Holds() || !whole.Holds() { // the new root of whole is that of the frontier, which gives head.Root
+	// the new root of whole is that of the frontier, which gives head.Root
+	if !c.Holds() || !whole.Holds() {
 		return Consistency{}, fmt.Errorf("chain: hashes on disk do not lead from sizes %d and %d to the root: %w", from, to, errContradiction)
 	}
 	return c, nil
 }
 
-// Holds reports whether the proof leads to both roots (RFC 9162 §2.1.4.2). It says nothing about where the roots come from.
+// Holds reports whether the proof leads to both roots (RFC 9162 §2.1.4.2). It says nothing about
+// where the roots come from.
 func (c Consistency) Holds() bool {
 	switch {
 	case c.From < 0 || c.From > c.To:
@@ -53,7 +57,8 @@ func (c Consistency) Holds() bool {
 	case c.From == 0:
 		return len(c.Proof) == 0
 	}
-	// The walk starts at the largest perfect subtree that ends where the old tree ends. It is the old tree when that is perfect itself.
+	// The walk starts at the largest perfect subtree that ends where the old tree ends. It is the
+	// old tree when that is perfect itself.
 	shift := bits.TrailingZeros64(uint64(c.From))
 	from, to := (c.From-1)>>shift, (c.To-1)>>shift
 	rest, old := c.Proof, c.FromRoot
@@ -106,8 +111,9 @@ func (s *subtrees) consistency(from, to int64) (c Consistency, err error) {
 	return c, err
 }
 
-// proof is SUBPROOF of RFC 6962 §2.1.2 for the records [low, high), of which those below from belong to the old tree, at least one.
-// The verifier knows the root of an old tree that starts at 0, so that is left out.
+// proof is SUBPROOF of RFC 6962 §2.1.2 for the records [low, high), of which those below from
+// belong to the old tree, at least one. The verifier knows the root of an old tree that starts at
+// 0, so that is left out.
 func (s *subtrees) proof(from, low, high int64) ([]Hash, error) {
 	if from == high {
 		if low == 0 {
@@ -147,7 +153,8 @@ func (s *subtrees) path(index, low, high int64) (Proof, error) {
 	return append(proof, Step{Sibling: root, Left: index >= middle}), err
 }
 
-// root returns the root over the records [low, high), where low is a multiple of the largest power of two that fits in between.
+// root returns the root over the records [low, high), where low is a multiple of the largest power
+// of two that fits in between.
 func (s *subtrees) root(low, high int64) (Hash, error) {
 	var perfect []Hash
 	for low < high {
@@ -161,7 +168,8 @@ func (s *subtrees) root(low, high int64) (Hash, error) {
 	return join(perfect), nil
 }
 
-// perfect returns the root of the perfect subtree over the records [index<<level, (index+1)<<level), from the frontier where that has it.
+// perfect returns the root of the perfect subtree over the records [index<<level,
+// (index+1)<<level), from the frontier where that has it.
 func (s *subtrees) perfect(level int, index int64) (Hash, error) {
 	if n := s.head.Length >> level; n&1 == 1 && index == n-1 {
 		return s.head.Frontier[bits.OnesCount64(uint64(n))-1], nil

@@ -60,7 +60,8 @@ func checkConsistency(t interface {
 	return c
 }
 
-// All pairs of sizes to 70, seen from heads of several lengths: the proof is that of the reference, and whatever is changed is refused.
+// All pairs of sizes to 70, seen from heads of several lengths: the proof is that of the reference,
+// and whatever is changed is refused.
 func TestEveryConsistency(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int64{0, 1, 64, 70} {
@@ -120,7 +121,8 @@ func refuseOtherConsistency(t *testing.T, c Consistency) {
 	refuse("a negative size", changed)
 }
 
-// Around the sizes at which stored nodes appear: the proofs lead to the roots that the tree had, and few hashes are read.
+// Around the sizes at which stored nodes appear: the proofs lead to the roots that the tree had,
+// and few hashes are read.
 func TestConsistencyReadsLittle(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 700

@@ -14,7 +14,9 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.mu.Unlock()
 
 	var err error
-	if isFound { // of a shared chain, but of more records than those before from, or its records could not be read
+	// of a shared chain, but of more records than those before from, or its records could not be
+	// read
+	if isFound {
 		before, err = m.treeBefore(ctx, w.chain, min(from, before.length), before)
 		if err == nil && unread {
 			_, _, err = m.verifier.verifyNext(ctx, w.chain, before.clone(), before.length+1)
@@ -41,7 +43,8 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.schedule(w)
 }
 
-// wrong returns nil for a chain that is valid and has the records that were committed, else what is wrong with it.
+// wrong returns nil for a chain that is valid and has the records that were committed, else what is
+// wrong with it.
 func (v Verdict) wrong(committed int64) *Verdict {
 	switch {
 	case !v.Valid:
@@ -54,7 +57,8 @@ func (v Verdict) wrong(committed int64) *Verdict {
 
 var errGap = errors.New("record is missing")
 
-// deliver emits what is held of a chain in memory or else its next records on disk; it is the step of the deliverer.
+// deliver emits what is held of a chain in memory or else its next records on disk; it is the step
+// of the deliverer.
 func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
 	if !m.known(w) { // since it was put into the queue
@@ -118,14 +122,16 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.busy = false
-	if delivered != w.from { // records were large, or are not there, and what is held comes after them
+	// records were large, or are not there, and what is held comes after them
+	if delivered != w.from {
 		m.takeHeld(w)
 		w.from = delivered
 	}
 	switch {
 	case m.shared && bad == nil && err != nil && !contradicts(err):
 		w.unread = true
-	case delivered != to: // the disk is not as this state says, or cannot be read: the checker shall see
+	case delivered != to:
+		// the disk is not as this state says, or cannot be read: the checker shall see
 		w.epoch = 0
 	case w.epoch == epoch:
 		w.tree = t
@@ -133,8 +139,8 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.schedule(w)
 }
 
-// catchUp brings the tree of a shared chain, which others have extended while nobody listened, nearer to the records that are to be delivered; it is
-// a step of the deliverer, too.
+// catchUp brings the tree of a shared chain, which others have extended while nobody listened,
+// nearer to the records that are to be delivered; it is a step of the deliverer, too.
 func (m *Monitor) catchUp(ctx context.Context, w *watch) {
 	m.mu.Lock()
 	epoch, to := w.epoch, min(w.from, w.tree.length+deliverAtOnce)

@@ -26,17 +26,20 @@ var (
 	errLost     = errors.New("transaction is lost") // what a fault wraps to end a transaction
 )
 
-// disk is a chain.Storage and chain.Reader in memory. A test may change all of it, as an intruder could change a file.
+// disk is a chain.Storage and chain.Reader in memory. A test may change all of it, as an intruder
+// could change a file.
 type disk struct {
 	mu       sync.Mutex
 	chains   map[int64]*stored
-	table    []string                             // the rows beside the chains
-	external bool                                 // someone else has written since the last Begin
-	shared   bool                                 // other logs write it at the same time, so that it is Commit that finds heads which have moved
-	fault    func(step string, chain int64) error // before each step; "committed" comes after the commit
-	steps    map[string]int                       // how often each was made
-	batches  []int                                // sizes of the committed batches
-	tx       *transaction                         // the one that is open
+	table    []string // the rows beside the chains
+	external bool     // someone else has written since the last Begin
+	// other logs write it at the same time, so that it is Commit that finds heads which have moved
+	shared bool
+	// before each step; "committed" comes after the commit
+	fault   func(step string, chain int64) error
+	steps   map[string]int // how often each was made
+	batches []int          // sizes of the committed batches
+	tx      *transaction   // the one that is open
 }
 
 // transaction is a chain.Transaction: what will be on disk when it commits.
@@ -78,7 +81,8 @@ func newDisk(chains ...int64) *disk {
 	return d
 }
 
-// step counts a step and fails it where the test says so. The test's function runs without the lock, so that it may wait.
+// step counts a step and fails it where the test says so. The test's function runs without the
+// lock, so that it may wait.
 func (d *disk) step(name string, c int64) error {
 	d.mu.Lock()
 	d.steps[name]++

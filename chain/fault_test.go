@@ -10,9 +10,10 @@ import (
 	"attestd/chain"
 )
 
-// Each step of the storage fails twice in a row: without effect, and after its effect. Whatever happens, what was acknowledged is there,
-// once and in its place, and the chains verify — in this log, and in one that starts afresh. Whether the caller is told that nothing
-// was written, or that it is unknown, is true (row 4).
+// Each step of the storage fails twice in a row: without effect, and after its effect. Whatever
+// happens, what was acknowledged is there, once and in its place, and the chains verify — in this
+// log, and in one that starts afresh. Whether the caller is told that nothing was written, or that
+// it is unknown, is true (row 4).
 func TestEveryStepFailsTwice(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
@@ -48,7 +49,8 @@ func TestEveryStepFailsTwice(t *testing.T) {
 				for i := range 12 {
 					if i == at {
 						if c.step == "head" {
-							d.tamper(1, func(*stored) {}) // an external write drops the cached head of chain 1
+							// an external write drops the cached head of chain 1
+							d.tamper(1, func(*stored) {})
 							l.Append(t.Context(), draft(2, i))
 						}
 						d.setFault(fail(2, c.step, c.err))
@@ -106,7 +108,8 @@ func fail(times int, step string, err error) func(string, int64) error {
 	}
 }
 
-// A remembered head that has moved is read again, once: one that was read a moment ago and has moved fails its chain alone.
+// A remembered head that has moved is read again, once: one that was read a moment ago and has
+// moved fails its chain alone.
 func TestStaleHead(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -130,7 +133,8 @@ func TestStaleHead(t *testing.T) {
 	}
 }
 
-// What is wrong with one chain on disk is no reason to refuse the records of others that wait beside it.
+// What is wrong with one chain on disk is no reason to refuse the records of others that wait
+// beside it.
 func TestBadChainFailsAlone(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"head", "extend"} {

@@ -13,8 +13,8 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// draft returns the i-th record of a chain before it is appended; every third one carries a delegation. Its payload is spelled in
-// a way that is not canonical.
+// draft returns the i-th record of a chain before it is appended; every third one carries a
+// delegation. Its payload is spelled in a way that is not canonical.
 func draft(c int64, i int) chain.Draft {
 	payload := fmt.Appendf(nil, `{"companyId":"acme","agentId":"a","actionType":"t", "payload":{"z":[1.0,2e0],"chain":%d,"i":%d}}`, c, i)
 	canonical, err := jcs.Append(nil, payload, 129)
@@ -76,7 +76,8 @@ func (r *reference) root() chain.Hash {
 	return root
 }
 
-// rebuild makes nodes and head fit the rows, as an intruder would who thinks of everything but has no key.
+// rebuild makes nodes and head fit the rows, as an intruder would who thinks of everything but has
+// no key.
 func rebuild(s *stored) {
 	r := reference{nodes: make(map[[2]int64]chain.Hash)}
 	var leaves []tlog.Hash

@@ -7,8 +7,9 @@ import (
 	"maps"
 )
 
-// Key makes an append idempotent: of all drafts of a chain whose keys have one Name, the first alone becomes a record, and the others are
-// answered with that record, for as long as the storage keeps the key.
+// Key makes an append idempotent: of all drafts of a chain whose keys have one Name, the first
+// alone becomes a record, and the others are answered with that record, for as long as the storage
+// keeps the key.
 type Key struct {
 	Name    Hash // of what the caller calls the append
 	Request Hash // of all that it asks for: another request under the same name is refused
@@ -71,8 +72,9 @@ func (s *waiter) source(draft int) source {
 	return s.sources[draft]
 }
 
-// resolve finds out which drafts of a batch that have keys are records already, or will be with an earlier draft. A caller whose key cannot be
-// used is answered alone; an error names whom it concerns, as that of transact does.
+// resolve finds out which drafts of a batch that have keys are records already, or will be with an
+// earlier draft. A caller whose key cannot be used is answered alone; an error names whom it
+// concerns, as that of transact does.
 func resolve(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
 	keys := batchKeys{tx: tx}
 	if spoilers, err = keys.read(batch); err != nil {
@@ -114,7 +116,8 @@ type batchKeys struct {
 func (k *batchKeys) read(batch []*waiter) (spoilers []*waiter, err error) {
 	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
 	for _, s := range batch {
-		if s.rows != nil { // its rows are written by now, so that it could not be refused any more: it has no keys
+		// its rows are written by now, so that it could not be refused any more: it has no keys
+		if s.rows != nil {
 			continue
 		}
 		s.sources, s.err = nil, nil // of an attempt that was given up

@@ -30,7 +30,8 @@ func submit(l *chain.Log, drafts ...chain.Draft) (answer func() ([]chain.Appende
 	return func() ([]chain.Appended, error) { <-done; return all, err }
 }
 
-// Of 64 equal appends at once one becomes a record, in one batch or in many, and the others are answered with it.
+// Of 64 equal appends at once one becomes a record, in one batch or in many, and the others are
+// answered with it.
 func TestEqualAppendsAtOnceAreOneRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,8 @@ func TestEqualAppendsAtOnceAreOneRecord(t *testing.T) {
 	})
 }
 
-// A key outlives the log that wrote it: a retry after a restart is answered with the record of before, and nobody hears of it again.
+// A key outlives the log that wrote it: a retry after a restart is answered with the record of
+// before, and nobody hears of it again.
 func TestARetryAfterARestart(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
@@ -82,7 +84,8 @@ func TestARetryAfterARestart(t *testing.T) {
 	grow(t, d, 1, 1, 3)
 }
 
-// What is refused for a key of its own holds nobody else up, and the names that it would have taken stay free.
+// What is refused for a key of its own holds nobody else up, and the names that it would have taken
+// stay free.
 func TestAKeyForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +126,8 @@ func TestAKeyForAnotherRequest(t *testing.T) {
 	})
 }
 
-// A key that cannot be looked up fails its own append where the transaction goes on, and all of it where that is lost.
+// A key that cannot be looked up fails its own append where the transaction goes on, and all of it
+// where that is lost.
 func TestAKeyThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct {

@@ -10,18 +10,21 @@ import (
 	"attestd/chain/tlog"
 )
 
-// KeyRange is one key of a chain. It signs the records from From on, up to where the next range begins.
+// KeyRange is one key of a chain. It signs the records from From on, up to where the next range
+// begins.
 type KeyRange struct {
 	From int64
 	Key  ed25519.PublicKey
-	Flaw string // why the key is not proven to be the chain's, or "": no record under such a key verifies
+	// why the key is not proven to be the chain's, or "": no record under such a key verifies
+	Flaw string
 }
 
-// KeySet is all keys of a chain in the order of their ranges, the first from 0 on. Nobody changes a KeySet once it was handed out.
+// KeySet is all keys of a chain in the order of their ranges, the first from 0 on. Nobody changes a
+// KeySet once it was handed out.
 type KeySet []KeyRange
 
-// At returns the range of a record: the last that begins at or before its index, for a key may have ended before it signed any. The
-// zero KeyRange, without a key, where there is none.
+// At returns the range of a record: the last that begins at or before its index, for a key may have
+// ended before it signed any. The zero KeyRange, without a key, where there is none.
 func (s KeySet) At(index int64) KeyRange {
 	after := sort.Search(len(s), func(i int) bool { return s[i].From > index })
 	if after == 0 {
@@ -30,7 +33,8 @@ func (s KeySet) At(index int64) KeyRange {
 	return s[after-1]
 }
 
-// Leaves makes the leaves of records in the log tree, each with the key of its record. One goroutine uses it.
+// Leaves makes the leaves of records in the log tree, each with the key of its record. One
+// goroutine uses it.
 type Leaves struct {
 	Keys KeySet
 
@@ -46,8 +50,8 @@ func (l *Leaves) Of(r *Record) tlog.Leaf {
 	return tlog.NewLeaf(r.Hash, r.Signature, l.digest)
 }
 
-// digest is one hash over which key signs which of the first length records. What comes after them has no part in it, so that a new
-// key leaves what was verified under those before it as it is.
+// digest is one hash over which key signs which of the first length records. What comes after them
+// has no part in it, so that a new key leaves what was verified under those before it as it is.
 func (s KeySet) digest(length int64) (sum Hash) {
 	h := sha256.New()
 	for i, r := range s {
@@ -67,8 +71,8 @@ func (s KeySet) digest(length int64) (sum Hash) {
 	return sum
 }
 
-// flaw returns the first key that is not proven, as the failure of a chain of the given length. The records that it signs were
-// found before; this is for a key that has signed none yet.
+// flaw returns the first key that is not proven, as the failure of a chain of the given length. The
+// records that it signs were found before; this is for a key that has signed none yet.
 func (s KeySet) flaw(length int64) error {
 	for _, r := range s {
 		if r.Flaw != "" {

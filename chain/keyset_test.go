@@ -42,7 +42,8 @@ func TestKeySetAt(t *testing.T) {
 	}
 }
 
-// The log changes keys between two records, in order, whatever comes together: each record verifies under the key of its index and no other.
+// The log changes keys between two records, in order, whatever comes together: each record verifies
+// under the key of its index and no other.
 func TestKeysChangeUnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, each, changes = 32, 40, 20
@@ -74,7 +75,8 @@ func TestKeysChangeUnderLoad(t *testing.T) {
 	}
 }
 
-// A change that is given up leaves the old key, one that waits in the same batch with records has the new one sign them.
+// A change that is given up leaves the old key, one that waits in the same batch with records has
+// the new one sign them.
 func TestAKeyChangesWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -137,7 +139,8 @@ func grownKeys(t *testing.T) *disk {
 	return d
 }
 
-// A range or a key that is not as it was is found at the first record that it concerns, also by who has verified the chain before.
+// A range or a key that is not as it was is found at the first record that it concerns, also by who
+// has verified the chain before.
 func TestVerifyFindsChangedKeys(t *testing.T) {
 	t.Parallel()
 	other := otherKey.Public().(ed25519.PublicKey)
@@ -187,12 +190,14 @@ func TestVerifyRemembersAcrossKeys(t *testing.T) {
 	appendAll(t, l, 1, 12, 15)
 	stop()
 	d.steps["records"] = 0
-	if v := mustVerify(t, warm, 1); !v.Valid || v.Length != 15 || d.steps["records"] != 2 { // what it knows, and what is new
+	// what it knows, and what is new
+	if v := mustVerify(t, warm, 1); !v.Valid || v.Length != 15 || d.steps["records"] != 2 {
 		t.Errorf("%+v after %d reads", v, d.steps["records"])
 	}
 }
 
-// The stream goes on over a change of keys, for a chain that the monitor follows and for one that it must first verify from disk.
+// The stream goes on over a change of keys, for a chain that the monitor follows and for one that
+// it must first verify from disk.
 func TestMonitorAcrossKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)

@@ -14,9 +14,10 @@ const (
 	maxBatchBytes = 16 << 20 // payload in one transaction, but for the last change
 )
 
-// Log is the single writer: of all chains, and of every row that stands beside them. Append and Write put a change into its queue; Run
-// takes all that waits, makes it durable in one transaction, and answers. While one batch syncs the next one forms, so the batches
-// are as large as the load asks for, and a lone change waits for nobody.
+// Log is the single writer: of all chains, and of every row that stands beside them. Append and
+// Write put a change into its queue; Run takes all that waits, makes it durable in one transaction,
+// and answers. While one batch syncs the next one forms, so the batches are as large as the load
+// asks for, and a lone change waits for nobody.
 type Log struct {
 	storage Storage
 	wake    chan struct{} // holds a token when there may be something to do
@@ -49,8 +50,9 @@ func NewLog(s Storage) *Log {
 	return &Log{storage: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Append returns the record once it is durable. An error says that nothing was written, unless it wraps ErrUnknown; ctx.Err() when
-// ctx ended in time, ErrUnknown and ctx.Err() when the record was on its way by then, ErrClosed when the log has ended.
+// Append returns the record once it is durable. An error says that nothing was written, unless it
+// wraps ErrUnknown; ctx.Err() when ctx ended in time, ErrUnknown and ctx.Err() when the record was
+// on its way by then, ErrClosed when the log has ended.
 func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 	all, err := l.AppendAll(ctx, []Draft{d})
 	if err != nil {
@@ -59,12 +61,14 @@ func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 	return all[0].Record, nil
 }
 
-// Write makes a change of rows durable, and returns with it the records of the drafts that rows asks for: all or nothing. Errors
-// are those of Append, and an error of rows, which undoes what rows did and nothing else.
+// Write makes a change of rows durable, and returns with it the records of the drafts that rows
+// asks for: all or nothing. Errors are those of Append, and an error of rows, which undoes what
+// rows did and nothing else.
 //
-// Run calls rows, inside a transaction that holds the rows of all that came before but not yet the records of its own batch. It
-// is called again when that transaction had to be given up for another's sake, so it sets what it returns and never adds to it.
-// It has not been called, or has returned, when Write returns.
+// Run calls rows, inside a transaction that holds the rows of all that came before but not yet the
+// records of its own batch. It is called again when that transaction had to be given up for
+// another's sake, so it sets what it returns and never adds to it. It has not been called, or has
+// returned, when Write returns.
 func (l *Log) Write(ctx context.Context, rows func() ([]Draft, error)) ([]Record, error) {
 	w := &waiter{rows: rows, done: make(chan struct{})}
 	err := l.do(ctx, w)
@@ -155,10 +159,12 @@ func (l *Log) take() []*waiter {
 	return batch
 }
 
-// Run owns the storage and all heads until ctx is done or Close was called; then it answers all that waits and returns nil. Call it once.
+// Run owns the storage and all heads until ctx is done or Close was called; then it answers all
+// that waits and returns nil. Call it once.
 //
-// now is the clock of the records. publish is called after each commit and before its waiters are answered, in commit order, and
-// must not block; external says that someone outside this process has written since the last call of publish.
+// now is the clock of the records. publish is called after each commit and before its waiters are
+// answered, in commit order, and must not block; external says that someone outside this process
+// has written since the last call of publish.
 func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch []Extension, external bool)) error {
 	if !l.begin() {
 		return nil
@@ -172,7 +178,8 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		ending := l.isClosed() // before the last look into the queue
 		if batch := l.take(); len(batch) > 0 {
 			w.write(batch)
-			runtime.Gosched() // so that who was answered and comes again is in the next batch, not the one after it
+			// so that who was answered and comes again is in the next batch, not the one after it
+			runtime.Gosched()
 			continue
 		}
 		if ending {
@@ -193,7 +200,8 @@ func (l *Log) begin() bool {
 	return l.running
 }
 
-// Close ends the log and returns when Run has: what waits is written before, or refused with ErrClosed where nobody runs the log.
+// Close ends the log and returns when Run has: what waits is written before, or refused with
+// ErrClosed where nobody runs the log.
 func (l *Log) Close() {
 	if l.refuse() {
 		<-l.ended

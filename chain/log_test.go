@@ -12,7 +12,8 @@ import (
 	"attestd/chain"
 )
 
-// appendLater starts an append and returns when it waits, so that the order of arrival is known. Only inside a bubble.
+// appendLater starts an append and returns when it waits, so that the order of arrival is known.
+// Only inside a bubble.
 func appendLater(l *chain.Log, d chain.Draft) (answer func() (chain.Record, error)) {
 	type result struct {
 		record chain.Record
@@ -27,7 +28,8 @@ func appendLater(l *chain.Log, d chain.Draft) (answer func() (chain.Record, erro
 	return func() (chain.Record, error) { r := <-done; return r.record, r.err }
 }
 
-// While one batch syncs, all that arrives becomes the next one; answers come in order of arrival, each chain by itself.
+// While one batch syncs, all that arrives becomes the next one; answers come in order of arrival,
+// each chain by itself.
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +44,8 @@ func TestGroupCommit(t *testing.T) {
 		l := chain.NewLog(d)
 		stop := run(t, l)
 
-		answers := []func() (chain.Record, error){appendLater(l, draft(1, 0))} // the first batch, stuck in its sync
+		// the first batch, stuck in its sync
+		answers := []func() (chain.Record, error){appendLater(l, draft(1, 0))}
 		for i := 1; i < 10; i++ {
 			answers = append(answers, appendLater(l, draft(int64(1+i%2), i)))
 		}
@@ -134,7 +137,8 @@ func TestTimestampsNeverGoBack(t *testing.T) {
 	})
 }
 
-// After the end of Run's context all that waits is answered, and nothing hangs: an Append is durable or ErrClosed.
+// After the end of Run's context all that waits is answered, and nothing hangs: an Append is
+// durable or ErrClosed.
 func TestRunEndsWithEverybodyAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +175,8 @@ func TestRunEndsWithEverybodyAnswered(t *testing.T) {
 	})
 }
 
-// Many appends race with the end; those that were answered with a record, and only those, are on disk.
+// Many appends race with the end; those that were answered with a record, and only those, are on
+// disk.
 func TestCloseRace(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -208,7 +213,8 @@ func TestCloseRace(t *testing.T) {
 	}
 }
 
-// An append gives up with its context. While it waits it is withdrawn and changes nothing; once a batch has taken it nobody can say.
+// An append gives up with its context. While it waits it is withdrawn and changes nothing; once a
+// batch has taken it nobody can say.
 func TestAppendGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +259,8 @@ func TestAppendGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-// Close ends the log as the end of Run's context does, and waits for it; where nobody runs the log nobody waits for ever.
+// Close ends the log as the end of Run's context does, and waits for it; where nobody runs the log
+// nobody waits for ever.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

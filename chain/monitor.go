@@ -7,29 +7,35 @@ import (
 )
 
 const (
-	maxWatched    = 4096        // chains with nothing to deliver of which a state is kept, 1 KiB each at most
-	maxHeld       = 16 << 20    // bytes of committed records kept in memory until they are delivered
+	// chains with nothing to deliver of which a state is kept, 1 KiB each at most
+	maxWatched = 4096
+	// bytes of committed records kept in memory until they are delivered
+	maxHeld       = 16 << 20
 	deliverAtOnce = 256         // records read back from disk before other chains have their turn
 	retryAfter    = time.Second // when a chain could not be read
 )
 
-// Event is one message of the stream: a committed record and what is known of its whole chain after it.
+// Event is one message of the stream: a committed record and what is known of its whole chain after
+// it.
 type Event struct {
 	Chain   int64
 	Record  Record
 	Verdict Verdict
 }
 
-// Monitor says of each committed record whether its whole chain verifies. It holds a running tree for each chain that it has
-// verified, and verifies from disk the chains it does not know: after a start, and after an external write.
+// Monitor says of each committed record whether its whole chain verifies. It holds a running tree
+// for each chain that it has verified, and verifies from disk the chains it does not know: after a
+// start, and after an external write.
 //
-// Where other servers write the chains too, that they have written says nothing against a chain: what they have appended is read from disk and
-// verified against the running tree, and the tree goes on from there.
+// Where other servers write the chains too, that they have written says nothing against a chain:
+// what they have appended is read from disk and verified against the running tree, and the tree
+// goes on from there.
 //
-// Publish only notes, for each chain, that the records [from, to) are to be delivered. A chain with something to deliver is in the hands of
-// exactly one of two goroutines, so its events stay in order: the deliverer, while its state is known, or the checker, which
-// finds the state out from disk. The deliverer takes the records from memory where they are held there, and from disk where not
-// (they came before the state was known, or too fast): nothing is lost when memory is short.
+// Publish only notes, for each chain, that the records [from, to) are to be delivered. A chain with
+// something to deliver is in the hands of exactly one of two goroutines, so its events stay in
+// order: the deliverer, while its state is known, or the checker, which finds the state out from
+// disk. The deliverer takes the records from memory where they are held there, and from disk where
+// not (they came before the state was known, or too fast): nothing is lost when memory is short.
 type Monitor struct {
 	reader   Reader
 	verifier *Verifier
@@ -37,12 +43,14 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	listening bool
-	epoch     int64 // grows with each external write: a state found in an earlier epoch is no longer known
+	// grows with each external write: a state found in an earlier epoch is no longer known
+	epoch     int64
 	watched   map[int64]*watch
 	held      int // bytes in watch.held of all chains
 	deliverer queue
 	checker   queue
-	vouching  map[int64]chan struct{} // chains that are being verified for vouchers; closed at the end
+	// chains that are being verified for vouchers; closed at the end
+	vouching map[int64]chan struct{}
 }
 
 // watch is what a Monitor knows of a chain; Monitor.mu guards it.
@@ -50,18 +58,24 @@ type watch struct {
 	chain int64
 	epoch int64    // in which the state was found; 0 for never
 	bad   *Verdict // the state: not valid,
-	tree  tree     // or valid, and this the tree of the records before from; of a shared chain, of some that were verified
+	// or valid, and this the tree of the records before from; of a shared chain, of some that were
+	// verified
+	tree tree
 
-	from, to int64    // records that are committed and not yet delivered; both unheard before anything was heard of a shared chain
+	// records that are committed and not yet delivered; both unheard before anything was heard of a
+	// shared chain
+	from, to int64
 	held     []Record // those of them in memory: the first ones, without a gap
 	busy     bool     // in a queue, or in the hands of its goroutine
 	unread   bool     // they could not be read from disk: the checker waits until they can
 }
 
-// unheard stands for the length of a chain that was verified before anybody has said how long it is.
+// unheard stands for the length of a chain that was verified before anybody has said how long it
+// is.
 const unheard = -1
 
-// queue is the chains that wait for one goroutine; Monitor.mu guards the list. Each chain stands in it at most once.
+// queue is the chains that wait for one goroutine; Monitor.mu guards the list. Each chain stands in
+// it at most once.
 type queue struct {
 	list []*watch
 	bell chan struct{} // holds a token when the list may not be empty
@@ -75,7 +89,8 @@ func (q *queue) push(w *watch) {
 	}
 }
 
-// NewMonitor returns a monitor of the chains of r that verifies with v. shared says that other servers write the chains too; see Grown.
+// NewMonitor returns a monitor of the chains of r that verifies with v. shared says that other
+// servers write the chains too; see Grown.
 func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 	return &Monitor{
 		reader: r, verifier: v, shared: shared,
@@ -104,8 +119,9 @@ func (m *Monitor) Publish(batch []Extension, external bool) {
 	}
 }
 
-// Grown says that other servers have appended the records [from, to) of a chain, which is shared. It may say so late, and again: of what is known
-// to be there already nothing is made. But no call of Publish about the chain may come before those about the records under it. It never blocks, and
+// Grown says that other servers have appended the records [from, to) of a chain, which is shared.
+// It may say so late, and again: of what is known to be there already nothing is made. But no call
+// of Publish about the chain may come before those about the records under it. It never blocks, and
 // costs next to nothing while nobody listens.
 func (m *Monitor) Grown(chain, from, to int64) {
 	m.mu.Lock()
@@ -128,7 +144,8 @@ func (m *Monitor) Grown(chain, from, to int64) {
 	}
 }
 
-// follow keeps the state of a chain up to date while nobody listens: no hashing, the head has it all.
+// follow keeps the state of a chain up to date while nobody listens: no hashing, the head has it
+// all.
 func (m *Monitor) follow(e *Extension) {
 	w := m.watched[e.Chain]
 	switch {
@@ -143,7 +160,8 @@ func (m *Monitor) follow(e *Extension) {
 	}
 }
 
-// fits says whether what is known of a chain may be of the one that was extended. The tree of a shared chain may be of another length.
+// fits says whether what is known of a chain may be of the one that was extended. The tree of a
+// shared chain may be of another length.
 func (m *Monitor) fits(w *watch, from Head) bool {
 	return w.tree.is(from) || m.shared && w.epoch == m.epoch && w.tree.length != from.Length
 }
@@ -177,7 +195,8 @@ func (m *Monitor) note(e *Extension) {
 	m.schedule(w)
 }
 
-// Listen says whether anyone wants events; records committed while nobody does are not delivered later.
+// Listen says whether anyone wants events; records committed while nobody does are not delivered
+// later.
 func (m *Monitor) Listen(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,8 +211,9 @@ func (m *Monitor) Listen(on bool) {
 	m.deliverer.list, m.checker.list = nil, nil
 }
 
-// Run emits events, for each chain in index order, until ctx is done; then it returns nil. emit is called by one goroutine and should
-// not block. A chain that cannot be read is tried again each second, and its events wait. Call Run once.
+// Run emits events, for each chain in index order, until ctx is done; then it returns nil. emit is
+// called by one goroutine and should not block. A chain that cannot be read is tried again each
+// second, and its events wait. Call Run once.
 func (m *Monitor) Run(ctx context.Context, emit func(Event)) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -234,7 +254,8 @@ func (m *Monitor) known(w *watch) bool {
 	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
 }
 
-// isBehind reports whether the tree of a shared chain is to be brought up to the records that are to be delivered.
+// isBehind reports whether the tree of a shared chain is to be brought up to the records that are
+// to be delivered.
 func (m *Monitor) isBehind(w *watch) bool {
 	return m.shared && w.bad == nil && w.tree.length < w.from
 }

@@ -14,7 +14,8 @@ import (
 	"attestd/chain"
 )
 
-// The deliverer hangs and more is committed than memory may hold: the rest is read back from disk, and nothing is lost or out of order.
+// The deliverer hangs and more is committed than memory may hold: the rest is read back from disk,
+// and nothing is lost or out of order.
 func TestMonitorOverflow(t *testing.T) {
 	for name, c := range map[string]struct {
 		gone     int // this row vanishes from disk before it is read back
@@ -101,7 +102,8 @@ func TestMonitorReadErrors(t *testing.T) {
 	}
 }
 
-// A chain whose head or company is gone from disk is delivered as not valid, and the others are as ever (row 2).
+// A chain whose head or company is gone from disk is delivered as not valid, and the others are as
+// ever (row 2).
 func TestMonitorOfAChainThatIsGone(t *testing.T) {
 	for _, gone := range []string{"keys", "tip"} {
 		t.Run(gone, func(t *testing.T) {
@@ -137,7 +139,8 @@ func TestMonitorReadBackFails(t *testing.T) {
 					<-slow
 				}
 			case "records":
-				if reads.Add(1) == 9 { // the verification has taken 7, the first read-back is the 8th
+				// the verification has taken 7, the first read-back is the 8th
+				if reads.Add(1) == 9 {
 					return errDisk
 				}
 			}
@@ -155,7 +158,8 @@ func TestMonitorReadBackFails(t *testing.T) {
 	})
 }
 
-// Rows vanish from disk while they wait to be delivered: those that are there are delivered, as failed.
+// Rows vanish from disk while they wait to be delivered: those that are there are delivered, as
+// failed.
 func TestMonitorCommittedRecordsVanish(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -199,7 +203,8 @@ func TestMonitorRollback(t *testing.T) {
 	})
 }
 
-// A commit whose outcome was unknown and that turns out to be there: the next events are about the whole chain, it included.
+// A commit whose outcome was unknown and that turns out to be there: the next events are about the
+// whole chain, it included.
 func TestMonitorUnknownOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -247,7 +252,8 @@ func TestMonitorManyChains(t *testing.T) {
 	})
 }
 
-// Everything at once, on real goroutines: each chain's events are all its records, in order, none twice.
+// Everything at once, on real goroutines: each chain's events are all its records, in order, none
+// twice.
 func TestMonitorUnderLoad(t *testing.T) {
 	t.Parallel()
 	d := newDisk(0, 1, 2, 3)

@@ -15,8 +15,8 @@ func watchShared(t *testing.T, d *disk) *watching { return watchAs(t, d, true) }
 // verifications is how often whole chains of 256 records and more were verified.
 func (d *disk) verifications() int { return d.count("hashes") }
 
-// Records of two servers come in one order, each once, whatever comes first of a notice and an own commit, and however often the notice
-// does. The chain is verified once, at the start.
+// Records of two servers come in one order, each once, whatever comes first of a notice and an own
+// commit, and however often the notice does. The chain is verified once, at the start.
 func TestSharedMonitorFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -52,7 +52,8 @@ func TestSharedMonitorFollows(t *testing.T) {
 	})
 }
 
-// What another server has written is verified, each record and the head. The whole chain is not valid where one is not, and stays so.
+// What another server has written is verified, each record and the head. The whole chain is not
+// valid where one is not, and stays so.
 func TestSharedMonitorVerifies(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *stored)
@@ -104,7 +105,8 @@ func TestSharedMonitorVerifies(t *testing.T) {
 	}
 }
 
-// While nobody listens nothing is read. Who listens then gets what comes from then on, for which what came in between is verified, and not the whole chain.
+// While nobody listens nothing is read. Who listens then gets what comes from then on, for which
+// what came in between is verified, and not the whole chain.
 func TestSharedMonitorWhileNobodyListens(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -184,8 +186,9 @@ func TestSharedMonitorReadErrors(t *testing.T) {
 	}
 }
 
-// Who resumes reads what another server has written before anybody has heard of it: it is verified record by record, the chain from its beginning once. What is
-// broadcast afterwards begins where the notice does.
+// Who resumes reads what another server has written before anybody has heard of it: it is verified
+// record by record, the chain from its beginning once. What is broadcast afterwards begins where
+// the notice does.
 func TestSharedVouch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -249,8 +252,8 @@ func TestSharedVouchThatFails(t *testing.T) {
 	}
 }
 
-// However notices of others' writes, own writes, listeners and those who resume come together, each record that comes while somebody listens is
-// delivered once, in order, with its root.
+// However notices of others' writes, own writes, listeners and those who resume come together, each
+// record that comes while somebody listens is delivered once, in order, with its root.
 func TestSharedMonitorInAnyOrder(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run("", func(t *testing.T) {

@@ -23,7 +23,8 @@ type watching struct {
 // watch starts both, inside a bubble, with somebody listening.
 func watch(t *testing.T, d *disk) *watching { return watchAs(t, d, false) }
 
-// watchAs is watch where other servers may write the chains too: that they have is known from Grown alone, and is no external write.
+// watchAs is watch where other servers may write the chains too: that they have is known from Grown
+// alone, and is no external write.
 func watchAs(t *testing.T, d *disk, shared bool) *watching {
 	w := &watching{disk: d}
 	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), shared)
@@ -63,7 +64,8 @@ func (w *watching) events() []chain.Event {
 	return delivered
 }
 
-// want checks that the events are those of the records [from, to) of chain c, each with the root after it, or all failed at one index.
+// want checks that the events are those of the records [from, to) of chain c, each with the root
+// after it, or all failed at one index.
 func (w *watching) want(t *testing.T, events []chain.Event, c int64, from, to int, failedAt int64) {
 	t.Helper()
 	if len(events) != to-from {
@@ -142,7 +144,8 @@ func TestMonitorAfterRestart(t *testing.T) {
 	})
 }
 
-// An external write makes all forget; a chain found bad stays so, without being read again, until the next external write.
+// An external write makes all forget; a chain found bad stays so, without being read again, until
+// the next external write.
 func TestMonitorForeignWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -215,7 +218,8 @@ func TestMonitorForeignWriteDuringVerification(t *testing.T) {
 	})
 }
 
-// An external write between a chain's place in the queue and its turn: it is verified first all the same.
+// An external write between a chain's place in the queue and its turn: it is verified first all the
+// same.
 func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -244,7 +248,8 @@ func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 	})
 }
 
-// Nobody is delivered later what was committed while nobody listened; a state that was known then stays up to date for free.
+// Nobody is delivered later what was committed while nobody listened; a state that was known then
+// stays up to date for free.
 func TestMonitorListen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)

@@ -7,14 +7,16 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// Owner says whose records a chain holds: what the payload of each must name. The zero value demands nothing.
+// Owner says whose records a chain holds: what the payload of each must name. The zero value
+// demands nothing.
 type Owner struct {
 	CompanyID string
 	Log       string // the member log of each record; "" for records that have none
 }
 
-// wrong returns what is wrong with a payload in canonical form, "" for nothing. Its members stand in the order of their names, so that
-// those which are looked at come first: actionType, agentId, companyId, log, payload.
+// wrong returns what is wrong with a payload in canonical form, "" for nothing. Its members stand
+// in the order of their names, so that those which are looked at come first: actionType, agentId,
+// companyId, log, payload.
 func (o Owner) wrong(canonical []byte) string {
 	if o == (Owner{}) {
 		return ""

@@ -29,9 +29,10 @@ func (p Proof) Root(leaf Hash) Hash {
 	return current
 }
 
-// Prove builds the proof of record index in the tree of head, whose length n must be greater than index. It reads at most 256
-// hashes of each stored level below log₂ n and computes as many (three levels at a million records); the rest of the path
-// comes from the frontier. The result has been checked against head.Root; a mismatch is an error.
+// Prove builds the proof of record index in the tree of head, whose length n must be greater than
+// index. It reads at most 256 hashes of each stored level below log₂ n and computes as many (three
+// levels at a million records); the rest of the path comes from the frontier. The result has been
+// checked against head.Root; a mismatch is an error.
 func Prove(ctx context.Context, r Reader, chain, index int64, head Head) (Proof, error) {
 	if index < 0 || index >= head.Length {
 		return nil, fmt.Errorf("chain: no record %d in a tree of %d", index, head.Length)
@@ -56,8 +57,8 @@ func Prove(ctx context.Context, r Reader, chain, index int64, head Head) (Proof,
 	return proof, nil
 }
 
-// ProveAt is Prove in the tree of the first size records, index < size ≤ head.Length, whose root it returns. It reads at most 512 hashes of each
-// level that is stored below log₂ n.
+// ProveAt is Prove in the tree of the first size records, index < size ≤ head.Length, whose root it
+// returns. It reads at most 512 hashes of each level that is stored below log₂ n.
 func ProveAt(ctx context.Context, r Reader, chain, index, size int64, head Head) (Proof, Hash, error) {
 	fail := func(err error) (Proof, Hash, error) {
 		return nil, Hash{}, fmt.Errorf("chain: proof of record %d in a tree of %d: %w", index, size, err)
@@ -69,7 +70,8 @@ func ProveAt(ctx context.Context, r Reader, chain, index, size int64, head Head)
 		proof, err := Prove(ctx, r, chain, index, head)
 		return proof, head.Root, err
 	}
-	c, err := ProveConsistency(ctx, r, chain, size, size, head) // the root of that size, checked against the head's
+	// the root of that size, checked against the head's
+	c, err := ProveConsistency(ctx, r, chain, size, size, head)
 	if err != nil {
 		return fail(err)
 	}
@@ -88,7 +90,8 @@ func ProveAt(ctx context.Context, r Reader, chain, index, size int64, head Head)
 	return proof, c.FromRoot, nil
 }
 
-// perfectSubtree finds the subtree of the frontier that holds a record: its place in the frontier and its height.
+// perfectSubtree finds the subtree of the frontier that holds a record: its place in the frontier
+// and its height.
 func perfectSubtree(index, length int64) (place, height int) {
 	for {
 		height = bits.Len64(uint64(length)) - 1
@@ -100,8 +103,9 @@ func perfectSubtree(index, length int64) (place, height int) {
 	}
 }
 
-// proveWithin returns the siblings of a record inside its perfect subtree, and the record's hash. Of each stored level it reads
-// the 256 hashes around the path, or fewer at the top, and halves them level by level.
+// proveWithin returns the siblings of a record inside its perfect subtree, and the record's hash.
+// Of each stored level it reads the 256 hashes around the path, or fewer at the top, and halves
+// them level by level.
 func proveWithin(ctx context.Context, r Reader, chain, index int64, height int) (proof Proof, leaf Hash, err error) {
 	proof = make(Proof, 0, 48)
 	for level := 0; level == 0 || level < height; level += 8 {

@@ -14,15 +14,17 @@ import (
 
 // Record is one entry of a chain, as it stands on disk.
 type Record struct {
-	Index      int64
-	Timestamp  string
-	Payload    []byte // JSON {agentId, companyId, actionType, payload}, the inner payload byte for byte as sent
+	Index     int64
+	Timestamp string
+	// JSON {agentId, companyId, actionType, payload}, the inner payload byte for byte as sent
+	Payload    []byte
 	Delegation []byte // canonical JSON DelegationInfo; empty when there is none
 	Hash       Hash
 	Signature  [ed25519.SignatureSize]byte // over the 32 bytes of Hash
 }
 
-// AppendJSON appends the AttestationRecord of the API: no parsing, the stored bytes go out as they are.
+// AppendJSON appends the AttestationRecord of the API: no parsing, the stored bytes go out as they
+// are.
 func (r *Record) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"index":`...)
 	dst = strconv.AppendInt(dst, r.Index, 10)
@@ -41,8 +43,8 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// AppendLine appends what AppendJSON appends, in one line. A payload may have line feeds between its tokens; spaces, which say the same and are not hashed
-// either, stand in their place.
+// AppendLine appends what AppendJSON appends, in one line. A payload may have line feeds between
+// its tokens; spaces, which say the same and are not hashed either, stand in their place.
 func (r *Record) AppendLine(dst []byte) []byte {
 	start := len(dst)
 	dst = r.AppendJSON(dst)
@@ -54,7 +56,8 @@ func (r *Record) AppendLine(dst []byte) []byte {
 	return dst
 }
 
-// appendPreimage appends what the hash of r is taken of; canonical is the RFC 8785 form of r.Payload.
+// appendPreimage appends what the hash of r is taken of; canonical is the RFC 8785 form of
+// r.Payload.
 func (r *Record) appendPreimage(dst, canonical []byte) []byte {
 	dst = strconv.AppendInt(dst, r.Index, 10)
 	dst = append(dst, '|')
@@ -68,7 +71,8 @@ func (r *Record) appendPreimage(dst, canonical []byte) []byte {
 	return dst
 }
 
-// ComputeHash returns the hash that a record of these contents has; canonical is the RFC 8785 form of r.Payload.
+// ComputeHash returns the hash that a record of these contents has; canonical is the RFC 8785 form
+// of r.Payload.
 func (r *Record) ComputeHash(canonical []byte) Hash {
 	return sha256.Sum256(r.appendPreimage(make([]byte, 0, 64+len(canonical)+len(r.Delegation)), canonical))
 }
@@ -79,7 +83,8 @@ func (r *Record) seal(canonical []byte, key ed25519.PrivateKey) {
 	copy(r.Signature[:], ed25519.Sign(key, r.Hash[:]))
 }
 
-// leafHash is the hash of the record's leaf in the log tree; keyDigest is of the key that signed it.
+// leafHash is the hash of the record's leaf in the log tree; keyDigest is of the key that signed
+// it.
 func (r *Record) leafHash(keyDigest *[sha256.Size]byte) tlog.Hash {
 	leaf := tlog.NewLeaf(r.Hash, r.Signature, *keyDigest)
 	return leaf.Hash()

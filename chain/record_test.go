@@ -72,7 +72,8 @@ func TestFormatTime(t *testing.T) {
 	t.Parallel()
 	for want, in := range map[string]time.Time{
 		"2026-01-02T03:04:05.000Z": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		"2026-01-02T03:04:05.999Z": time.Date(2026, 1, 2, 3, 4, 5, 999_999_999, time.UTC), // cut off, not rounded
+		// cut off, not rounded
+		"2026-01-02T03:04:05.999Z": time.Date(2026, 1, 2, 3, 4, 5, 999_999_999, time.UTC),
 		"2026-01-01T22:04:05.010Z": time.Date(2026, 1, 2, 3, 4, 5, 10_000_000, time.FixedZone("", 5*3600)),
 	} {
 		if got := chain.FormatTime(in); got != want {

@@ -11,7 +11,8 @@ import (
 	"attestd/chain"
 )
 
-// Several logs on one storage extend the same chains: each record has a place of its own, whoever wrote it, and every chain verifies.
+// Several logs on one storage extend the same chains: each record has a place of its own, whoever
+// wrote it, and every chain verifies.
 func TestSeveralLogsExtendOneChain(t *testing.T) {
 	t.Parallel()
 	const callers, each = 12, 30
@@ -47,7 +48,8 @@ func TestSeveralLogsExtendOneChain(t *testing.T) {
 	}
 }
 
-// A chain that another log has extended meanwhile is built anew and nothing of it is written twice; what else was in the batch stands.
+// A chain that another log has extended meanwhile is built anew and nothing of it is written twice;
+// what else was in the batch stands.
 func TestOnlyWhatIsStaleIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
@@ -67,7 +69,8 @@ func TestOnlyWhatIsStaleIsDoneAgain(t *testing.T) {
 	}
 }
 
-// A batch whose transaction was lost is done again; one that is lost each time is answered in the end.
+// A batch whose transaction was lost is done again; one that is lost each time is answered in the
+// end.
 func TestALostTransactionIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"head", "extend", "commit"} {
@@ -104,7 +107,8 @@ func TestALostTransactionIsDoneAgain(t *testing.T) {
 	}
 }
 
-// Each attempt at a batch whose transactions are lost may take long. No other one is begun after MaxLostTime, so that callers are answered.
+// Each attempt at a batch whose transactions are lost may take long. No other one is begun after
+// MaxLostTime, so that callers are answered.
 func TestALostTransactionIsNotDoneAgainForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

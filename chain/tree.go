@@ -8,14 +8,15 @@ import (
 	"attestd/chain/tlog"
 )
 
-// tree is a Merkle tree that grows. It keeps only its frontier: one hash for each set bit of its length.
+// tree is a Merkle tree that grows. It keeps only its frontier: one hash for each set bit of its
+// length.
 type tree struct {
 	length   int64
 	frontier []Hash // the largest subtree first
 }
 
-// treeAt returns the tree of a head, which it does not share memory with. A head that does not fit itself is an error:
-// to build on it would hide that it was changed.
+// treeAt returns the tree of a head, which it does not share memory with. A head that does not fit
+// itself is an error: to build on it would hide that it was changed.
 func treeAt(h Head) (tree, error) {
 	if h.Length < 0 || len(h.Frontier) != bits.OnesCount64(uint64(h.Length)) {
 		return tree{}, errors.New("frontier does not fit the length")
@@ -27,7 +28,8 @@ func treeAt(h Head) (tree, error) {
 	return t, nil
 }
 
-// clone leaves room for as many more levels as a batch may add, so that appends to the copy rarely allocate.
+// clone leaves room for as many more levels as a batch may add, so that appends to the copy rarely
+// allocate.
 func (t tree) clone() tree {
 	frontier := make([]Hash, len(t.frontier), len(t.frontier)+8)
 	copy(frontier, t.frontier)
@@ -37,8 +39,8 @@ func (t tree) clone() tree {
 // is reports whether t is the tree of h.
 func (t tree) is(h Head) bool { return t.length == h.Length && slices.Equal(t.frontier, h.Frontier) }
 
-// append adds a leaf, with one node hash on average and at most log₂ n. It appends the nodes to be stored that the leaf
-// completes, the lowest first.
+// append adds a leaf, with one node hash on average and at most log₂ n. It appends the nodes to be
+// stored that the leaf completes, the lowest first.
 func (t *tree) append(leaf Hash, completed []Node) []Node {
 	subtree := leaf
 	for level := 0; ; level++ {

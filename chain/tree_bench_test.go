@@ -26,7 +26,8 @@ func BenchmarkTreeAppendAndRoot(b *testing.B) {
 	}
 }
 
-// million is a Reader of a million leaves that costs nothing to read; the hashes of leaves are made of their index.
+// million is a Reader of a million leaves that costs nothing to read; the hashes of leaves are made
+// of their index.
 type million struct {
 	*forest
 	leaves []Hash

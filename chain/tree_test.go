@@ -147,7 +147,8 @@ func TestRootOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// Every size from 1 to 130 and every index: root and proof are those of the reference, and a bit flipped anywhere is refused.
+// Every size from 1 to 130 and every index: root and proof are those of the reference, and a bit
+// flipped anywhere is refused.
 func TestEveryProof(t *testing.T) {
 	t.Parallel()
 	f := plant(0)
@@ -196,7 +197,8 @@ func refuseFlips(t *testing.T, proof Proof, leaf, root Hash, n, i int) {
 	}
 }
 
-// Around the sizes at which stored nodes appear: their places, the cost of a proof, and what a damaged store does to it.
+// Around the sizes at which stored nodes appear: their places, the cost of a proof, and what a
+// damaged store does to it.
 func TestStoredNodes(t *testing.T) {
 	t.Parallel()
 	f := plant(0)

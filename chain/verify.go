@@ -23,11 +23,12 @@ type Verdict struct {
 // maxVerified bounds the chains of which a Verifier remembers something, about 130 bytes each.
 const maxVerified = 1 << 15
 
-// Verifier is the only code that verifies chains. It is safe for concurrent use; calls that overlap take turns at the processors,
-// and give way to the appends that Appended reports.
+// Verifier is the only code that verifies chains. It is safe for concurrent use; calls that overlap
+// take turns at the processors, and give way to the appends that Appended reports.
 //
-// It remembers of each chain how many records it has verified, under which keys, and one SHA-256 over all that it read of them.
-// When it reads the same bytes again their signatures need no second check; the rows are read and the tree is built anew all the same.
+// It remembers of each chain how many records it has verified, under which keys, and one SHA-256
+// over all that it read of them. When it reads the same bytes again their signatures need no second
+// check; the rows are read and the tree is built anew all the same.
 type Verifier struct {
 	reader  Reader
 	workers int
@@ -42,27 +43,33 @@ type prefix struct {
 	length int64
 	keys   Hash // KeySet.digest
 	owner  Owner
-	digest Hash          // over the encodings of the records, see rowRange.add, and the stored nodes of the log tree that they complete
+	// over the encodings of the records, see rowRange.add, and the stored nodes of the log tree
+	// that they complete
+	digest Hash
 	log    tlog.Frontier // of the log tree over them
 }
 
-// NewVerifier returns a verifier over r that checks signatures on `workers` goroutines for each call of Verify.
+// NewVerifier returns a verifier over r that checks signatures on `workers` goroutines for each
+// call of Verify.
 func NewVerifier(r Reader, workers int) *Verifier {
 	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: make(map[int64]prefix)}
 }
 
-// Appended reports that records have just been appended to some chain: for a moment, calls under way keep to what appends leave them of
-// the machine.
+// Appended reports that records have just been appended to some chain: for a moment, calls under
+// way keep to what appends leave them of the machine.
 func (v *Verifier) Appended() { v.turns.appendedNow() }
 
-// Verify recomputes everything of a chain from what is on disk: that indices have no gap and timestamps never go back, the
-// hash of each record and its signature under the key of its index, each stored node, and the head. It covers the records that the head of one moment
-// covers; those appended meanwhile are for the next call. FailedAt is the first index at which something is wrong: of a
-// wrong node the last record below it, of a record cut off the end the first missing one, of a record that no head covers
-// its own, of a wrong root the last record, of a missing head 0.
+// Verify recomputes everything of a chain from what is on disk: that indices have no gap and
+// timestamps never go back, the hash of each record and its signature under the key of its index,
+// each stored node, and the head. It covers the records that the head of one moment covers; those
+// appended meanwhile are for the next call. FailedAt is the first index at which something is
+// wrong: of a wrong node the last record below it, of a record cut off the end the first missing
+// one, of a record that no head covers its own, of a wrong root the last record, of a missing head
+// 0.
 //
-// An error says that the chain could not be read, never that it is not valid; when ctx ends it is ctx.Err().
-// progress, if not nil, is called now and then, by the goroutine that called Verify. Memory does not grow with the chain.
+// An error says that the chain could not be read, never that it is not valid; when ctx ends it is
+// ctx.Err(). progress, if not nil, is called now and then, by the goroutine that called Verify.
+// Memory does not grow with the chain.
 func (v *Verifier) Verify(ctx context.Context, chain int64, progress func(done, total int64)) (Verdict, error) {
 	run := v.newRun(chain)
 	run.progress = progress
@@ -75,8 +82,8 @@ func (v *Verifier) VerifyInBackground(ctx context.Context, chain int64) (Verdict
 	return verdict, err
 }
 
-// verifyInBackground is Verify on no more than one core. It also returns the tree of the records before snapshotAt, when the chain is
-// valid and has as many.
+// verifyInBackground is Verify on no more than one core. It also returns the tree of the records
+// before snapshotAt, when the chain is valid and has as many.
 func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int64) (Verdict, tree, error) {
 	run := v.newRun(chain)
 	run.inBackground, run.snapshotAt = true, snapshotAt
@@ -84,7 +91,8 @@ func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int
 	return verdict, run.snapshot, err
 }
 
-// verifyWhole is Verify on no more than one core. It also returns the tree of all records, when the chain is valid.
+// verifyWhole is Verify on no more than one core. It also returns the tree of all records, when the
+// chain is valid.
 func (v *Verifier) verifyWhole(ctx context.Context, chain int64) (Verdict, tree, error) {
 	run := v.newRun(chain)
 	run.inBackground = true
@@ -107,7 +115,8 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		return Verdict{}, fmt.Errorf("chain: head of chain %d: %w", run.chain, err)
 	}
 	run.hasLog = head.Log.Size != NoLog
-	run.keys, err = v.reader.KeySet(ctx, run.chain) // after the head, or a key might be missing that has signed what it covers
+	// after the head, or a key might be missing that has signed what it covers
+	run.keys, err = v.reader.KeySet(ctx, run.chain)
 	switch {
 	case errors.Is(err, ErrMissing):
 		return Verdict{Reason: "the keys of this chain are missing"}, nil
@@ -144,8 +153,9 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	return verdict, nil
 }
 
-// readAll brings run to its total. What this verifier has verified before is first read without checks; only if that gives other
-// bytes than it gave then, or anything looks wrong in it, it is checked in full from the start.
+// readAll brings run to its total. What this verifier has verified before is first read without
+// checks; only if that gives other bytes than it gave then, or anything looks wrong in it, it is
+// checked in full from the start.
 func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
 	if known, ok := v.recall(run.chain); ok && known.length <= run.total && known.owner == run.owner && known.keys == run.keys.digest(known.length) {
 		err := run.readTo(ctx, known.length, false)
@@ -162,7 +172,8 @@ func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
 	return run.readTo(ctx, run.total, true)
 }
 
-// compareHead checks what is not about a single record: that the head covers all records and only them, and says of them what they say.
+// compareHead checks what is not about a single record: that the head covers all records and only
+// them, and says of them what they say.
 func (v *verifyRun) compareHead(head Head, next int64) error {
 	switch {
 	case head.Length < 0:

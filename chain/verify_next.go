@@ -5,9 +5,11 @@ import (
 	"errors"
 )
 
-// verifyNext reads the records of a chain that follow on a tree, up to an index or fewer where they are large, and returns them with the tree behind
-// them. Each is verified as Verify does it, and the tree against the head where that covers no more; stored nodes and the log tree are not. An error that
-// contradicts says that they are not what they should be, any other that they could not be read.
+// verifyNext reads the records of a chain that follow on a tree, up to an index or fewer where they
+// are large, and returns them with the tree behind them. Each is verified as Verify does it, and
+// the tree against the head where that covers no more; stored nodes and the log tree are not. An
+// error that contradicts says that they are not what they should be, any other that they could not
+// be read.
 func (v *Verifier) verifyNext(ctx context.Context, chain int64, t tree, to int64) ([]Record, tree, error) {
 	head, _, err := v.reader.Tip(ctx, chain)
 	if err != nil {
@@ -40,7 +42,8 @@ func (v *Verifier) verifyNext(ctx context.Context, chain int64, t tree, to int64
 	return records, t, err
 }
 
-// verifyRecords verifies records of a chain that follow on a tree, and returns the tree behind them.
+// verifyRecords verifies records of a chain that follow on a tree, and returns the tree behind
+// them.
 func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, records []Record) (tree, error) {
 	if len(records) == 0 {
 		return t, nil
@@ -85,7 +88,8 @@ func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, recor
 // errContradiction says that what stands on disk does not fit itself.
 var errContradiction = errors.New("not what it should be")
 
-// contradicts reports whether an error says that something on disk is not what it should be, and not only that it could not be read.
+// contradicts reports whether an error says that something on disk is not what it should be, and
+// not only that it could not be read.
 func contradicts(err error) bool {
 	wrong := (*failure)(nil)
 	return errors.As(err, &wrong) || errors.Is(err, ErrMissing) || errors.Is(err, errContradiction) || errors.Is(err, errGap)

@@ -19,7 +19,8 @@ const (
 	payloadDepth = 128 + 1
 )
 
-// rowRange is a run of rows on its way through a verification. All that the rows point to is in the range's own memory.
+// rowRange is a run of rows on its way through a verification. All that the rows point to is in the
+// range's own memory.
 type rowRange struct {
 	rows    []row
 	memory  []byte
@@ -54,9 +55,10 @@ func (g *rowRange) fill(ctx context.Context, r Reader, chain, from, to int64) er
 	return err
 }
 
-// add copies a row. Its encoding is, in this order and all lengths and the index as 8 bytes, big-endian: index; lengths of timestamp,
-// payload and delegation; hash; signature; timestamp; payload; delegation. So no two rows have one encoding, and no two
-// sequences of rows give the same bytes.
+// add copies a row. Its encoding is, in this order and all lengths and the index as 8 bytes,
+// big-endian: index; lengths of timestamp, payload and delegation; hash; signature; timestamp;
+// payload; delegation. So no two rows have one encoding, and no two sequences of rows give the same
+// bytes.
 func (g *rowRange) add(r *Record) {
 	start := len(g.memory)
 	m := g.memory
@@ -71,7 +73,8 @@ func (g *rowRange) add(r *Record) {
 	m = append(m, r.Payload...)
 	delegation := len(m)
 	m = append(m, r.Delegation...)
-	g.memory = m // where it grew, the rows before keep the old memory alive until the range is filled again
+	// where it grew, the rows before keep the old memory alive until the range is filled again
+	g.memory = m
 
 	kept := row{Record: *r, encoding: m[start:]}
 	kept.Payload, kept.Delegation = m[payload:delegation], m[delegation:]

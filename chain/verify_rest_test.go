@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A run that gives way to appends rests in the only turn: for a moment at most, however long the disk took, and no longer than somebody waits for it.
+// A run that gives way to appends rests in the only turn: for a moment at most, however long the
+// disk took, and no longer than somebody waits for it.
 func TestARestIsShortAndCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,8 +24,9 @@ func (f *failure) Error() string { return fmt.Sprintf("record %d: %s", f.index, 
 //
 //	read (one goroutine) → check hashes and signatures (the workers) → fold in order (the caller)
 //
-// Ranges of rows go round between the three; their number bounds the memory. A worker marks the first bad row of its range, and
-// the fold sees the ranges in order, so the first failure found is the first there is.
+// Ranges of rows go round between the three; their number bounds the memory. A worker marks the
+// first bad row of its range, and the fold sees the ranges in order, so the first failure found is
+// the first there is.
 type verifyRun struct {
 	turns        *turns
 	workers      int
@@ -45,7 +46,8 @@ type verifyRun struct {
 	snapshot  tree
 	nodes     []Node
 	hasLog    bool
-	log       tlog.Frontier // of the log tree: of those records that were checked, or taken as verified before
+	// of the log tree: of those records that were checked, or taken as verified before
+	log tlog.Frontier
 }
 
 func (v *verifyRun) reset() {
@@ -58,8 +60,9 @@ func (v *verifyRun) digestSoFar() (sum Hash) {
 	return sum
 }
 
-// readTo goes on to the given length, one turn after the other; without check it leaves out canonical forms, record hashes and
-// signatures. It returns a *failure for what is wrong and any other error for what could not be read.
+// readTo goes on to the given length, one turn after the other; without check it leaves out
+// canonical forms, record hashes and signatures. It returns a *failure for what is wrong and any
+// other error for what could not be read.
 func (v *verifyRun) readTo(ctx context.Context, length int64, check bool) error {
 	for v.tree.length < length {
 		if err := v.turns.take(ctx); err != nil {
@@ -83,8 +86,8 @@ func (v *verifyRun) effort() effort {
 	return full(v.workers)
 }
 
-// takeTurn goes on by a range at least, until it has come to the given length, others should have their turn, or the effort should be
-// another one. No goroutine outlives the call.
+// takeTurn goes on by a range at least, until it has come to the given length, others should have
+// their turn, or the effort should be another one. No goroutine outlives the call.
 func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) error {
 	began, effort := time.Now(), v.effort()
 	over := func() bool {
@@ -148,8 +151,8 @@ func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) erro
 	return readErr
 }
 
-// read fills free ranges with the rows of [from, to), the first and more until the turn is over, and hands them on; there are never more
-// ranges than the channels hold.
+// read fills free ranges with the rows of [from, to), the first and more until the turn is over,
+// and hands them on; there are never more ranges than the channels hold.
 func (v *verifyRun) read(ctx context.Context, from, to, rows int64, free <-chan *rowRange, over func() bool, hand func(*rowRange)) error {
 	for first := from; from < to; {
 		select {
@@ -169,8 +172,8 @@ func (v *verifyRun) read(ctx context.Context, from, to, rows int64, free <-chan 
 	return nil
 }
 
-// fold takes the rows of the next range into the trees, those that were only read into the first alone: what they are in the log tree is
-// remembered with the digest of what was read.
+// fold takes the rows of the next range into the trees, those that were only read into the first
+// alone: what they are in the log tree is remembered with the digest of what was read.
 func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 	var logNodes []tlog.Node
 	if checked {
@@ -213,7 +216,8 @@ func (v *verifyRun) keepSnapshot() {
 	}
 }
 
-// compareNode reads the stored form of a node that the last record completed: one row in 256 records.
+// compareNode reads the stored form of a node that the last record completed: one row in 256
+// records.
 func (v *verifyRun) compareNode(ctx context.Context, n Node, checked bool) error {
 	last := v.tree.length - 1
 	stored, err := v.reader.Node(ctx, v.chain, n.Level, n.Index)

@@ -83,7 +83,8 @@ func TestVerifyEmptyChain(t *testing.T) {
 	}
 }
 
-// A chain grows while it is verified again and again; the verdict is always about the head of one moment.
+// A chain grows while it is verified again and again; the verdict is always about the head of one
+// moment.
 func TestVerifyGrowingChain(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)

@@ -16,10 +16,12 @@ const (
 	// quietTime is how long after an append a run takes no more than one core.
 	quietTime = 100 * time.Millisecond
 
-	// restShare is how many times as long as it worked a run rests while there are appends: it keeps a fifth of a core.
+	// restShare is how many times as long as it worked a run rests while there are appends: it
+	// keeps a fifth of a core.
 	restShare = 4
 
-	// maxRest bounds a rest, for it is taken in the only turn: a range that took longer than a fraction of this has waited for the disk, not worked.
+	// maxRest bounds a rest, for it is taken in the only turn: a range that took longer than a
+	// fraction of this has waited for the disk, not worked.
 	maxRest = 40 * time.Millisecond
 )
 
@@ -32,26 +34,31 @@ type effort struct {
 	givesWay    bool  // to appends, after each range
 }
 
-// full keeps all workers busy: a range is some 5 ms of work, so that short chains are shared out too.
+// full keeps all workers busy: a range is some 5 ms of work, so that short chains are shared out
+// too.
 func full(workers int) effort {
 	return effort{workers: workers, ranges: 2*workers + 1, checkedRows: 128, trustedRows: 1024}
 }
 
-// modest takes no more than one core: there is one range, so reader, worker and fold take turns. It is about 1 ms of work.
+// modest takes no more than one core: there is one range, so reader, worker and fold take turns. It
+// is about 1 ms of work.
 var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, givesWay: true}
 
 // turns shares the processors among the runs of a Verifier, and between them and appends.
 //
-// One run works at a time: each takes all processors that it may, so that two at once would be no sooner done, and would need twice
-// the memory. A run that has worked for turnTime lets those go first that wait, and stands last in their queue. So each of n runs gets
-// an n-th of the time, and the one over a short chain is done after n turns however long the other chains are.
+// One run works at a time: each takes all processors that it may, so that two at once would be no
+// sooner done, and would need twice the memory. A run that has worked for turnTime lets those go
+// first that wait, and stands last in their queue. So each of n runs gets an n-th of the time, and
+// the one over a short chain is done after n turns however long the other chains are.
 //
-// While records are appended the runs together keep to a fifth of a core; while there are none, a run takes all.
+// While records are appended the runs together keep to a fifth of a core; while there are none, a
+// run takes all.
 type turns struct {
-	turn     *semaphore.Weighted // of 1; first come, first served
-	waiting  atomic.Int64        // runs that wait for their turn
-	start    time.Time           // before all else
-	appended atomic.Int64        // when records were last appended, in nanoseconds after start; 0 for never
+	turn    *semaphore.Weighted // of 1; first come, first served
+	waiting atomic.Int64        // runs that wait for their turn
+	start   time.Time           // before all else
+	// when records were last appended, in nanoseconds after start; 0 for never
+	appended atomic.Int64
 }
 
 func newTurns() *turns { return &turns{turn: semaphore.NewWeighted(1), start: time.Now()} }
@@ -73,7 +80,8 @@ func (t *turns) appendsSince(moment time.Time) bool {
 	return last > 0 && last > int64(moment.Sub(t.start))
 }
 
-// pacer makes room for appends, and for whoever else wants a processor: that shows in how long it takes to get one back after giving it up.
+// pacer makes room for appends, and for whoever else wants a processor: that shows in how long it
+// takes to get one back after giving it up.
 type pacer struct {
 	turns   *turns
 	looked  time.Time // when it last looked for appends

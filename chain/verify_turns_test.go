@@ -11,7 +11,8 @@ import (
 	"attestd/chain"
 )
 
-// In these tests reading a range takes a while on the clock of the bubble, and all else takes no time. So what they say of time is exact.
+// In these tests reading a range takes a while on the clock of the bubble, and all else takes no
+// time. So what they say of time is exact.
 
 // slowDisk holds chains of the given lengths, numbered from 1.
 func slowDisk(t *testing.T, lengths ...int) *disk {
@@ -40,7 +41,8 @@ func (d *disk) reads() int {
 	return d.steps["records"]
 }
 
-// appending says every millisecond that something was appended, until the function that it returns is called.
+// appending says every millisecond that something was appended, until the function that it returns
+// is called.
 func appending(t *testing.T, v *chain.Verifier) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
@@ -54,7 +56,8 @@ func appending(t *testing.T, v *chain.Verifier) (stop func()) {
 	return func() { cancel(); ended.Wait() }
 }
 
-// A short chain is verified among long ones after one turn of each, and the long ones are done at about the same time (row 19).
+// A short chain is verified among long ones after one turn of each, and the long ones are done at
+// about the same time (row 19).
 func TestVerifyTakesTurns(t *testing.T) {
 	t.Parallel()
 	d := slowDisk(t, 1200, 1200, 1200, 50)
@@ -78,7 +81,8 @@ func TestVerifyTakesTurns(t *testing.T) {
 		time.Sleep(time.Millisecond) // they are all there before the short one
 		verify(4)
 		all.Wait()
-		const turn = 10*time.Millisecond + 5*time.Millisecond // a turn ends after the range that is being read
+		// a turn ends after the range that is being read
+		const turn = 10*time.Millisecond + 5*time.Millisecond
 		if took[4] > 4*turn {
 			t.Errorf("the short chain took %v beside three long ones", took[4])
 		}

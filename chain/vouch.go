@@ -7,11 +7,13 @@ import (
 	"math/bits"
 )
 
-// Voucher says of records that are read from disk what a Monitor says of those that are appended: whether the whole chain verifies, as it stands
-// now, and the root after the record. One goroutine uses it.
+// Voucher says of records that are read from disk what a Monitor says of those that are appended:
+// whether the whole chain verifies, as it stands now, and the root after the record. One goroutine
+// uses it.
 //
-// It costs no verification where the monitor knows the chain, which it does once it was verified, until an external write. From then on the tree
-// is the one that was verified, and what leads from a record to it is a few hundred hashes.
+// It costs no verification where the monitor knows the chain, which it does once it was verified,
+// until an external write. From then on the tree is the one that was verified, and what leads from
+// a record to it is a few hundred hashes.
 type Voucher struct {
 	m     *Monitor
 	chain int64
@@ -21,10 +23,12 @@ type Voucher struct {
 	tree  tree     // or valid, and this the tree of the records before next
 }
 
-// Vouch returns a voucher for the records of a chain from an index on, which must not be greater than its length.
+// Vouch returns a voucher for the records of a chain from an index on, which must not be greater
+// than its length.
 func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
 
-// Doubt says that a chain may have been changed by someone else: it is verified from disk before anything is said of it to who comes next.
+// Doubt says that a chain may have been changed by someone else: it is verified from disk before
+// anything is said of it to who comes next.
 func (m *Monitor) Doubt(chain int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,9 +43,10 @@ func (v *Voucher) Next() int64 { return v.next }
 // maxDoubts is how often in a row the disk may be found to be otherwise than it was just verified.
 const maxDoubts = 3
 
-// Events returns the events of the next records, which read reads from disk: those from an index on, without a gap where there is none, and the index
-// behind them. It verifies the chain first where the monitor does not know it; and reads again what was read while somebody else has written.
-// None means that there are none for now.
+// Events returns the events of the next records, which read reads from disk: those from an index
+// on, without a gap where there is none, and the index behind them. It verifies the chain first
+// where the monitor does not know it; and reads again what was read while somebody else has
+// written. None means that there are none for now.
 func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []Record, next int64, err error)) ([]Event, error) {
 	for range maxDoubts {
 		if err := v.ground(ctx); err != nil {
@@ -68,7 +73,8 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 	return nil, errors.New("chain: the disk changes under the verification")
 }
 
-// judge makes events of records. An error that contradicts says that they do not follow on those before them in a chain that is valid.
+// judge makes events of records. An error that contradicts says that they do not follow on those
+// before them in a chain that is valid.
 func (v *Voucher) judge(ctx context.Context, records []Record) ([]Event, error) {
 	if v.m.shared && v.bad == nil {
 		if _, err := v.m.verifier.verifyRecords(ctx, v.chain, v.tree.clone(), records); err != nil {
@@ -131,8 +137,9 @@ func (m *Monitor) isEpoch(epoch int64) bool {
 	return m.epoch == epoch
 }
 
-// standing returns what is known of a chain, the tree of records that were verified or what is bad about it, and in which epoch that was found. It
-// verifies one that is not known, for all who ask meanwhile.
+// standing returns what is known of a chain, the tree of records that were verified or what is bad
+// about it, and in which epoch that was found. It verifies one that is not known, for all who ask
+// meanwhile.
 func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, known tree, bad *Verdict, err error) {
 	for {
 		m.mu.Lock()
@@ -176,7 +183,8 @@ func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, known
 	}
 }
 
-// install keeps what was found out of a whole chain, where that is the state before the records that come next.
+// install keeps what was found out of a whole chain, where that is the state before the records
+// that come next.
 func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
 	w := m.watched[chain]
 	switch {
@@ -193,8 +201,9 @@ func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
 	m.evict()
 }
 
-// treeBefore returns the tree of the first n records of a chain. It leads to the chain's root; of a shared chain it leads to or from the tree known,
-// by records that it verifies where those are more.
+// treeBefore returns the tree of the first n records of a chain. It leads to the chain's root; of a
+// shared chain it leads to or from the tree known, by records that it verifies where those are
+// more.
 func (m *Monitor) treeBefore(ctx context.Context, chain, n int64, known tree) (t tree, err error) {
 	head, _, err := m.reader.Tip(ctx, chain)
 	if err != nil {
@@ -210,7 +219,8 @@ func (m *Monitor) treeBefore(ctx context.Context, chain, n int64, known tree) (t
 		}
 		to = known.length
 	}
-	proof, err := ProveConsistency(ctx, m.reader, chain, n, to, head) // which has checked that both roots lead to the head's
+	// which has checked that both roots lead to the head's
+	proof, err := ProveConsistency(ctx, m.reader, chain, n, to, head)
 	if err != nil {
 		return tree{}, err
 	}

@@ -42,7 +42,8 @@ func (w *watching) resumed(t *testing.T, c, from int64) (events []chain.Event) {
 	}
 }
 
-// Whatever index somebody comes back with, the records have the roots that they had when they were appended. The chain is verified once for all who come.
+// Whatever index somebody comes back with, the records have the roots that they had when they were
+// appended. The chain is verified once for all who come.
 func TestVouch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n = 1400
@@ -63,7 +64,8 @@ func TestVouch(t *testing.T) {
 	})
 }
 
-// A change that nobody has heard of yet is heard of at the next write; from then on no record of the chain, old or new, is called valid.
+// A change that nobody has heard of yet is heard of at the next write; from then on no record of
+// the chain, old or new, is called valid.
 func TestVouchForAChangedChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -83,7 +85,8 @@ func TestVouchForAChangedChain(t *testing.T) {
 	})
 }
 
-// What is changed while somebody reads it is not called valid either: neither where a write shows it, nor where only what is read does.
+// What is changed while somebody reads it is not called valid either: neither where a write shows
+// it, nor where only what is read does.
 func TestVouchWhileTheDiskChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *stored)
@@ -127,7 +130,8 @@ func TestVouchWhileTheDiskChanges(t *testing.T) {
 	}
 }
 
-// A disk that cannot be read is an error, and nothing is said; a verification that one has given up is made by the next who waits for it.
+// A disk that cannot be read is an error, and nothing is said; a verification that one has given up
+// is made by the next who waits for it.
 func TestVouchThatFails(t *testing.T) {
 	for _, step := range []string{"keys", "tip", "records", "hashes"} {
 		t.Run(step, func(t *testing.T) {

@@ -61,8 +61,8 @@ func inOneBatch(t *testing.T, d *disk, gather func(l *chain.Log)) {
 	stop()
 }
 
-// No change without its record and no record without its change: of a batch in which each kind of thing goes wrong, all that is good
-// is there whole, and nothing of the rest.
+// No change without its record and no record without its change: of a batch in which each kind of
+// thing goes wrong, all that is good is there whole, and nothing of the rest.
 func TestRowsAndRecordsAreOneChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,8 @@ func TestRowsAndRecordsAreOneChange(t *testing.T) {
 	})
 }
 
-// What ends a transaction ends it for all, also for those whom it had already refused, and says whether anything was written (row 4).
+// What ends a transaction ends it for all, also for those whom it had already refused, and says
+// whether anything was written (row 4).
 func TestALostTransactionIsLostForAll(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
@@ -185,8 +186,8 @@ func TestAPanicFailsAlone(t *testing.T) {
 	})
 }
 
-// A change that is alone in its batch is undone by the end of its transaction: it needs no savepoint, whose journal would grow with
-// what it writes (row 22). Records never need one.
+// A change that is alone in its batch is undone by the end of its transaction: it needs no
+// savepoint, whose journal would grow with what it writes (row 22). Records never need one.
 func TestOneChangeNeedsNoSavepoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +212,8 @@ func TestOneChangeNeedsNoSavepoint(t *testing.T) {
 	})
 }
 
-// A write that a batch has taken is waited for, for its rows use what is its caller's; one that waits is withdrawn.
+// A write that a batch has taken is waited for, for its rows use what is its caller's; one that
+// waits is withdrawn.
 func TestWriteOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// maxPayload bounds what is read of standard input. The server has its own limit, which is lower unless it was raised.
+// maxPayload bounds what is read of standard input. The server has its own limit, which is lower
+// unless it was raised.
 const maxPayload = 64 << 20
 
 func attestCommand() *cobra.Command {

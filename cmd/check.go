@@ -62,7 +62,8 @@ With --newer it also holds the checkpoint in the file against one of today: noth
 				return fmt.Errorf("%s is older evidence, that %s", args[0], reader)
 			}
 			if asJSON {
-				_ = printable.JSON(cmd.OutOrStdout(), v) // a closed pipe shows in the exit status of whoever closed it
+				// a closed pipe shows in the exit status of whoever closed it
+				_ = printable.JSON(cmd.OutOrStdout(), v)
 			} else {
 				printEvidence(cmd.OutOrStdout(), v)
 			}
@@ -153,7 +154,8 @@ func readBounded(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := bytes.NewBuffer(make([]byte, 0, min(about.Size(), most+1)+bytes.MinRead)) // of a pipe, whose size is 0, it grows
+	// of a pipe, whose size is 0, it grows
+	text := bytes.NewBuffer(make([]byte, 0, min(about.Size(), most+1)+bytes.MinRead))
 	_, err = text.ReadFrom(io.LimitReader(f, most+1))
 	return text.Bytes(), err
 }
@@ -161,7 +163,8 @@ func readBounded(path string, most int64) ([]byte, error) {
 // maxOlderDepth is how deep evidence of before may nest: a payload, and what is around it.
 const maxOlderDepth = 160
 
-// readerOf says what reads evidence of the forms of before, or "": they hold no key whose fingerprint could be compared, or no checkpoint.
+// readerOf says what reads evidence of the forms of before, or "": they hold no key whose
+// fingerprint could be compared, or no checkpoint.
 func readerOf(text []byte) string {
 	if evidence.Bounded(text) != nil {
 		return ""

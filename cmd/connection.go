@@ -45,7 +45,8 @@ func connect(cmd *cobra.Command) (*attestd.Client, error) {
 	return c, nil
 }
 
-// connection finds the server and the credential. The key of the file that init wrote is for the server that this file names, and goes to no other.
+// connection finds the server and the credential. The key of the file that init wrote is for the
+// server that this file names, and goes to no other.
 func connection(cmd *cobra.Command) (attestd.Config, error) {
 	config := attestd.Config{URL: cmd.Flag("url").Value.String()} // the flag, or ATTESTD_URL
 	key := os.Getenv("ATTESTD_KEY")
@@ -87,7 +88,8 @@ func connection(cmd *cobra.Command) (attestd.Config, error) {
 	return config, nil
 }
 
-// connectionFile is where `attestd init` keeps address and key: lines NAME=value, so that a shell can read it too.
+// connectionFile is where `attestd init` keeps address and key: lines NAME=value, so that a shell
+// can read it too.
 func connectionFile() (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -126,8 +128,9 @@ func sameServer(a, b string) bool {
 // maxPrivateFile bounds what is read of a file with a key, in bytes.
 const maxPrivateFile = 64 << 10
 
-// readPrivate reads a file with a credential. One that others may read has given it away already, and is refused; so is one
-// that others may replace, for they would choose whose credential is used and where it goes.
+// readPrivate reads a file with a credential. One that others may read has given it away already,
+// and is refused; so is one that others may replace, for they would choose whose credential is used
+// and where it goes.
 func readPrivate(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"attestd/store"
 )
 
-// fromEnvironment sets each flag that was not typed from its environment variable. Flag over environment over default; a variable
-// that is empty counts as not set.
+// fromEnvironment sets each flag that was not typed from its environment variable. Flag over
+// environment over default; a variable that is empty counts as not set.
 func fromEnvironment(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -38,7 +38,8 @@ func fromEnvironment(cmd *cobra.Command) error {
 	return err
 }
 
-// checkDatabase refuses what can name no database, or is a mistyped URL or another form of one. It does not repeat it, for it may hold a password.
+// checkDatabase refuses what can name no database, or is a mistyped URL or another form of one. It
+// does not repeat it, for it may hold a password.
 func checkDatabase(what, name string) error {
 	mistyped := strings.Contains(name, "://") || strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") || strings.Contains(name, "password=")
 	if name == "" || mistyped && !store.IsServer(name) {
@@ -57,7 +58,8 @@ func fileOnly(command, instead string, names ...string) error {
 	return nil
 }
 
-// shown is the name of a database for people: a file as it was typed, a URL without what is secret in it.
+// shown is the name of a database for people: a file as it was typed, a URL without what is secret
+// in it.
 func shown(db string) string {
 	if store.IsServer(db) {
 		return store.Name(db)
@@ -65,7 +67,8 @@ func shown(db string) string {
 	return db
 }
 
-// typedOnly marks flags that no variable sets: what somebody trusts is said each time, and ATTESTD_KEY names a credential to whoever sends one.
+// typedOnly marks flags that no variable sets: what somebody trusts is said each time, and
+// ATTESTD_KEY names a credential to whoever sends one.
 const typedOnly = "typed-only"
 
 // environmentNames lists where a flag's value may come from, the strongest first.
@@ -114,7 +117,8 @@ func hostOf(address string) string {
 	return strings.ToLower(u.Host)
 }
 
-// parseOrigins checks addresses of pages: scheme, host and perhaps a port, as a browser's Origin has them.
+// parseOrigins checks addresses of pages: scheme, host and perhaps a port, as a browser's Origin
+// has them.
 func parseOrigins(list []string) ([]string, error) {
 	for _, text := range list {
 		u, err := url.Parse(text)

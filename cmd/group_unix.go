@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runGroup runs a program in a process group of its own, which is killed whole when the context of the program ends: its children too. Where there is a
-// terminal the group has it meanwhile, for the program may ask a person.
+// runGroup runs a program in a process group of its own, which is killed whole when the context of
+// the program ends: its children too. Where there is a terminal the group has it meanwhile, for the
+// program may ask a person.
 func runGroup(program *exec.Cmd) error {
 	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	program.Cancel = func() error { return syscall.Kill(-program.Process.Pid, syscall.SIGKILL) }

@@ -18,11 +18,13 @@ import (
 )
 
 const (
-	// hookPatience is for one answer of the server. Agents give a hook five seconds or more, as `attestd init` writes it.
+	// hookPatience is for one answer of the server. Agents give a hook five seconds or more, as
+	// `attestd init` writes it.
 	hookPatience = 2 * time.Second
 	// maxEvent bounds what is read of an event, in bytes.
 	maxEvent = 64 << 20
-	// exitBlocked is what Claude Code, Gemini CLI and Codex take for: do not call the tool, and let the model read standard error.
+	// exitBlocked is what Claude Code, Gemini CLI and Codex take for: do not call the tool, and let
+	// the model read standard error.
 	exitBlocked = 2
 )
 
@@ -104,7 +106,8 @@ func parseRequire(text string) (passport bool, err error) {
 	return text == "passport", nil
 }
 
-// serveHook answers the event on standard input. Without a server or a credential that is settled, what must be recorded is refused.
+// serveHook answers the event on standard input. Without a server or a credential that is settled,
+// what must be recorded is refused.
 func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, error) {
 	err := connectHook(cmd, &h, state)
 	body, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxEvent+1))

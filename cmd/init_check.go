@@ -11,7 +11,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// runCheck has the hooks in the settings report a call, and shows what the server has recorded of it.
+// runCheck has the hooks in the settings report a call, and shows what the server has recorded of
+// it.
 func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 	ctx := cmd.Context()
 	settings, err := os.ReadFile(f.settings)

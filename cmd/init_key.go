@@ -15,7 +15,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// connect sees to it that the agent is registered and the connection file has a key for it, and returns a client with that key.
+// connect sees to it that the agent is registered and the connection file has a key for it, and
+// returns a client with that key.
 func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Client, path string, err error) {
 	path, file, err := readConnectionFile()
 	if err != nil {
@@ -87,7 +88,8 @@ type keptClient struct {
 	company string
 }
 
-// keptKey returns what the key in the connection file opens, nil where there is none or the server knows it no more.
+// keptKey returns what the key in the connection file opens, nil where there is none or the server
+// knows it no more.
 func keptKey(ctx context.Context, path string, file map[string]string, at string) (*keptClient, error) {
 	key, named := file["ATTESTD_KEY"], file["ATTESTD_URL"]
 	if key == "" {
@@ -113,7 +115,8 @@ func keptKey(ctx context.Context, path string, file map[string]string, at string
 	return &keptClient{c, company.CompanyID}, nil
 }
 
-// found registers a company on a server of this machine. Another's server is asked for nothing without a credential.
+// found registers a company on a server of this machine. Another's server is asked for nothing
+// without a credential.
 func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*attestd.Client, error) {
 	address, err := url.Parse(at)
 	if err != nil || !isLoopbackName(address.Hostname()) {

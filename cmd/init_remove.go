@@ -130,7 +130,8 @@ func drain(ctx context.Context, file map[string]string) (waiting int, err error)
 	return queue.Pending(), nil
 }
 
-// deleteKey deletes the key on the server, where an admin's credential is at hand, and says what became of it.
+// deleteKey deletes the key on the server, where an admin's credential is at hand, and says what
+// became of it.
 func deleteKey(cmd *cobra.Command, file map[string]string) string {
 	key := file["ATTESTD_KEY"]
 	sum := sha256.Sum256([]byte(key))

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// logBuffer takes log lines from requests and writes them in a goroutine of its own, so that no request ever waits for whoever
-// reads the log. It gathers them, for a system call a line is a tenth of what a small request costs: a line is written a
-// moment after it came, or sooner when many come or one of them is urgent. Lines that find the queue full, or whose
-// write failed, are dropped, and the next batch that is written ends with their number. A process that is killed loses
-// the lines of its last moment.
+// logBuffer takes log lines from requests and writes them in a goroutine of its own, so that no
+// request ever waits for whoever reads the log. It gathers them, for a system call a line is a
+// tenth of what a small request costs: a line is written a moment after it came, or sooner when
+// many come or one of them is urgent. Lines that find the queue full, or whose write failed, are
+// dropped, and the next batch that is written ends with their number. A process that is killed
+// loses the lines of its last moment.
 type logBuffer struct {
 	out    io.Writer
 	notice func(dropped int) string // a line that says so
@@ -44,7 +45,8 @@ func startLog(out io.Writer, notice func(dropped int) string) *logBuffer {
 	return b
 }
 
-// Write queues one line or several. It never waits and never fails: there is nobody to tell that the log cannot be written.
+// Write queues one line or several. It never waits and never fails: there is nobody to tell that
+// the log cannot be written.
 func (b *logBuffer) Write(line []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +75,8 @@ func (b *logBuffer) hurry() {
 	}
 }
 
-// stop has what waits written, and returns when it is or when that takes too long. Lines that come later are not written.
+// stop has what waits written, and returns when it is or when that takes too long. Lines that come
+// later are not written.
 func (b *logBuffer) stop() {
 	b.mu.Lock()
 	b.closed = true
@@ -111,7 +114,8 @@ func (b *logBuffer) run() {
 	}
 }
 
-// take empties the queue, whose memory spare becomes. The batch ends with the notice of said lines, where there are any.
+// take empties the queue, whose memory spare becomes. The batch ends with the notice of said lines,
+// where there are any.
 func (b *logBuffer) take(spare []byte) (batch []byte, said int, last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +128,8 @@ func (b *logBuffer) take(spare []byte) (batch []byte, said int, last bool) {
 	return batch, said, b.closed
 }
 
-// lost counts the lines of the end of a batch that was not written, and those that its notice spoke of.
+// lost counts the lines of the end of a batch that was not written, and those that its notice spoke
+// of.
 func (b *logBuffer) lost(unwritten []byte, said int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,8 +139,8 @@ func (b *logBuffer) lost(unwritten []byte, said int) {
 	}
 }
 
-// urgentHandler hands records on to a handler that writes to log, and has warnings and errors written at once, with what
-// waited before them.
+// urgentHandler hands records on to a handler that writes to log, and has warnings and errors
+// written at once, with what waited before them.
 type urgentHandler struct {
 	slog.Handler
 	log *logBuffer

@@ -102,8 +102,8 @@ func TestLogHurriesWarnings(t *testing.T) {
 	})
 }
 
-// While nobody reads, a line is taken without waiting; those for which there is no room are counted, and that is said
-// after the last line before them (row 23).
+// While nobody reads, a line is taken without waiting; those for which there is no room are
+// counted, and that is said after the last line before them (row 23).
 func TestLogCountsWhatItDrops(t *testing.T) {
 	t.Parallel()
 	onLog(t, func(t *testing.T, b *logBuffer, r reader) {

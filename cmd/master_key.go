@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	maxMasterKey      = 4096             // bytes that a file or a program may give, of which 32 count
+	// bytes that a file or a program may give, of which 32 count
+	maxMasterKey      = 4096
 	masterKeyPatience = 30 * time.Second // with a program that asks a key store
 )
 
@@ -79,7 +80,8 @@ func readMasterKey(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxMasterKey))
 }
 
-// askForMasterKey runs a command and returns what it prints. What it says on standard error is the operator's to read.
+// askForMasterKey runs a command and returns what it prints. What it says on standard error is the
+// operator's to read.
 func askForMasterKey(ctx context.Context, command string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, masterKeyPatience)
 	defer cancel()

@@ -86,7 +86,8 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 	return cmd
 }
 
-// proxyGCPercent makes the garbage collector keep the heap of a proxy, a megabyte or two, from doubling before each collection.
+// proxyGCPercent makes the garbage collector keep the heap of a proxy, a megabyte or two, from
+// doubling before each collection.
 const proxyGCPercent = 25
 
 // serveMCP runs the server and returns its exit status as an error, unless that is 0.
@@ -96,7 +97,9 @@ func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string)
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, handedOn...)
 	defer signal.Stop(signals)
-	gone := make(chan os.Signal, 1) // with a listener, writing to a client that is gone is an error, and not the end of this process
+	// with a listener, writing to a client that is gone is an error, and not the end of this
+	// process
+	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
 

@@ -20,7 +20,8 @@ func (p *passportFlags) add(cmd *cobra.Command) {
 	_ = cmd.Flags().SetAnnotation("pinned-key", typedOnly, []string{"true"}) // the flag is there
 }
 
-// startTimeout is how long the service may take to name the company's keys before those of an earlier run are used.
+// startTimeout is how long the service may take to name the company's keys before those of an
+// earlier run are used.
 const startTimeout = 5 * time.Second
 
 // check finds mistakes of typing.
@@ -34,7 +35,8 @@ func (p *passportFlags) check() error {
 	return nil
 }
 
-// gate sets the gate of a proxy, and the agent where none was named, when there is a passport. The keys of the company are kept in place.
+// gate sets the gate of a proxy, and the agent where none was named, when there is a passport. The
+// keys of the company are kept in place.
 func (p *passportFlags) gate(cmd *cobra.Command, place string, config *mcpproxy.Config) error {
 	if p.file == "" {
 		return nil

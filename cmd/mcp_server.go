@@ -55,7 +55,8 @@ With --agent the tools attest in the name of this agent alone, and search its re
 	agentFlag(cmd, &config.Agent, "")
 	cmd.Flags().StringVar(&listen, "listen", "", "serve HTTP on this `address` of the loopback, such as 127.0.0.1:8081, in place of standard input and output")
 	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, by which proofs are checked")
-	for _, name := range []string{"pinned-key", "listen"} { // ATTESTD_LISTEN is that of attestd serve
+	// ATTESTD_LISTEN is that of attestd serve
+	for _, name := range []string{"pinned-key", "listen"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 	return cmd
@@ -84,8 +85,10 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	service.HTTP = &http.Client{Transport: transport}                                       // one for all requests
-	service.Retry = &attestd.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second} // somebody waits for the answer
+	// one for all requests
+	service.HTTP = &http.Client{Transport: transport}
+	// somebody waits for the answer
+	service.Retry = &attestd.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second}
 	server := &http.Server{
 		Handler:           mcpserver.New(config).Handler(service, port),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

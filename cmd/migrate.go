@@ -54,7 +54,8 @@ The trust domain, the service name and the master key are for new tables, which 
 				say("the tables in %s are of schema %d; there is nothing to do", store.Name(db), m.Version)
 			}
 			if role != "" {
-				_, _ = io.WriteString(cmd.OutOrStdout(), store.Grants(m.Namespace, role)) // SQL, which quotes names
+				// SQL, which quotes names
+				_, _ = io.WriteString(cmd.OutOrStdout(), store.Grants(m.Namespace, role))
 			}
 			return nil
 		},

@@ -65,7 +65,8 @@ A password on the command line is seen in the list of processes: use a passfile 
 	return cmd
 }
 
-// movedJSON is what a move prints for scripts: the tables in the order in which they make up the digest.
+// movedJSON is what a move prints for scripts: the tables in the order in which they make up the
+// digest.
 func movedJSON(from, to string, m store.Moved) map[string]any {
 	tables := []map[string]any{}
 	for _, t := range m.Tables {

@@ -28,7 +28,8 @@ func (f *recordFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "", "only records done with the power of this SPIFFE `ID`, or with * by any delegation")
 	cmd.Flags().StringVar(&f.Text, "text", "", "only records with this `text` in a string or a name of their payload, in either case")
 	for _, name := range []string{"agent", "action", "delegated-by", "text", "hash", "from", "to", "since", "until", "order", "limit", "csv"} {
-		if f := cmd.Flag(name); f != nil { // ATTESTD_AGENT says in whose name to attest, not what to read
+		// ATTESTD_AGENT says in whose name to attest, not what to read
+		if f := cmd.Flag(name); f != nil {
 			f.Annotations = map[string][]string{typedOnly: {"yes"}}
 		}
 	}
@@ -106,7 +107,8 @@ func parseBound(flag, text string) (b bound, err error) {
 	return b, nil
 }
 
-// index returns the first index at or after a bound. Of a time it asks the service log₂ n times, for records never go back in time.
+// index returns the first index at or after a bound. Of a time it asks the service log₂ n times,
+// for records never go back in time.
 func (b bound) index(ctx context.Context, c *attestd.Client, log attestd.Log) (int64, error) {
 	if b.time.IsZero() {
 		return b.at, nil

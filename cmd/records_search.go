@@ -67,7 +67,8 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 	return nil
 }
 
-// print writes what is asked for. Without a question to it, the server is asked for a part of the chain, whose records are seen to follow one another.
+// print writes what is asked for. Without a question to it, the server is asked for a part of the
+// chain, whose records are seen to follow one another.
 func (s *recordSearch) print(ctx context.Context, c *attestd.Client, out *bufio.Writer) error {
 	if s.Filter == (search.Filter{}) && s.hash == "" && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
 		return s.printRange(ctx, c, out)
@@ -115,7 +116,8 @@ func (s *recordSearch) printRange(ctx context.Context, c *attestd.Client, out io
 	return nil
 }
 
-// printFound writes what the pages of a search have. On a terminal it says how far a long one has come.
+// printFound writes what the pages of a search have. On a terminal it says how far a long one has
+// come.
 func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *bufio.Writer, ask attestd.Search, within func(index int64) bool) error {
 	report, finish := progress()
 	defer func() { finish() }()
@@ -153,8 +155,9 @@ func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *b
 	}
 }
 
-// period sets the times of a search to what all flags together leave. Where they name records by index, the times are those of the records, and what has the
-// same time and lies before from, or not before to unless that is negative, is to be left out. some is false where nothing is left.
+// period sets the times of a search to what all flags together leave. Where they name records by
+// index, the times are those of the records, and what has the same time and lies before from, or
+// not before to unless that is negative, is to be left out. some is false where nothing is left.
 func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attestd.Search) (from, to int64, some bool, err error) {
 	since, until := s.since, s.until
 	to = -1

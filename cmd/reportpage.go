@@ -70,7 +70,8 @@ func (p *reportPage) noteWitnesses(e *evidence.Event) {
 		return
 	}
 	before := p.witnesses
-	if before == nil && e.WitnessesBefore != nil && *e.WitnessesBefore == "" { // since the beginning of the period
+	// since the beginning of the period
+	if before == nil && e.WitnessesBefore != nil && *e.WitnessesBefore == "" {
 		p.Alone = append(p.Alone, span{p.Report.From, ""})
 		before = e.WitnessesBefore
 	}
@@ -154,8 +155,9 @@ func (p *reportPage) forScripts() any {
 //go:embed report.html
 var htmlHead string
 
-// html writes the page. It is made by hand: html/template would make the binary a quarter larger, for it keeps the linker from leaving out
-// what nobody calls. All that comes from the report goes through text.
+// html writes the page. It is made by hand: html/template would make the binary a quarter larger,
+// for it keeps the linker from leaving out what nobody calls. All that comes from the report goes
+// through text.
 func (p *reportPage) html(w io.Writer) error {
 	var b strings.Builder
 	text := func(s string) string { return html.EscapeString(printable.Text(s)) }

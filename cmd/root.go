@@ -1,4 +1,5 @@
-// Package cmd is the command line: one file for each command, which parses its flags, opens what it needs, calls one function and prints.
+// Package cmd is the command line: one file for each command, which parses its flags, opens what it
+// needs, calls one function and prints.
 package cmd
 
 import (
@@ -38,9 +39,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Run carries out the command line of the process and returns its exit status. A new database is made from schema, and an old one held against it.
+// Run carries out the command line of the process and returns its exit status. A new database is
+// made from schema, and an old one held against it.
 func Run(version, schema string) int {
-	// The first signal asks a command to end and leave nothing half done; a second finds the default handler and ends at once.
+	// The first signal asks a command to end and leave nothing half done; a second finds the
+	// default handler and ends at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -70,7 +73,8 @@ func Run(version, schema string) int {
 		err = fmt.Errorf("%w; nobody listens there: start attestd serve, or name another address with --url or ATTESTD_URL", err)
 	}
 	status, why := exitStatus(err), "attestd: "+printable.Error(err)
-	for _, arg := range os.Args[1:] { // an argument in the wrong place, which may be a URL with a password
+	// an argument in the wrong place, which may be a URL with a password
+	for _, arg := range os.Args[1:] {
 		if store.IsServer(arg) {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
 		}
@@ -103,7 +107,8 @@ const unauthorizedHint = "The server does not know this credential, or it was de
 // say writes to standard error, with everything escaped that the arguments say.
 func say(format string, args ...any) { sayLines(printable.Sprintf(format, args...)) }
 
-// sayLines writes to standard error what is escaped already. That may be a pipe that nobody reads: the process then ends without its last words.
+// sayLines writes to standard error what is escaped already. That may be a pipe that nobody reads:
+// the process then ends without its last words.
 func sayLines(text string) {
 	said := make(chan struct{})
 	go func() {
@@ -157,7 +162,8 @@ or of a newer version.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // without Args, cobra suggests what an unknown command may mean
+		// without Args, cobra suggests what an unknown command may mean
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("attestd {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())

@@ -66,7 +66,8 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 	return cmd
 }
 
-// refuseOlder keeps commands that change a database from making one, and from upgrading one: whoever serves it says which names its logs get.
+// refuseOlder keeps commands that change a database from making one, and from upgrading one:
+// whoever serves it says which names its logs get.
 func refuseOlder(ctx context.Context, db string) error {
 	found, err := store.OpenReadOnly(ctx, db)
 	if err != nil {

@@ -78,7 +78,8 @@ What happens is queued on this machine, synced to disk, and sent from there. Wit
 	return cmd
 }
 
-// openQueue opens the spool of the server and the credential. What it sends it sends once: the spool itself is what tries again.
+// openQueue opens the spool of the server and the credential. What it sends it sends once: the
+// spool itself is what tries again.
 func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
 	place, err := placeFor(cmd, folder)
 	if err != nil {
@@ -116,7 +117,8 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 			started = err == nil
 			return err
 		}
-		if err := queue.Add(ctx, a); err != nil { // full, or its disk fails: then attestd must take it at once
+		// full, or its disk fails: then attestd must take it at once
+		if err := queue.Add(ctx, a); err != nil {
 			_, sent := c.AttestDerived(ctx, a)
 			if sent != nil {
 				return errors.Join(err, sent)
@@ -141,7 +143,8 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 			}
 			var limited *spool.LimitedError
 			later = nil
-			if err := queue.Flush(sending); errors.As(err, &limited) { // what could not be sent is sent at the end, or by the next run
+			// what could not be sent is sent at the end, or by the next run
+			if err := queue.Flush(sending); errors.As(err, &limited) {
 				later = time.After(limited.After)
 			}
 		}

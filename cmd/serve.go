@@ -23,7 +23,8 @@ import (
 
 // serveFlags are the flags of `attestd serve` as typed.
 type serveFlags struct {
-	version, schema                                                                       string // of the program
+	// of the program
+	version, schema                                                                       string
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
 	registration, registrationTokenFile, maxInflight                                      string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
@@ -88,14 +89,15 @@ func serveCommand(version, schema string) *cobra.Command {
 	return cmd
 }
 
-// gcPercent lets the heap grow to four times what lives in it, which is little: a tenth of a request's cost is saved.
+// gcPercent lets the heap grow to four times what lives in it, which is little: a tenth of a
+// request's cost is saved.
 const gcPercent = 300
 
 // leastMemory is below any memory limit that a server has.
 const leastMemory = 256 << 20
 
-// memoryLimit is from where on memory is collected before the heap has grown by gcPercent: below twice
-// what request bodies may take, decoding included, for the database has memory of its own.
+// memoryLimit is from where on memory is collected before the heap has grown by gcPercent: below
+// twice what request bodies may take, decoding included, for the database has memory of its own.
 func memoryLimit(bodies int64) int64 { return max(leastMemory, bodies/4*7) }
 
 func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Writer) (err error) {

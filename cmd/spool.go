@@ -13,7 +13,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// placeFor is the folder of what is kept for one server and one credential, or what was given for it. What waits there must go to no other.
+// placeFor is the folder of what is kept for one server and one credential, or what was given for
+// it. What waits there must go to no other.
 func placeFor(cmd *cobra.Command, given string) (string, error) {
 	if given != "" {
 		return given, nil

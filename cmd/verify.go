@@ -14,7 +14,8 @@ import (
 	"attestd/store"
 )
 
-// clockLeeway is how far the clocks of two machines may be apart before the time of a record counts as in the future.
+// clockLeeway is how far the clocks of two machines may be apart before the time of a record counts
+// as in the future.
 const clockLeeway = time.Minute
 
 func verifyCommand(schema string) *cobra.Command {
@@ -76,13 +77,15 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 	}
 	databaseFlag(cmd, &db)
 	cmd.Flags().StringVar(&heads, "heads", "", "head `file` to compare the database with")
-	cmd.Flag("heads").Annotations = map[string][]string{typedOnly: {"yes"}} // ATTESTD_HEADS is that of the database that is served, which a copy is behind
+	// ATTESTD_HEADS is that of the database that is served, which a copy is behind
+	cmd.Flag("heads").Annotations = map[string][]string{typedOnly: {"yes"}}
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chains to verify")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
 
-// futureTime returns a warning when the last record that was verified of a chain, and so perhaps more of them, has a time later than now.
+// futureTime returns a warning when the last record that was verified of a chain, and so perhaps
+// more of them, has a time later than now.
 func futureTime(v store.ChainVerdict, now time.Time) string {
 	if v.Timestamp <= chain.FormatTime(now.Add(clockLeeway)) {
 		return ""

@@ -17,7 +17,8 @@ import (
 	"attestd/store"
 )
 
-// maxPolicyFile bounds what is read of a policy, in bytes; a longer one is refused when it is parsed.
+// maxPolicyFile bounds what is read of a policy, in bytes; a longer one is refused when it is
+// parsed.
 const maxPolicyFile = 2 << 20
 
 // parseWitnesses reads where to find witnesses and what their keys are, from a list of URL=VKEY.
@@ -56,7 +57,8 @@ func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
 	return logs, nil
 }
 
-// cosignedName names logs for control records: how many, and a hash of their keys and origins, which others need not read.
+// cosignedName names logs for control records: how many, and a hash of their keys and origins,
+// which others need not read.
 func cosignedName(logs []tlog.PolicyLog) string {
 	var names []string
 	for _, l := range logs {
@@ -67,8 +69,8 @@ func cosignedName(logs []tlog.PolicyLog) string {
 	return fmt.Sprintf("%d logs, SHA-256 %x", len(names), sum[:8])
 }
 
-// openCosigner has the server cosign logs, with the key that the database has for it. Where the database went back to before that key it says
-// so to those who ask.
+// openCosigner has the server cosign logs, with the key that the database has for it. Where the
+// database went back to before that key it says so to those who ask.
 func (f serveFlags) openCosigner(ctx context.Context, cfg *server.Config, logs []tlog.PolicyLog) error {
 	if len(logs) == 0 {
 		return nil

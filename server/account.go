@@ -8,8 +8,9 @@ import (
 	"attestd/store"
 )
 
-// spend counts a call against a limit, as the items that it stands for, and refuses what is over it. It counts for its credential and its
-// company, and on a route that needs none, for its address too, so that no credential, made up or fresh, moves a call away from where it comes from.
+// spend counts a call against a limit, as the items that it stands for, and refuses what is over
+// it. It counts for its credential and its company, and on a route that needs none, for its address
+// too, so that no credential, made up or fresh, moves a call away from where it comes from.
 func (c *call) spend(tier limit.Tier, items int) error {
 	of := c.account(tier, items)
 	spent := c.spendShared(of)
@@ -41,8 +42,10 @@ func (c *call) account(tier limit.Tier, items int) limit.Call {
 // mostShared is the largest limit that servers count together: above it each counts for itself.
 const mostShared = 100
 
-// spendShared counts a call of the sensitive tier with those that come to other servers on the same database, for its address where that is counted, else for its
-// credential. Where the database cannot be asked, the server's own counter decides alone, which counts every call that is let through.
+// spendShared counts a call of the sensitive tier with those that come to other servers on the same
+// database, for its address where that is counted, else for its credential. Where the database
+// cannot be asked, the server's own counter decides alone, which counts every call that is let
+// through.
 func (c *call) spendShared(of limit.Call) store.Spent {
 	most := c.s.limiter.Most(of.Tier)
 	if of.Tier != limit.Sensitive || most == 0 || most > mostShared {

@@ -106,7 +106,8 @@ type agentDisabled struct {
 	RevokedPassports int64  `json:"revokedPassports"`
 }
 
-// disableAgent is an addition to the specification. From its answer on, nothing is issued to the agent and nothing recorded in its name.
+// disableAgent is an addition to the specification. From its answer on, nothing is issued to the
+// agent and nothing recorded in its name.
 func (s *Server) disableAgent(ctx context.Context, by store.Caller, r agentRequest) (agentDisabled, error) {
 	agent, revoked, err := s.Store.DisableAgent(ctx, by, r.AgentID)
 	if err != nil {
@@ -131,7 +132,8 @@ type agentsRequest struct {
 	Status string `query:"status" must:"oneof active disabled"`
 }
 
-// listAgents is an addition to the specification: a page of agents ordered by ID, and how many there are. Its cursor is the last agentId.
+// listAgents is an addition to the specification: a page of agents ordered by ID, and how many
+// there are. Its cursor is the last agentId.
 func (s *Server) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (list[agentBody], error) {
 	if len(r.Text) > 128 { // no agentId is longer
 		return list[agentBody]{}, fail(http.StatusBadRequest, "Invalid query parameter: q must have at most 128 bytes")

@@ -66,7 +66,8 @@ func TestAgentSVID(t *testing.T) {
 	}
 }
 
-// A second registration replaces the first: time and metadata are the new ones, and there is still one agent.
+// A second registration replaces the first: time and metadata are the new ones, and there is still
+// one agent.
 func TestRegisterAgentAgain(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -116,7 +117,8 @@ func TestListAgents(t *testing.T) {
 	s.anyone().do(t, "GET /v1/agents", "").gets(401, `{"error":"Unauthorized"}`)
 }
 
-// Agents are sought by a part of their ID and by their state; total counts what was found on all pages.
+// Agents are sought by a part of their ID and by their state; total counts what was found on all
+// pages.
 func TestSearchAgents(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

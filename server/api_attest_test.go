@@ -94,7 +94,8 @@ func TestPayloadVerbatim(t *testing.T) {
 		// Spellings of numbers. Each has a value that a double carries.
 		`0`, `-0`, `-0.0`, `0e7`, `1.0`, `4.50`, `1E2`, `1e+2`, `100e-2`, `0.1`, `1e21`, `1e-7`,
 		`9007199254740992`, `-9007199254740992`, `1.7976931348623157e308`, `5e-324`, `2.2250738585072014E-308`, `123456789012345680000`,
-		// Order of keys, also of those that sort differently in UTF-16 and UTF-8, and of those that JavaScript reorders.
+		// Order of keys, also of those that sort differently in UTF-16 and UTF-8, and of those that
+		// JavaScript reorders.
 		`{"b":1,"a":2}`, `{"10":1,"9":2,"1":3}`, `{"\ud83d\ude00":1,"\ufb33":2,"€":3}`, `{"__proto__":{"constructor":1},"":0}`,
 		// Escapes, and characters that some encoders escape on their own.
 		`"\u0041\/\u00e9é"`, `"<script>&amp;\u003c"`, "\"\u2028\u2029\u007f\"", `"\ud83d\ude00😀"`, `"\b\f\n\r\t\"\\"`, `"\u001f\u0000"`,
@@ -126,7 +127,8 @@ func TestPayloadVerbatim(t *testing.T) {
 	acme.checkChain(t)
 }
 
-// What RFC 8785 cannot carry without loss is refused with the place, a JSON Pointer, and never changed silently.
+// What RFC 8785 cannot carry without loss is refused with the place, a JSON Pointer, and never
+// changed silently.
 func TestPayloadRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxBody = 4096 })

@@ -34,7 +34,8 @@ func entry(of any, path ...string) float64 {
 	return of.(map[string]any)["index"].(float64)
 }
 
-// Was this allowed when it happened: an action is judged by what the control log had said by then, and what came later is named as later.
+// Was this allowed when it happened: an action is judged by what the control log had said by then,
+// and what came later is named as later.
 func TestAuthority(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -126,7 +127,8 @@ func tick() {
 	}
 }
 
-// A passport that somebody signed with the company's key, and without the service, verifies as a token; it was never issued.
+// A passport that somebody signed with the company's key, and without the service, verifies as a
+// token; it was never issued.
 func TestAuthorityOfAMintedPassport(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -21,7 +21,8 @@ func memberList(n int) string {
 
 func elementList(n int) string { return strings.TrimSuffix(strings.Repeat("7,", n), ",") }
 
-// Without a credential a body has at most 64 KiB, whatever --max-body says, and is refused before it is read.
+// Without a credential a body has at most 64 KiB, whatever --max-body says, and is refused before
+// it is read.
 func TestPublicBodiesAreSmall(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -57,12 +58,18 @@ func TestMembersOfABodyAreBounded(t *testing.T) {
 	for i := range 1000 {
 		records = append(records, attest(fmt.Sprintf(`{"i":%d,%s}`, i, memberList(100))))
 	}
-	acme.do(t, "POST /v1/attest", attest("{"+memberList(20_000)+"}")).status(201)                         // 20,000 members
-	acme.do(t, "POST /v1/attest", attest("{"+memberList(65_533)+"}")).status(201)                         // 65,533 members beside the three
-	acme.do(t, "POST /v1/attest", attest("["+elementList(500_000)+"]")).status(201)                       // 500,000 numbers
-	acme.do(t, "POST /v1/attest/batch", `{"records":[`+strings.Join(records, ",")+`]}`).status(201)       // 1,000 records of 100 members
-	s.anyone().do(t, "POST /v1/companies", `{"companyId":"b","x":{`+memberList(4094)+`}}`).status(201)    // 4,096 members without a credential
-	s.anyone().do(t, "POST /v1/companies", `{"companyId":"c","x":[`+elementList(16_384)+`]}`).status(201) // 16,384 elements without a credential
+	// 20,000 members
+	acme.do(t, "POST /v1/attest", attest("{"+memberList(20_000)+"}")).status(201)
+	// 65,533 members beside the three
+	acme.do(t, "POST /v1/attest", attest("{"+memberList(65_533)+"}")).status(201)
+	// 500,000 numbers
+	acme.do(t, "POST /v1/attest", attest("["+elementList(500_000)+"]")).status(201)
+	// 1,000 records of 100 members
+	acme.do(t, "POST /v1/attest/batch", `{"records":[`+strings.Join(records, ",")+`]}`).status(201)
+	// 4,096 members without a credential
+	s.anyone().do(t, "POST /v1/companies", `{"companyId":"b","x":{`+memberList(4094)+`}}`).status(201)
+	// 16,384 elements without a credential
+	s.anyone().do(t, "POST /v1/companies", `{"companyId":"c","x":[`+elementList(16_384)+`]}`).status(201)
 	table(t, []row{
 
 		{does: "a member more", as: acme, call: "POST /v1/attest", body: attest("{" + memberList(65_534) + "}"), status: 400, gets: tooMany},
@@ -89,7 +96,8 @@ func TestCostlyBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 512 << 10
-		c.Budgets.Bodies = limit.Bodies(8<<20, c.MaxBody) // 2 MiB for each; 20,000 members take 9 MiB
+		// 2 MiB for each; 20,000 members take 9 MiB
+		c.Budgets.Bodies = limit.Bodies(8<<20, c.MaxBody)
 	})
 	acme := s.company(t, "acme")
 	var wg sync.WaitGroup

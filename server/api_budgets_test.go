@@ -20,7 +20,8 @@ type underway struct {
 	answered chan *reply
 }
 
-// begin sends a request but for the last byte of its body, and returns when the server has taken that in.
+// begin sends a request but for the last byte of its body, and returns when the server has taken
+// that in.
 func (c caller) begin(t testing.TB, call, body string) underway {
 	t.Helper()
 	req := c.request(t, call, body)
@@ -47,8 +48,8 @@ func attestation(size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// Bodies on their way have a budget. Over it a request is not carried out, and is asked to come again; others go on, and so does everyone
-// when the bodies are through.
+// Bodies on their way have a budget. Over it a request is not carried out, and is asked to come
+// again; others go on, and so does everyone when the bodies are through.
 func TestBodiesHaveABudget(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
@@ -97,7 +98,8 @@ func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
 	s.anyone().do(t, "POST /v1/companies", `{"companyId":"late"}`).status(201)
 }
 
-// Connections have a bound. One over it is answered 503 and closed; those that are open go on; and one that closes makes room.
+// Connections have a bound. One over it is answered 503 and closed; those that are open go on; and
+// one that closes makes room.
 func TestConnectionsHaveABound(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Connections = limit.Size{Most: 3, Share: 1} })

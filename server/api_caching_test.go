@@ -14,7 +14,8 @@ import (
 	"attestd/store"
 )
 
-// What belongs to a tenant is kept by no cache, but for a signed status, which the specification lets caches keep: for one credential.
+// What belongs to a tenant is kept by no cache, but for a signed status, which the specification
+// lets caches keep: for one credential.
 func TestAnswersAreNotForSharedCaches(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -83,7 +84,8 @@ func TestListsStream(t *testing.T) {
 	}
 }
 
-// A page of another origin gets nothing from any route, by any method, whoever's credential it has; one of this server's own gets everything.
+// A page of another origin gets nothing from any route, by any method, whoever's credential it has;
+// one of this server's own gets everything.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -101,7 +103,8 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// The token exchange takes the form that RFC 8693 §2.1 writes its parameters in, beside the specification's JSON.
+// The token exchange takes the form that RFC 8693 §2.1 writes its parameters in, beside the
+// specification's JSON.
 func TestExchangeTakesAForm(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -11,7 +11,8 @@ import (
 	"attestd/store/storetest"
 )
 
-const emptyRoot = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of nothing
+// SHA-256 of nothing
+const emptyRoot = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // attestMany appends so many records.
 func (c caller) attestMany(t testing.TB, n int) {
@@ -104,7 +105,8 @@ func (s *service) file(t testing.TB, statements ...string) {
 	must(t, storetest.Stranger(t, s.path, statements...).Close())
 }
 
-// Whatever is changed in the file behind the server's back, verification finds it and names the first record concerned.
+// Whatever is changed in the file behind the server's back, verification finds it and names the
+// first record concerned.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	const unguard = `DROP TRIGGER record_no_update; DROP TRIGGER record_no_delete; DROP TRIGGER head_only_grows`

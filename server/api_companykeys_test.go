@@ -18,8 +18,8 @@ import (
 
 const rotateKeys = "POST /v1/companies/rotate-keys"
 
-// keyClient is a client that knows nothing of the service but a JWK set: it takes the key that a token names, and fetches the set anew for
-// one that it does not know, as such clients do.
+// keyClient is a client that knows nothing of the service but a JWK set: it takes the key that a
+// token names, and fetches the set anew for one that it does not know, as such clients do.
 type keyClient struct {
 	caller
 	known   map[string]ed25519.PublicKey
@@ -53,7 +53,8 @@ func unverifiedKID(t testing.TB, token string) string {
 	return h.Kid
 }
 
-// Three rotations with records, tokens and statuses between: each is made with the key of its time and judged by it.
+// Three rotations with records, tokens and statuses between: each is made with the key of its time
+// and judged by it.
 func TestRotateKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -106,14 +107,16 @@ func TestRotateKeys(t *testing.T) {
 	equal(t, "another company's key", globex.kid(t), globexKID)
 }
 
-// Who has only the records and the list of keys can check all of it, and that each key follows from the one before.
+// Who has only the records and the list of keys can check all of it, and that each key follows from
+// the one before.
 func TestPublicKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 2)
 	acme.grow(t, "control", 5)
-	from := []int64{0, acme.logNamed(t, "control").Size, 0} // of the control log, by key: the next record, which is that of the rotation
+	// of the control log, by key: the next record, which is that of the rotation
+	from := []int64{0, acme.logNamed(t, "control").Size, 0}
 	acme.do(t, rotateKeys, "").status(200)
 	acme.grow(t, "control", 1)
 	from[2] = acme.logNamed(t, "control").Size
@@ -176,8 +179,9 @@ func rotation(t testing.TB, r *reply, place ...any) *keyring.Rotation {
 	return &keyring.Rotation{Statement: r.str(append(place, "rotation", "statement")...), OldSignature: signatures[0], NewSignature: signatures[1]}
 }
 
-// With "compromised" no token that was signed before passes any door from the answer on, however often it did: neither one of the old key nor
-// one of a key that had ended before it, which may be the one that was stolen.
+// With "compromised" no token that was signed before passes any door from the answer on, however
+// often it did: neither one of the old key nor one of a key that had ended before it, which may be
+// the one that was stolen.
 func TestRotateCompromisedKey(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -196,7 +200,8 @@ func TestRotateCompromisedKey(t *testing.T) {
 			`","subject_token_type":"`+jwt+`","actor_token":"`+actor+`","actor_token_type":"`+jwt+`"}`)
 	}
 	acme.do(t, rotateKeys, "").status(200)
-	actor = acme.do(t, "GET /v1/agents/other/svid", "").status(200).str("svid") // of the second key; the others are of the first
+	// of the second key; the others are of the first
+	actor = acme.do(t, "GET /v1/agents/other/svid", "").status(200).str("svid")
 	for range 2 {
 		attest(svid).status(201)
 		attest(actor).status(201)
@@ -217,7 +222,8 @@ func TestRotateCompromisedKey(t *testing.T) {
 	if set := s.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").at("keys").([]any); len(set) != 1 || acme.kid(t) == old {
 		t.Errorf("the set still has the old key: %v", set)
 	}
-	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`) // what it signed then stays signed
+	// what it signed then stays signed
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 	svid = acme.do(t, "GET /v1/agents/bot/svid", "").status(200).str("svid")
 	attest(svid).status(201)
 }
@@ -300,8 +306,9 @@ func (c caller) keyOfRecords(t testing.TB, log string) func(index int) ed25519.P
 	}
 }
 
-// The log goes on over a change of keys: each leaf names the key that signed its record, and the checkpoint is signed with the newest, also
-// where nothing was appended since. Tools that have all vkeys of the log open every checkpoint of it.
+// The log goes on over a change of keys: each leaf names the key that signed its record, and the
+// checkpoint is signed with the newest, also where nothing was appended since. Tools that have all
+// vkeys of the log open every checkpoint of it.
 func TestLogAcrossRotations(t *testing.T) {
 	t.Parallel()
 	for log, other := range map[string]string{"actions": "control", "control": "actions"} {
@@ -326,7 +333,8 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 		}
 		log := acme.logNamed(t, name)
 		tree, _ := tlog.Frontier{}.Append(leaves...)
-		// The proof of the last record brings a checkpoint that covers it, however short ago another was signed.
+		// The proof of the last record brings a checkpoint that covers it, however short ago
+		// another was signed.
 		acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, len(leaves)-1), "").status(200)
 		before := acme.checkpoint(t, log)
 		equal(t, "root", before.Root, tree.Root())
@@ -337,7 +345,8 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 			t.Errorf("compromised %v: vkeys %v after %v", compromised, after.VKeys, log.VKeys)
 		}
 		want := before
-		if name == "control" { // of which the rotation is a record, the first that the next key signs
+		// of which the rotation is a record, the first that the next key signs
+		if name == "control" {
 			var r struct{ Record record }
 			acme.do(t, fmt.Sprintf("GET /v1/proof/%d?log=control", len(leaves)), "").status(200).into(&r)
 			tree, _ = tlog.Frontier{}.Append(append(slices.Clone(leaves), leafOf(t, r.Record, tlog.KeyDigest(acme.publicKey(t))))...)

@@ -47,7 +47,8 @@ func TestDeleteOAuthClient(t *testing.T) {
 	}
 }
 
-// What a leaked key has opened is found by its fingerprint, through clients and their tokens too, without any secret in the answer.
+// What a leaked key has opened is found by its fingerprint, through clients and their tokens too,
+// without any secret in the answer.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -90,7 +91,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A company has as many keys, clients and agents as the settings allow, and is told so; one that goes makes room for another.
+// A company has as many keys, clients and agents as the settings allow, and is told so; one that
+// goes makes room for another.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Bounds.Keys, c.Bounds.Clients, c.Bounds.Agents = 3, 2, 2 })
@@ -112,7 +114,8 @@ func TestBounds(t *testing.T) {
 		acme.do(t, "POST /v1/agents/register", `{"agentId":"`+agent+`"}`).status(201)
 	}
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"c"}`).gets(409, full)
-	acme.do(t, "POST /v1/agents/register", `{"agentId":"b","metadata":{"n":2}}`).status(201) // it is one of the two
+	// it is one of the two
+	acme.do(t, "POST /v1/agents/register", `{"agentId":"b","metadata":{"n":2}}`).status(201)
 	globex.do(t, "POST /v1/keys", "").status(201)
 	globex.agent(t, "a")
 }

@@ -163,7 +163,8 @@ func toJSON(t testing.TB, v any) []byte {
 	return raw
 }
 
-// An access token is the subject of the next exchange: the chain grows inward, up to ten actors, and keeps its scope.
+// An access token is the subject of the next exchange: the chain grows inward, up to ten actors,
+// and keeps its scope.
 func TestDelegationHopByHop(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -7,8 +7,8 @@ import (
 
 const agentDisabled = `{"error":"Agent is disabled: bot","code":"AGENT_DISABLED"}`
 
-// A disabled agent gets nothing, and nothing is recorded in its name; what it holds is revoked. Enabled, it can be given things again, and what was
-// revoked stays so.
+// A disabled agent gets nothing, and nothing is recorded in its name; what it holds is revoked.
+// Enabled, it can be given things again, and what was revoked stays so.
 func TestDisableAgent(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -19,7 +19,8 @@ func TestDisableAgent(t *testing.T) {
 	others := acme.passport(t, "other", "")
 	acted, _ := acme.exchange(t, other, svid) // bot acts for other
 	for _, passport := range []string{first, second} {
-		acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport+`"}`).status(200) // and so is remembered
+		// and so is remembered
+		acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport+`"}`).status(200)
 	}
 
 	const disable, enable = "POST /v1/agents/bot/disable", "POST /v1/agents/bot/enable"

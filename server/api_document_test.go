@@ -26,20 +26,22 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil {
 		return nil, err
 	}
-	for _, plain := range []string{"text/x.tlog.size", "text/event-stream", "text/csv"} { // the first is of tlog-witness
+	// the first is of tlog-witness
+	for _, plain := range []string{"text/x.tlog.size", "text/event-stream", "text/csv"} {
 		openapi3filter.RegisterBodyDecoder(plain, openapi3filter.PlainBodyDecoder)
 	}
 	return gorillamux.NewRouter(doc)
 })
 
-// obeysDocument holds an answer against the document. Streams and line-by-line JSON are beyond its means; a path or method
-// that is not in the document must be answered by a JSON error.
+// obeysDocument holds an answer against the document. Streams and line-by-line JSON are beyond its
+// means; a path or method that is not in the document must be answered by a JSON error.
 func obeysDocument(req *http.Request, status int, header http.Header, raw []byte) error {
 	router, err := document()
 	if err != nil {
 		return err
 	}
-	if log, tile, ok := strings.Cut(req.URL.Path, "/tile/"); ok && strings.HasPrefix(log, "/v1/log/") { // the document knows no parameter of several segments
+	// the document knows no parameter of several segments
+	if log, tile, ok := strings.Cut(req.URL.Path, "/tile/"); ok && strings.HasPrefix(log, "/v1/log/") {
 		req = req.Clone(req.Context())
 		req.URL.Path = log + "/tile/" + strings.ReplaceAll(tile, "/", "-")
 	}

@@ -29,7 +29,8 @@ func (c caller) fingerprint(t testing.TB) string {
 	return c.anyone().do(t, "GET /v1/ca/public-key?companyId="+c.id, "").status(200).str("fingerprint")
 }
 
-// Evidence for every record of both logs holds with any key that the company has had, over rotations, a delegation, passports and a disabled agent.
+// Evidence for every record of both logs holds with any key that the company has had, over
+// rotations, a delegation, passports and a disabled agent.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -121,7 +122,8 @@ func TestEvidenceIsTheCompanys(t *testing.T) {
 	}
 }
 
-// Evidence of a record that a witness has covered is under the newest checkpoint that it cosigned, signed with the key of now.
+// Evidence of a record that a witness has covered is under the newest checkpoint that it cosigned,
+// signed with the key of now.
 func TestEvidenceIsWitnessed(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)

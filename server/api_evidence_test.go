@@ -14,7 +14,8 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// Records, roots and proofs are checked here by the words of the specification and another author's RFC 8785, not by the server's code.
+// Records, roots and proofs are checked here by the words of the specification and another author's
+// RFC 8785, not by the server's code.
 
 type record struct {
 	Index     int
@@ -51,7 +52,8 @@ func sha(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkRecord recomputes a record's hash and checks its signature, which is over the 32 bytes of the digest.
+// checkRecord recomputes a record's hash and checks its signature, which is over the 32 bytes of
+// the digest.
 func checkRecord(t testing.TB, r record, key ed25519.PublicKey) {
 	t.Helper()
 	preimage := fmt.Sprintf("%d|%s|%s", r.Index, r.Timestamp, canonical(t, r.payload))
@@ -83,7 +85,8 @@ func merkleRoot(hashes []string) string {
 	}
 }
 
-// checkChain reads the whole chain of a company's actions and checks all that can be checked of it without the server.
+// checkChain reads the whole chain of a company's actions and checks all that can be checked of it
+// without the server.
 func (c caller) checkChain(t testing.TB) []record { return c.checkLog(t, "actions") }
 
 // checkLog is checkChain for the log named.
@@ -159,7 +162,8 @@ func TestEvidenceAtEverySize(t *testing.T) {
 	}
 }
 
-// Many clients at once: each gets a place of its own, and what each was answered is what stands in the chain.
+// Many clients at once: each gets a place of its own, and what each was answered is what stands in
+// the chain.
 func TestEvidenceOfConcurrentAppends(t *testing.T) {
 	t.Parallel()
 	s := start(t)

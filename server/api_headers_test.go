@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A header that says who asks, or for what, comes once: of two, different readers take different ones.
+// A header that says who asks, or for what, comes once: of two, different readers take different
+// ones.
 func TestHeadersThatComeTwice(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -68,8 +69,8 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 	}
 }
 
-// What an agent says about a call is read in one way or refused: two readers of one body must not see
-// a request and an outcome, and no passport be asked for.
+// What an agent says about a call is read in one way or refused: two readers of one body must not
+// see a request and an outcome, and no passport be asked for.
 func TestHookBodyIsReadInOneWay(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -80,7 +81,8 @@ func TestHookBodyIsReadInOneWay(t *testing.T) {
 		`{"hook_event_name":"PreToolUse","Hook_Event_Name":"PostToolUse",` + asks + `}`,
 		`{"HOOK_EVENT_NAME":"PreToolUse",` + asks + `}`,
 		`{"hook_event_name":"PreToolUse","hook_event_nam\u0065":"SessionStart",` + asks + `}`,
-		`{"hoo\u212a_event_name":"PostToolUse","hook_event_name":"PreToolUse",` + asks + `}`, // the Kelvin sign is a k in another case
+		// the Kelvin sign is a k in another case
+		`{"hoo\u212a_event_name":"PostToolUse","hook_event_name":"PreToolUse",` + asks + `}`,
 		`{"hook_event_name":"PreToolUse","tool_name":"Read",` + asks + `}`,
 		`{"hook_event_name":"PreToolUse","Tool_Name":"Read",` + asks + `}`,
 		`{"hook_event_name":"PreToolUse","tool_use_id":"t0",` + asks + `}`,

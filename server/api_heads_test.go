@@ -8,8 +8,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// Of a database that is older than its head file knows, reads, status and verification answer, and nothing is appended or issued: 503 with
-// the code and the reason, which says which log, what was known and what is there. Health stays as it is.
+// Of a database that is older than its head file knows, reads, status and verification answer, and
+// nothing is appended or issued: 503 with the code and the reason, which says which log, what was
+// known and what is there. Health stays as it is.
 func TestADatabaseBehindItsHeadFile(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -43,6 +44,7 @@ func TestADatabaseBehindItsHeadFile(t *testing.T) {
 	acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport.str("passport")+`"}`).status(200)
 	acme.endsAStolenKey(t, "ROLLED_BACK")
 	s.stop()
-	acme.service = startOn(t, path, cred.Domain{}) // what the rotation has added makes the database no newer
+	// what the rotation has added makes the database no newer
+	acme.service = startOn(t, path, cred.Domain{})
 	acme.refusesWrites(t, "ROLLED_BACK")
 }

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// The keys under which a hook's records stand can be foretold by whoever knows how they are made. A writer of the same company who takes
-// them beforehand, by the header, in a batch or by events of its own, keeps no record from being made: not of a call, nor of a denial.
+// The keys under which a hook's records stand can be foretold by whoever knows how they are made. A
+// writer of the same company who takes them beforehand, by the header, in a batch or by events of
+// its own, keeps no record from being made: not of a call, nor of a denial.
 func TestHookKeysCannotBeTaken(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -61,7 +62,8 @@ func TestHookKeysCannotBeTaken(t *testing.T) {
 	})
 }
 
-// A retry over an upgrade makes no second record: earlier versions kept a hook's record under its key in clear.
+// A retry over an upgrade makes no second record: earlier versions kept a hook's record under its
+// key in clear.
 func TestHookRetryOverAnUpgrade(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -46,7 +46,8 @@ func compare(t *testing.T, got, want []string) {
 	}
 }
 
-// Each event of a tool call becomes one record, however often it is sent; what is no tool call, or is not known, becomes none. Nothing is ever allowed.
+// Each event of a tool call becomes one record, however often it is sent; what is no tool call, or
+// is not known, becomes none. Nothing is ever allowed.
 func TestHookEvents(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
@@ -72,7 +73,8 @@ func TestHookEvents(t *testing.T) {
 	})
 }
 
-// The event after a turn tells what no other did: calls that the agent itself denied, calls that could not be made, and outcomes that were lost.
+// The event after a turn tells what no other did: calls that the agent itself denied, calls that
+// could not be made, and outcomes that were lost.
 func TestHookBatch(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
@@ -113,7 +115,8 @@ func TestHookBatch(t *testing.T) {
 	})
 }
 
-// A turn may have more calls than a batch of POST /v1/attest/batch has records; a call that it names twice is recorded as it came first.
+// A turn may have more calls than a batch of POST /v1/attest/batch has records; a call that it
+// names twice is recorded as it came first.
 func TestHookLargeBatch(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -144,7 +147,8 @@ func TestHookCallIDTwice(t *testing.T) {
 	}
 }
 
-// With require=passport a tool is called only while a valid passport of that agent covers it. The refusal is recorded, and says why.
+// With require=passport a tool is called only while a valid passport of that agent covers it. The
+// refusal is recorded, and says why.
 func TestHookNeedsPassport(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -166,7 +170,8 @@ func TestHookNeedsPassport(t *testing.T) {
 	acme.passport(t, "other", `{"scopes":["tool:Bash"]}`)
 	acme.passport(t, "bot", `{"scopes":["tool:bash","tool:Bash2","attest:*"]}`)
 	globex.passport(t, "bot", `{"scopes":["*"]}`)
-	ask(ours).gets(200, denied) // neither of another agent, nor of another tool, nor of another company
+	// neither of another agent, nor of another tool, nor of another company
+	ask(ours).gets(200, denied)
 	acme.expiredPassport(t)
 	for _, scope := range []string{"tool:Bash", "tool:*", "*"} {
 		passport := acme.passport(t, "bot", `{"scopes":["attest:x","`+scope+`"]}`)
@@ -195,7 +200,8 @@ func TestHookNeedsPassport(t *testing.T) {
 	ask(hook+"?agent=bot").gets(403, `{"error":"Agent is disabled: bot","code":"AGENT_DISABLED"}`)
 }
 
-// What needs a passport is refused when the refusal cannot be recorded, too: an agent goes on where its hook fails.
+// What needs a passport is refused when the refusal cannot be recorded, too: an agent goes on where
+// its hook fails.
 func TestHookFailsClosed(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 1000, Attest: 3, Standard: 1000}))
@@ -237,7 +243,8 @@ func TestHookRedaction(t *testing.T) {
 	}
 }
 
-// What an agent sends that is not well-formed is recorded nevertheless, and what is no event is refused.
+// What an agent sends that is not well-formed is recorded nevertheless, and what is no event is
+// refused.
 func TestHookRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -259,7 +266,8 @@ func TestHookRefusals(t *testing.T) {
 	acme.checkChain(t)
 }
 
-// FuzzHook sends anything to the hook. What is a tool call is recorded or refused with a reason, and the answer never allows it.
+// FuzzHook sends anything to the hook. What is a tool call is recorded or refused with a reason,
+// and the answer never allows it.
 func FuzzHook(f *testing.F) {
 	s := start(f)
 	acme := s.company(f, "acme")

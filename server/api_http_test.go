@@ -55,7 +55,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	for _, path := range []string{
 		"/v1", "/v1/", "/v1/nothing", "/v1/companies/", "/v1/company/", "/v1/agents/bot/", "/v1/agents/bot/nothing", "/v2/company", "/nothing", "/index.php", "/v1/proof/", "/v1/keys/", "/v1/ocsp/",
 		"/V1/company", "/v1/Company",
-		// Unclean ones are not followed to the clean one: a client that is redirected turns POST into GET.
+		// Unclean ones are not followed to the clean one: a client that is redirected turns POST
+		// into GET.
 		"//v1/health", "/v1//health", "/v1/./health", "/v1/x/../health", "/v1/health/.", "/./v1/health", "/v1/health//", "/v1/agents//bot", "/v1/agents/bot/../bot", "/v1/%2e/health", "/v1/agents/%2e%2e/company",
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE", "PUT"} {
@@ -131,10 +132,12 @@ func TestBodyLimit(t *testing.T) {
 	if res.StatusCode != 413 {
 		t.Errorf("a body of unknown length: %d %s", res.StatusCode, body)
 	}
-	acme.do(t, "POST /v1/passports/"+id+"/revoke", "").status(200) // it was not revoked by the one that was too large
+	// it was not revoked by the one that was too large
+	acme.do(t, "POST /v1/passports/"+id+"/revoke", "").status(200)
 }
 
-// A fault of the service is 500 with the ID under which the log has its cause, and the answer tells nothing of the inside.
+// A fault of the service is 500 with the ID under which the log has its cause, and the answer tells
+// nothing of the inside.
 func TestInternalError(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -162,7 +165,8 @@ func TestInternalError(t *testing.T) {
 	}
 }
 
-// While another hand holds the file's write lock, writes are 503 and leave nothing behind; reads go on. Afterwards all is well.
+// While another hand holds the file's write lock, writes are 503 and leave nothing behind; reads go
+// on. Afterwards all is well.
 func TestUnavailable(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Two companies with the same names for everything: neither ever sees what is the other's, at any endpoint.
+// Two companies with the same names for everything: neither ever sees what is the other's, at any
+// endpoint.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -86,7 +87,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// wholeList demands that no keyed endpoint is left out, but for those that only make something of the caller's own.
+// wholeList demands that no keyed endpoint is left out, but for those that only make something of
+// the caller's own.
 func wholeList(t *testing.T, rows []row) {
 	t.Helper()
 	seen := map[string]bool{"rotateKeys": true, "registerAgent": true, "createKey": true, "createOAuthClient": true, "listOAuthClients": true}

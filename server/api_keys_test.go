@@ -59,7 +59,8 @@ func TestDeleteKey(t *testing.T) {
 		{does: "the last key stays", as: acme, call: "DELETE /v1/keys/" + acme.credential, status: 409, gets: `{"error":"…","code":"LAST_API_KEY"}`},
 		{does: "and works", as: acme, call: "GET /v1/company", status: 200, gets: `"<anything>"`},
 	})
-	// Any credential may delete any key: also the one that asks, the bootstrap key, and an OAuth token any of them.
+	// Any credential may delete any key: also the one that asks, the bootstrap key, and an OAuth
+	// token any of them.
 	third := acme.do(t, "POST /v1/keys", "").status(201).str("key")
 	acme.do(t, "DELETE /v1/keys/"+acme.credential, "").gets(200, `{"deleted":true}`)
 	acme.do(t, "GET /v1/keys", "").gets(401, `{"error":"Unauthorized"}`)

@@ -60,7 +60,8 @@ func TestLimitOfEachTier(t *testing.T) {
 	acme.do(t, "GET /v1/chain", "").tooMany(6)
 
 	them.do(t, "POST /v1/setup", `{"companyId":"globex"}`).status(201).limited(2, 1)
-	them.do(t, "POST /v1/oauth/token", ``).status(400).limited(2, 0) // setup and the token endpoint count together
+	// setup and the token endpoint count together
+	them.do(t, "POST /v1/oauth/token", ``).status(400).limited(2, 0)
 	them.do(t, "POST /v1/setup", `{"companyId":"umbrella"}`).tooMany(2)
 	them.do(t, "POST /v1/oauth/token", ``).tooMany(2)
 
@@ -72,7 +73,8 @@ func TestLimitOfEachTier(t *testing.T) {
 	them.do(t, "POST /v1/companies", `{"companyId":"initech"}`).tooMany(6)
 }
 
-// A valid credential has a count of its own; whoever makes one up counts as the address that it comes from.
+// A valid credential has a count of its own; whoever makes one up counts as the address that it
+// comes from.
 func TestLimitIsCountedByCredential(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 4}))
@@ -85,7 +87,8 @@ func TestLimitIsCountedByCredential(t *testing.T) {
 	}
 	s.anyone().with("svc_"+strings.Repeat("x", 43)).do(t, "GET /v1/company", "").tooMany(4)
 	s.anyone().do(t, "GET /v1/health", "").tooMany(4)
-	acme.do(t, "GET /v1/company", "").status(200).limited(4, 1) // a valid key is not held up by others at its address
+	// a valid key is not held up by others at its address
+	acme.do(t, "GET /v1/company", "").status(200).limited(4, 1)
 	acme.do(t, "GET /v1/company", "").status(200).limited(4, 0)
 	acme.do(t, "GET /v1/company", "").tooMany(4)
 }
@@ -110,7 +113,8 @@ func TestPublicRoutesCountTheAddress(t *testing.T) {
 		acme.with(credential).do(t, "POST /v1/companies", fmt.Sprintf(`{"companyId":"more-%d"}`, n)).tooMany(6)
 		acme.with(credential).do(t, "GET /v1/health", "").tooMany(6)
 	}
-	acme.with(fresh[1]).do(t, "GET /v1/company", "").status(200).limited(6, 4) // what was refused has not been counted
+	// what was refused has not been counted
+	acme.with(fresh[1]).do(t, "GET /v1/company", "").status(200).limited(6, 4)
 }
 
 // A fresh key for each call buys nothing: a company has one budget over all its credentials.
@@ -125,7 +129,8 @@ func TestLimitOfACompany(t *testing.T) {
 	for range 3 {
 		acme.with(acme.do(t, "POST /v1/keys", "").status(201).str("key")).do(t, "POST /v1/attest", record).tooMany(2)
 	}
-	acme.with(acme.oauthToken(t)).do(t, "POST /v1/attest", record).tooMany(2) // a token is no way round it
+	// a token is no way round it
+	acme.with(acme.oauthToken(t)).do(t, "POST /v1/attest", record).tooMany(2)
 	globex.do(t, "POST /v1/attest", record).status(201).limited(2, 1)
 	if n := len(acme.checkChain(t)); n != 6 {
 		t.Errorf("%d records, want three times 2", n)
@@ -178,7 +183,8 @@ func TestLimitBehindProxy(t *testing.T) {
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.1").status(200)
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.2").status(c.status)
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.1").tooMany(1)
-			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.99, 192.0.2.1").tooMany(1) // what a client puts in front changes nothing
+			// what a client puts in front changes nothing
+			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.99, 192.0.2.1").tooMany(1)
 		})
 	}
 }

@@ -43,7 +43,8 @@ func (j *journal) remember(secret string) {
 		j.secrets = make(map[string]bool)
 	}
 	j.secrets[secret] = true
-	if part := strings.Split(secret, "."); len(part) == 3 { // a part of a token gives away as much as the whole
+	// a part of a token gives away as much as the whole
+	if part := strings.Split(secret, "."); len(part) == 3 {
 		for _, p := range part[1:] {
 			if len(p) >= 12 {
 				j.secrets[p] = true

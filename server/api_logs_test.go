@@ -39,7 +39,8 @@ func (c caller) logNamed(t testing.TB, name string) logged {
 	return body.Logs[slices.IndexFunc(body.Logs, func(l logged) bool { return l.Log == name })]
 }
 
-// grow adds n records to a log: to the actions by the API, and to control as the store does beside a change.
+// grow adds n records to a log: to the actions by the API, and to control as the store does beside
+// a change.
 func (c caller) grow(t testing.TB, log string, n int) {
 	t.Helper()
 	if log == "actions" {
@@ -96,8 +97,9 @@ func leafOf(t testing.TB, r record, key [32]byte) tlog.Hash {
 	return leaf.Hash()
 }
 
-// Each log is that of its records: what an auditor, with a reader's key, computes of them is what the checkpoint signs, the tiles hold and the
-// proofs lead to. The other log has as many records, which are others.
+// Each log is that of its records: what an auditor, with a reader's key, computes of them is what
+// the checkpoint signs, the tiles hold and the proofs lead to. The other log has as many records,
+// which are others.
 func TestLogIsThatOfTheRecords(t *testing.T) {
 	t.Parallel()
 	for log, other := range map[string]string{"actions": "control", "control": "actions"} {
@@ -124,7 +126,8 @@ func testLog(t *testing.T, acme caller, name string) {
 	}
 	admin.fill(t, name, 300)
 	leaves = acme.leaves(t, name)
-	// The proof of the last record brings a checkpoint that covers it, however short ago another was signed.
+	// The proof of the last record brings a checkpoint that covers it, however short ago another
+	// was signed.
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
 	must(t, err)
 	for _, i := range []int{299, 0, 255, 256} {
@@ -171,7 +174,8 @@ func testLog(t *testing.T, acme caller, name string) {
 	}
 }
 
-// What is not in its one form, not there yet or not the company's own is 404, and never anything of another's.
+// What is not in its one form, not there yet or not the company's own is 404, and never anything of
+// another's.
 func TestLogsRefuse(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -225,7 +229,8 @@ func TestAttestNeverWritesToControl(t *testing.T) {
 	equal(t, "actions", acme.actions(t).Size, 1)
 }
 
-// Whoever keeps a checkpoint can have it proven that the log only grew since, from every size, with what stands in the answer alone.
+// Whoever keeps a checkpoint can have it proven that the log only grew since, from every size, with
+// what stands in the answer alone.
 func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -234,7 +239,8 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 		kept := []tlog.Checkpoint{acme.checkpoint(t, log)}
 		for size := int(log.Size) + 1; size < 12; size++ {
 			acme.fill(t, name, size)
-			acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, size-1), "").status(200) // so that a checkpoint covers it
+			// so that a checkpoint covers it
+			acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, size-1), "").status(200)
 			kept = append(kept, acme.checkpoint(t, log))
 		}
 		for _, old := range kept {
@@ -257,7 +263,8 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 	}
 }
 
-// Each pair of sizes is consistent: an auditor who kept an older root of the specified tree can show that it is the beginning of the newer.
+// Each pair of sizes is consistent: an auditor who kept an older root of the specified tree can
+// show that it is the beginning of the newer.
 func TestConsistencyOfTheChain(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -300,12 +307,15 @@ func parseHash(t testing.TB, text string) (h chain.Hash) {
 	return h
 }
 
-// Who asks for the proof of a record that there is not has nothing signed for it: a checkpoint costs a signature and a write.
+// Who asks for the proof of a record that there is not has nothing signed for it: a checkpoint
+// costs a signature and a write.
 func TestNoCheckpointForNoRecord(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	log := acme.actions(t)
-	for range 10 { // a slow machine takes longer than the second after which a checkpoint is signed again, and rightly so
+	// a slow machine takes longer than the second after which a checkpoint is signed again, and
+	// rightly so
+	for range 10 {
 		began := time.Now()
 		acme.attestMany(t, 1)
 		before := acme.checkpoint(t, log).Size
@@ -322,8 +332,8 @@ func TestNoCheckpointForNoRecord(t *testing.T) {
 	t.Error("no three answers within a second")
 }
 
-// Whoever asks, and however many: a log never publishes two checkpoints of one size, and never goes back; what it has published stays over a
-// restart, where the host of new logs may be another one.
+// Whoever asks, and however many: a log never publishes two checkpoints of one size, and never goes
+// back; what it has published stays over a restart, where the host of new logs may be another one.
 func TestCheckpointsOnlyGrow(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -360,8 +370,9 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 	}
 }
 
-// A file that takes no more keeps nothing from those who ask for what was published: a checkpoint stays true when its key has ended. What
-// a stolen key may have signed is given to nobody, neither alone nor in a proof.
+// A file that takes no more keeps nothing from those who ask for what was published: a checkpoint
+// stays true when its key has ended. What a stolen key may have signed is given to nobody, neither
+// alone nor in a proof.
 func TestCheckpointsWithoutADisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -8,7 +8,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A service under another name uses it in everything that others see, and a trust domain of its own.
+// A service under another name uses it in everything that others see, and a trust domain of its
+// own.
 func TestServiceName(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)

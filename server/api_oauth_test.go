@@ -111,7 +111,8 @@ func TestOAuthToken(t *testing.T) {
 	asked.gets(400, grant)
 
 	// The token is as good as a key, for its own company.
-	oauth := s.anyone().do(t, "POST /v1/oauth/token", full, formType).status(200).sets("Pragma: no-cache").str("access_token") // RFC 6749 §5.1
+	// RFC 6749 §5.1
+	oauth := s.anyone().do(t, "POST /v1/oauth/token", full, formType).status(200).sets("Pragma: no-cache").str("access_token")
 	acme.with(oauth).do(t, "GET /v1/company", "").gets(200, `{"companyId":"acme","spiffeId":"<anything>","registeredAt":"<time>"}`)
 	acme.with(oauth).do(t, "POST /v1/attest", `{"agentId":"a","actionType":"b","payload":1}`).status(201)
 }

@@ -20,7 +20,8 @@ var writes = []string{
 	"POST /v1/agents/bot/passport", "POST /v1/companies",
 }
 
-// refusesWrites expects that every write is a 503 with a code of its own, without a time to try again, and that reads go on.
+// refusesWrites expects that every write is a 503 with a code of its own, without a time to try
+// again, and that reads go on.
 func (c caller) refusesWrites(t *testing.T, code string) {
 	t.Helper()
 	for _, call := range writes {
@@ -56,8 +57,8 @@ func (c caller) endsAStolenKey(t *testing.T, code string) {
 	c.refusesWrites(t, code)
 }
 
-// The database is moved away under a server: no 201 goes into the orphan, the log says what happened, and a restart on the file goes on
-// with all that was acknowledged (row 24).
+// The database is moved away under a server: no 201 goes into the orphan, the log says what
+// happened, and a restart on the file goes on with all that was acknowledged (row 24).
 func TestAMovedDatabase(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -92,7 +93,8 @@ func TestAMovedDatabase(t *testing.T) {
 	}
 }
 
-// A clock that is decades ahead of the database writes nothing until a start that vouches for it (row 26).
+// A clock that is decades ahead of the database writes nothing until a start that vouches for it
+// (row 26).
 func TestAClockAheadOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)

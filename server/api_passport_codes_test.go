@@ -36,7 +36,8 @@ func faults(now int64) []fault {
 	}
 }
 
-// A passport is refused with the code of the first check that it fails, whatever else is wrong with it.
+// A passport is refused with the code of the first check that it fails, whatever else is wrong with
+// it.
 func TestPassportCodesInOrder(t *testing.T) {
 	t.Parallel()
 	s := start(t)

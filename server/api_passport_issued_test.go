@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Whoever has the signing key can sign anything under the ID of a passport that was issued. Only what was issued under it verifies, or is
-// rotated into a new passport; to try costs its holder nothing.
+// Whoever has the signing key can sign anything under the ID of a passport that was issued. Only
+// what was issued under it verifies, or is rotated into a new passport; to try costs its holder
+// nothing.
 func TestPassportIsTheOneIssued(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -48,7 +49,8 @@ func TestPassportIsTheOneIssued(t *testing.T) {
 	verify(early).gets(400, `{"valid":false,"error":"nbf must not be before iat","code":"MALFORMED_CLAIMS"}`)
 	acme.do(t, rotate, "", passportName+early).gets(401, `{"error":"nbf must not be before iat","code":"MALFORMED_CLAIMS"}`)
 	verify(passport).status(200)
-	acme.do(t, rotate, "", passportName+with(nil, nil)).status(200) // the same claims in another spelling
+	// the same claims in another spelling
+	acme.do(t, rotate, "", passportName+with(nil, nil)).status(200)
 	verify(passport).gets(400, `{"valid":false,"error":"…","code":"PASSPORT_REVOKED"}`)
 	verify(with(nil, object{"scopes": []string{"*"}})).gets(400, altered)
 	var page struct{ Passports []object }

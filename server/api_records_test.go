@@ -257,7 +257,8 @@ func (m *mixture) questions(random *rand.Rand) url.Values {
 	return q
 }
 
-// Whatever is asked for, pages give what a slow and obvious reader finds, whether there are summaries or not; the histogram counts that.
+// Whatever is asked for, pages give what a slow and obvious reader finds, whether there are
+// summaries or not; the histogram counts that.
 func TestRecordsAreThoseThatMatch(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -322,7 +323,8 @@ func (m *mixture) countsAs(t testing.TB, q url.Values, want []int) {
 	}
 }
 
-// NDJSON has all that match in the bytes of GET /v1/chain, CSV the same in a table, and the stream in events with how far it has read.
+// NDJSON has all that match in the bytes of GET /v1/chain, CSV the same in a table, and the stream
+// in events with how far it has read.
 func TestRecordsInOtherForms(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -412,7 +414,8 @@ func TestRecordsAsATable(t *testing.T) {
 	}
 }
 
-// Wherever a search is interrupted, and whoever appends meanwhile, its pages have what matches of the records that were there when it began.
+// Wherever a search is interrupted, and whoever appends meanwhile, its pages have what matches of
+// the records that were there when it began.
 func TestRecordsWhileOthersCome(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -501,7 +504,8 @@ func TestCursorsAreBound(t *testing.T) {
 	for _, cursor := range []string{"x", next[:len(next)-1], next + "A", next + "=", strings.Replace(next, next[:1], "B", 1), "%0A" + next} {
 		refused(acme, "agent=bot&cursor="+cursor)
 	}
-	acme.do(t, "GET /v1/records?agent=bot&order=newest&cursor="+next, "").status(200) // the default, spelt out
+	// the default, spelt out
+	acme.do(t, "GET /v1/records?agent=bot&order=newest&cursor="+next, "").status(200)
 }
 
 // What no record can have is refused, and said.
@@ -574,7 +578,8 @@ func TestRecordsDamaged(t *testing.T) {
 	}
 }
 
-// Where in the log a period begins is found by the times of records. One that is missing there is named too.
+// Where in the log a period begins is found by the times of records. One that is missing there is
+// named too.
 func TestAPeriodOfDamagedRecords(t *testing.T) {
 	t.Parallel()
 	storetest.NotOnPostgres(t, "the file is changed by hand")
@@ -601,7 +606,8 @@ func TestRecordsAfterARestart(t *testing.T) {
 	}
 }
 
-// Searches under way are bounded. Long ones are refused first, so that pages can be had beside them.
+// Searches under way are bounded. Long ones are refused first, so that pages can be had beside
+// them.
 func TestSearchesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Searches = limit.Size{Most: 5, Share: 5} })

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A tunnel or proxy that another user of this machine runs looks in every way like a local caller, but for whose its socket is.
+// A tunnel or proxy that another user of this machine runs looks in every way like a local caller,
+// but for whose its socket is.
 func TestRecoverKeyRefusesOtherUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -45,7 +45,8 @@ func TestRecoverKey(t *testing.T) {
 	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, `{"key":"`+second.str("key")+`","label":null,"createdAt":"`+second.str("createdAt")+`"}`)
 }
 
-// A key that was shown again has its record in the control log of its company, by its fingerprint; one that was refused, none.
+// A key that was shown again has its record in the control log of its company, by its fingerprint;
+// one that was refused, none.
 func TestRecoverKeyIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -58,7 +59,8 @@ func TestRecoverKeyIsRecorded(t *testing.T) {
 	}
 }
 
-// The settings that bear on trust name limits, bounds, the logs that are cosigned, and the registration token by its fingerprint; another token is a change.
+// The settings that bear on trust name limits, bounds, the logs that are cosigned, and the
+// registration token by its fingerprint; another token is a change.
 func TestSettingsOfTrustAreRecorded(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -89,7 +91,8 @@ func TestSettingsOfTrustAreRecorded(t *testing.T) {
 	}
 }
 
-// Only a caller on this very machine, who comes straight, is answered. Whether the company exists is not told to others.
+// Only a caller on this very machine, who comes straight, is answered. Whether the company exists
+// is not told to others.
 func TestRecoverKeyRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -30,7 +30,8 @@ func TestParseRegistration(t *testing.T) {
 	}
 }
 
-// With a token only its holder registers companies; a key of a company, or a part of the token, is none.
+// With a token only its holder registers companies; a key of a company, or a part of the token, is
+// none.
 func TestRegistrationByToken(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery-staple"
@@ -66,7 +67,8 @@ func TestRegistrationClosed(t *testing.T) {
 	s.anyone().do(t, "GET /v1/health", "").status(200)
 }
 
-// From the machine itself is what comes from loopback and shows no sign of a proxy or of a web page.
+// From the machine itself is what comes from loopback and shows no sign of a proxy or of a web
+// page.
 func TestRegistrationFromLoopback(t *testing.T) {
 	t.Parallel()
 	s := start(t, registration(server.Registration{Mode: server.RegistrationLoopback}))

@@ -41,7 +41,8 @@ func (r *reply) gets(status int, shape string) *reply {
 	return r
 }
 
-// sets demands headers, each "Name: value" with an exact value, or "Name:" for one that must be absent.
+// sets demands headers, each "Name: value" with an exact value, or "Name:" for one that must be
+// absent.
 func (r *reply) sets(headers ...string) *reply {
 	r.t.Helper()
 	for _, h := range headers {
@@ -112,8 +113,9 @@ var kinds = map[string]string{
 	"…":           `[\s\S]*`,
 }
 
-// like says how body differs from shape, which is JSON too. Objects have exactly the members of the shape and arrays exactly
-// its elements; a string of the shape may hold kinds, and "<anything>" stands for any value at all.
+// like says how body differs from shape, which is JSON too. Objects have exactly the members of the
+// shape and arrays exactly its elements; a string of the shape may hold kinds, and "<anything>"
+// stands for any value at all.
 func like(t testing.TB, shape string, body []byte) error {
 	t.Helper()
 	want, err := decodeNumbers([]byte(shape))

@@ -21,7 +21,8 @@ func (c caller) report(t testing.TB, query string) (header evidence.Report, even
 	return header, events
 }
 
-// A report holds and has every record of its period; where one ends the next begins; and what was never issued is in none.
+// A report holds and has every record of its period; where one ends the next begins; and what was
+// never issued is in none.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -40,7 +41,8 @@ func TestReport(t *testing.T) {
 	if want := len(control) + 302; len(events) != want || strings.Join(events[:len(control)], " ") != strings.Join(control, " ") {
 		t.Errorf("%d events, want %d: %q", len(events), want, events)
 	}
-	cut := acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records", 3, "timestamp").(string) // the rotation's
+	// the rotation's
+	cut := acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records", 3, "timestamp").(string)
 	before, events1 := acme.report(t, "?to="+cut)
 	after, events2 := acme.report(t, "?from="+cut+"&to="+all.To)
 	if len(events1)+len(events2) != len(events) || events2[0] != "signing-key.rotated" {

@@ -25,8 +25,8 @@ func (c caller) listenFrom(t testing.TB, from int) *listener {
 	return &listener{t, conn, res}
 }
 
-// Who comes back with the index behind the last record that it had gets all that came since and then what comes, as the same messages that it would
-// have had, of its own company alone.
+// Who comes back with the index behind the last record that it had gets all that came since and
+// then what comes, as the same messages that it would have had, of its own company alone.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -94,7 +94,8 @@ func TestResumeRefused(t *testing.T) {
 	acme.do(t, "GET /v1/ws?from=3", "", handshake...).gets(http.StatusConflict, beyond)
 }
 
-// Records of before are not called valid when the chain is not, also where nothing was appended since it was changed.
+// Records of before are not called valid when the chain is not, also where nothing was appended
+// since it was changed.
 func TestResumeAfterTampering(t *testing.T) {
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
@@ -126,7 +127,8 @@ func TestResumeAfterTampering(t *testing.T) {
 	}
 }
 
-// While records come as fast as they can, those who come and go with the index behind their last record have each record once.
+// While records come as fast as they can, those who come and go with the index behind their last
+// record have each record once.
 func TestResumeUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -18,10 +18,12 @@ import (
 // roles are those of credentials, each with all that the one before it may.
 var roles = []string{"reader", "writer", "admin"}
 
-// Every operation of the document against every role, by key and by access token. Within its role a credential gets a success; outside of
-// it, FORBIDDEN_ROLE, and no table has another row than before. A reader changes nothing and is shown no secret, whatever it asks for.
+// Every operation of the document against every role, by key and by access token. Within its role a
+// credential gets a success; outside of it, FORBIDDEN_ROLE, and no table has another row than
+// before. A reader changes nothing and is shown no secret, whatever it asks for.
 //
-// A new route is tested from its first day: the request that is made of its description must be good enough for an admin.
+// A new route is tested from its first day: the request that is made of its description must be
+// good enough for an admin.
 func TestEveryRouteAgainstEveryRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -101,7 +103,8 @@ func (s *service) populate(t *testing.T, id string) populated {
 	client := p.do(t, "POST /v1/oauth/clients", "").status(201)
 	delegation := p.do(t, delegate, `{"agentId":"deploy-bot","actingOn":"acme","scope":"x"}`).status(201).str("token")
 	hook := p.do(t, "POST /v1/webhooks", `{"url":"https://hooks.example.invalid/"}`).status(201)
-	p.do(t, "POST /v1/webhooks/"+hook.str("webhookId")+"/disable", "").status(200) // so that nothing of it is written beside the requests of this test
+	// so that nothing of it is written beside the requests of this test
+	p.do(t, "POST /v1/webhooks/"+hook.str("webhookId")+"/disable", "").status(200)
 	p.secrets = map[string]string{
 		"a webhook's secret": hook.str("secret"),
 		"an admin's key":     p.credential, "another key": spare, "a client's secret": client.str("clientSecret"), "an access token": p.oauthToken(t),
@@ -118,7 +121,8 @@ func (s *service) populate(t *testing.T, id string) populated {
 	return p
 }
 
-// ask is the request for an operation: the first example of its body, with what is there put in for what it names.
+// ask is the request for an operation: the first example of its body, with what is there put in for
+// what it names.
 func (p populated) ask(call string, op *openapi3.Operation) (filled, body string, headers []string) {
 	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllStringFunc(call, func(name string) string { return p.names[strings.Trim(name, "{}")] })
 	var query []string
@@ -171,14 +175,17 @@ func (s *service) digest(t *testing.T) map[string]string {
 		return lines
 	}
 	tables, named := `SELECT name FROM sqlite_schema WHERE type = 'table'`, `SELECT '"' || name || '"' FROM pragma_table_info('%s')`
-	if storetest.OnPostgres() { // which has tables of what its servers do and how often anybody asks
+	// which has tables of what its servers do and how often anybody asks
+	if storetest.OnPostgres() {
 		tables = `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('writer', 'feed', 'duty', 'budget')`
 		named = `SELECT '"' || name || '"' FROM (SELECT attname AS name FROM pg_attribute WHERE attrelid = '%s'::regclass AND attnum > 0) AS a`
 	}
 	found := map[string]string{}
-	// Whoever asks for a checkpoint, it is the service that signs it and keeps what it has published.
+	// Whoever asks for a checkpoint, it is the service that signs it and keeps what it has
+	// published.
 	for _, table := range list(`SELECT * FROM (` + tables + `) AS t WHERE name <> 'checkpoint'`) {
-		// In which hour a credential was used is written beside whatever is written next, of anybody.
+		// In which hour a credential was used is written beside whatever is written next, of
+		// anybody.
 		columns := list(fmt.Sprintf(named, table) + ` WHERE name <> 'last_used_at'`)
 		lines := list(`SELECT ` + strings.Join(columns, ", ") + ` FROM "` + table + `"`)
 		found[table] = fmt.Sprintf("%d rows, %x", len(lines), sha256.Sum256([]byte(strings.Join(lines, "\n"))))

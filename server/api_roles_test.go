@@ -85,8 +85,9 @@ func TestRolesAndExpiryOfNewCredentials(t *testing.T) {
 	}
 }
 
-// A key or client that has expired is as if it were not there, to the millisecond: its tokens too, which end no later than it does, and
-// the streams that were opened with any of them. It can still be deleted.
+// A key or client that has expired is as if it were not there, to the millisecond: its tokens too,
+// which end no later than it does, and the streams that were opened with any of them. It can still
+// be deleted.
 func TestExpiredCredentials(t *testing.T) {
 	t.Parallel()
 	_, err := document() // outside of the bubble, for others share it

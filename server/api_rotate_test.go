@@ -64,7 +64,8 @@ func TestRotatePassport(t *testing.T) {
 		invalid("an expired one of another company", mint(t, globex.privateKey(t), but(header, object{"kid": globex.kid(t)}), but(claims, object{"exp": now})), "SIGNATURE_INVALID"),
 		refused("another agent's", of("other"), 403, `{"error":"Passport does not belong to the specified agent"}`),
 		refused("another company's", foreign, 403, `{"error":"Passport was not issued by the authenticated company"}`),
-		// The passport is judged before the agent is looked up: only one of the agent's own learns that the agent is not registered.
+		// The passport is judged before the agent is looked up: only one of the agent's own learns
+		// that the agent is not registered.
 		{does: "an unknown agent with no passport", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + "x"}, status: 401, gets: `{"error":"…","code":"MALFORMED_TOKEN"}`},
 		{does: "an unknown agent with another's", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + passport}, status: 403, gets: `{"error":"Passport does not belong to the specified agent"}`},
 		{does: "an unknown agent with one of its own", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + ofNobody}, status: 404, gets: `{"error":"Agent not found: nobody"}`},
@@ -75,7 +76,8 @@ func TestRotatePassport(t *testing.T) {
 	})
 }
 
-// The new passport is like the old one, with its whole lifetime again; the old one is revoked at once, and the new one can be rotated in turn.
+// The new passport is like the old one, with its whole lifetime again; the old one is revoked at
+// once, and the new one can be rotated in turn.
 func TestRotationCarriesForward(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -17,7 +17,8 @@ func startTwo(t *testing.T, change ...func(*server.Config)) (a, b *service) {
 	url := pgtest.Database(t)
 	a, b = startOn(t, url, cred.Domain{}, change...), startOn(t, url, cred.Domain{}, change...)
 	for _, s := range []*service{a, b} {
-		s.anyone().do(t, "GET /readyz", "").status(200) // from then on it hears of what the other one appends
+		// from then on it hears of what the other one appends
+		s.anyone().do(t, "GET /readyz", "").status(200)
 	}
 	return a, b
 }
@@ -25,7 +26,8 @@ func startTwo(t *testing.T, change ...func(*server.Config)) (a, b *service) {
 // on is the same caller at another service.
 func (c caller) on(s *service) caller { c.service = s; return c }
 
-// The stream of one server has what is attested on another, resumed or not, and ends there with its credential.
+// The stream of one server has what is attested on another, resumed or not, and ends there with its
+// credential.
 func TestStreamAcrossServers(t *testing.T) {
 	t.Parallel()
 	a, b := startTwo(t)
@@ -71,8 +73,9 @@ func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 	}
 }
 
-// Each record is sent to a webhook once, whichever of two servers it comes to and whichever has made the webhook. What one has deleted the other sends nothing
-// to; and it goes on with what is left when the one that has the duty stops.
+// Each record is sent to a webhook once, whichever of two servers it comes to and whichever has
+// made the webhook. What one has deleted the other sends nothing to; and it goes on with what is
+// left when the one that has the duty stops.
 func TestWebhooksOfTwoServers(t *testing.T) {
 	t.Parallel()
 	a, b := startTwo(t, private)
@@ -102,7 +105,8 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 	}
 }
 
-// A server takes 12 connections to its database, as the page says by which operators reckon, and no more, whatever is asked of it.
+// A server takes 12 connections to its database, as the page says by which operators reckon, and no
+// more, whatever is asked of it.
 func TestConnectionsToTheDatabase(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{}, private, func(c *server.Config) {

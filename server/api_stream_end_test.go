@@ -23,7 +23,8 @@ func (l *listener) ended() {
 	}
 }
 
-// A stream ends with the key, or with the client of the token, that opened it. Those of other credentials, and of nobody, go on.
+// A stream ends with the key, or with the client of the token, that opened it. Those of other
+// credentials, and of nobody, go on.
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -50,7 +51,8 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-// An address or a company that has its places is answered 503, and those with a credential find places that strangers cannot take.
+// An address or a company that has its places is answered 503, and those with a credential find
+// places that strangers cannot take.
 func TestStreamPlacesAreKept(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {

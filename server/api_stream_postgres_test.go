@@ -16,7 +16,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// database is a connection to the database of a service, or to another one of its server, past the service.
+// database is a connection to the database of a service, or to another one of its server, past the
+// service.
 func (s *service) database(t *testing.T, name string) *pgx.Conn {
 	t.Helper()
 	u, err := url.Parse(s.path)
@@ -39,8 +40,8 @@ func execute(t *testing.T, c *pgx.Conn, statements ...string) {
 	}
 }
 
-// A database that comes and goes costs a good credential its stream for a while, and never for good: its clients are told to try again, and nobody that the
-// credential has ended.
+// A database that comes and goes costs a good credential its stream for a while, and never for
+// good: its clients are told to try again, and nobody that the credential has ended.
 func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})
@@ -91,8 +92,10 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 	}
 }
 
-// A database that has lost records, for a standby was promoted that did not have them, ends every stream of theirs: nobody gets other records in places that it has had. Who
-// comes back with the index behind its last record is told that the log does not reach so far, and who begins anew gets what there is.
+// A database that has lost records, for a standby was promoted that did not have them, ends every
+// stream of theirs: nobody gets other records in places that it has had. Who comes back with the
+// index behind its last record is told that the log does not reach so far, and who begins anew gets
+// what there is.
 func TestStreamOfADatabaseThatWentBack(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})
@@ -133,7 +136,8 @@ func TestStreamOfADatabaseThatWentBack(t *testing.T) {
 	}
 }
 
-// Where the server keeps a head file it writes nothing more to a database that has gone back, and says so: also where other records stand in the places of those that are gone.
+// Where the server keeps a head file it writes nothing more to a database that has gone back, and
+// says so: also where other records stand in the places of those that are gone.
 func TestAServerWhoseDatabaseWentBackIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, storetest.NewOnPostgres(t), cred.Domain{})

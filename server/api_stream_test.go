@@ -53,7 +53,8 @@ func TestStreamOfOneCompany(t *testing.T) {
 	own := []*listener{
 		acme.listen(t),
 		acme.with(acme.oauthToken(t)).listen(t),
-		s.anyone().listen(t, "Sec-WebSocket-Protocol: attestd.bearer, "+acme.credential), // all that a browser can send
+		// all that a browser can send
+		s.anyone().listen(t, "Sec-WebSocket-Protocol: attestd.bearer, "+acme.credential),
 	}
 	if got := own[2].res.Header.Get("Sec-WebSocket-Protocol"); got != "attestd.bearer" {
 		t.Errorf("the subprotocol is %q", got)
@@ -78,7 +79,8 @@ func TestStreamOfOneCompany(t *testing.T) {
 	}
 }
 
-// Control records are no events, for nobody, and say nothing about the chain that events are about: also not when one of them was changed.
+// Control records are no events, for nobody, and say nothing about the chain that events are about:
+// also not when one of them was changed.
 func TestStreamIsAboutActions(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -144,7 +146,8 @@ func TestStreamRefused(t *testing.T) {
 	})
 }
 
-// However many append at once: every record is told once, for each company in the order of its chain.
+// However many append at once: every record is told once, for each company in the order of its
+// chain.
 func TestStreamOrder(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -176,7 +179,8 @@ func TestStreamOrder(t *testing.T) {
 	}
 }
 
-// A change of the file by another hand is noticed by the next append: the message says where the chain fails.
+// A change of the file by another hand is noticed by the next append: the message says where the
+// chain fails.
 func TestStreamAfterTampering(t *testing.T) {
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
@@ -204,8 +208,9 @@ func TestStreamAfterTampering(t *testing.T) {
 	l.valid("acme", 6) // the change was taken back
 }
 
-// A record that somebody has taken out is missed at the next append. After that one nothing is written any more, as soon as the head file, which
-// is compared beside the appends, cannot be proved from what is left: so this is the first change that the service sees.
+// A record that somebody has taken out is missed at the next append. After that one nothing is
+// written any more, as soon as the head file, which is compared beside the appends, cannot be
+// proved from what is left: so this is the first change that the service sees.
 func TestStreamAfterARecordWasTakenOut(t *testing.T) {
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
@@ -222,7 +227,8 @@ func TestStreamAfterARecordWasTakenOut(t *testing.T) {
 	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":false,"failedAtIndex":2,"error":"…"}`)
 }
 
-// After a restart the first message is about the whole chain, not only about what this process has seen.
+// After a restart the first message is about the whole chain, not only about what this process has
+// seen.
 func TestStreamAfterRestart(t *testing.T) {
 	t.Parallel()
 	for does, cheat := range map[string]bool{"an untouched file": false, "a file changed in between": true} {

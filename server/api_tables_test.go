@@ -9,8 +9,8 @@ import (
 
 const tablesChanged = `{"error":"…","code":"TABLES_CHANGED","requestId":"…"}`
 
-// Where a table of a company differs from its control log, the company's changes and tokens are refused; records, reads and proofs go on, and
-// other companies notice nothing.
+// Where a table of a company differs from its control log, the company's changes and tokens are
+// refused; records, reads and proofs go on, and other companies notice nothing.
 func TestTablesChanged(t *testing.T) {
 	t.Parallel()
 	s := start(t)

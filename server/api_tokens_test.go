@@ -18,7 +18,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// These tests read and write tokens with nothing but the standard library, so that they do not judge the server by its own code.
+// These tests read and write tokens with nothing but the standard library, so that they do not
+// judge the server by its own code.
 
 var b64 = base64.RawURLEncoding
 

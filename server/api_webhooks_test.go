@@ -104,8 +104,8 @@ func (c caller) attestAs(t testing.TB, agent, action string) *reply {
 	return c.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":%q,"actionType":%q,"payload":{"token":"not for webhooks"}}`, agent, action)).status(201)
 }
 
-// A message says which record was appended, and nothing of its payload; each company's records go to its own webhooks, from the making of the webhook
-// on, in order.
+// A message says which record was appended, and nothing of its payload; each company's records go
+// to its own webhooks, from the making of the webhook on, in order.
 func TestWebhookMessages(t *testing.T) {
 	t.Parallel()
 	s := start(t, private)
@@ -172,7 +172,8 @@ func TestWebhookFilters(t *testing.T) {
 	}
 }
 
-// A webhook is made, shown, tested, disabled, enabled, given another secret and deleted; its secret is shown when it is made, and nowhere else.
+// A webhook is made, shown, tested, disabled, enabled, given another secret and deleted; its secret
+// is shown when it is made, and nowhere else.
 func TestWebhookRoutes(t *testing.T) {
 	t.Parallel()
 	s := start(t, private)
@@ -272,8 +273,8 @@ func TestWebhookRefused(t *testing.T) {
 	acme.do(t, make, url("https://hooks.example.com/")).gets(409, `{"error":"The company has 1 webhooks, the most that this server allows","code":"TOO_MANY"}`)
 }
 
-// An endpoint that does not take a message holds up no other; 410 switches its webhook off, with a record that nobody has asked for. Enabled
-// again it goes on where it was.
+// An endpoint that does not take a message holds up no other; 410 switches its webhook off, with a
+// record that nobody has asked for. Enabled again it goes on where it was.
 func TestWebhookThatFails(t *testing.T) {
 	t.Parallel()
 	s := start(t, private)
@@ -303,8 +304,8 @@ func TestWebhookThatFails(t *testing.T) {
 		return r.at("failedAttempts") == 1.0 && r.at("nextIndex") == 0.0 && r.str("nextAttemptAt") != ""
 	})
 
-	// A restart forgets neither: the one that failed waits for its time, the one that is off stays so. Switched on again each goes on where it was,
-	// with the same message.
+	// A restart forgets neither: the one that failed waits for its time, the one that is off stays
+	// so. Switched on again each goes on where it was, with the same message.
 	s.stop()
 	again := startOn(t, s.path, cred.Domain{}, private)
 	acme = caller{again, "acme", acme.credential}
@@ -338,7 +339,8 @@ func TestWebhookThatFails(t *testing.T) {
 	}
 }
 
-// The server has room for so many webhooks that are enabled: one more is refused, and there is room again when one is disabled.
+// The server has room for so many webhooks that are enabled: one more is refused, and there is room
+// again when one is disabled.
 func TestWebhooksHaveABudget(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Webhooks = limit.Webhooks(2) })

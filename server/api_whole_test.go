@@ -20,7 +20,8 @@ func (b *bodyWith) Read(p []byte) (int, error) {
 	return b.rest.Read(p[:min(len(p), 1)])
 }
 
-// A key that is deleted while the body of a request comes opens nothing any more when that is whole, on any route that reads a body.
+// A key that is deleted while the body of a request comes opens nothing any more when that is
+// whole, on any route that reads a body.
 func TestCredentialIsCheckedAgainAfterTheBody(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -136,10 +136,11 @@ func (l *liar) asking(t testing.TB) func(*server.Config) {
 // twoCompanies is a database at rest with two companies of three records each, and what their keys
 // have signed.
 type twoCompanies struct {
-	path                    string
-	acme, globex            caller
-	log, other              logged // the actions of both
-	prefix, elsewhere, fork string // checkpoints: of acme at size 3; of globex; of acme with another history, of size 8
+	path         string
+	acme, globex caller
+	log, other   logged // the actions of both
+	// checkpoints: of acme at size 3; of globex; of acme with another history, of size 8
+	prefix, elsewhere, fork string
 }
 
 func newTwoCompanies(t testing.TB) (c twoCompanies) {
@@ -386,7 +387,8 @@ func TestWitnessProofHaltsOneCompany(t *testing.T) {
 				_, halted := s.anyone().do(t, "GET /readyz", "").status(200).json.(map[string]any)["rolledBack"]
 				return halted
 			})
-			if n := liar.times(base.log.Origin); n < 1 || n > 2 { // where it names a smaller size it is asked from there once more
+			// where it names a smaller size it is asked from there once more
+			if n := liar.times(base.log.Origin); n < 1 || n > 2 {
 				t.Errorf("the witness was asked %d times", n)
 			}
 			acme.halted(t)

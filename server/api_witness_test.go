@@ -165,8 +165,8 @@ func TestNoWitness(t *testing.T) {
 	}
 }
 
-// A hundred callers at a time, with two histories of one log: whatever is cosigned is of one of them, and never of a smaller tree than one that
-// was cosigned before it was asked for.
+// A hundred callers at a time, with two histories of one log: whatever is cosigned is of one of
+// them, and never of a smaller tree than one that was cosigned before it was asked for.
 func TestConcurrentWitness(t *testing.T) {
 	t.Parallel()
 	s := start(t, cosigning(t, watchedLine()))
@@ -210,8 +210,8 @@ func TestConcurrentWitness(t *testing.T) {
 	}
 }
 
-// watchedCompany is a company whose server asks another one, a witness, to cosign its log. The server was started once before, for the
-// witness must know the log.
+// watchedCompany is a company whose server asks another one, a witness, to cosign its log. The
+// server was started once before, for the witness must know the log.
 func watchedCompany(t *testing.T) (acme caller, log logged, w *service) {
 	t.Helper()
 	path := storetest.New(t)
@@ -243,7 +243,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// One server cosigns the log of another, which asks by itself whenever the log grows; the checkpoint carries the cosignature, and so does a proof.
+// One server cosigns the log of another, which asks by itself whenever the log grows; the
+// checkpoint carries the cosignature, and so does a proof.
 func TestServersWatchEachOther(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
@@ -269,7 +270,8 @@ func TestServersWatchEachOther(t *testing.T) {
 	}
 }
 
-// A record is proven under the newest checkpoint that a witness has signed, if one covers it; else under the newest.
+// A record is proven under the newest checkpoint that a witness has signed, if one covers it; else
+// under the newest.
 func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
@@ -307,7 +309,8 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	})
 }
 
-// An older copy of a database that was put in place, and its head file taken away: the witness knows better, and nothing is written any more; reads go on.
+// An older copy of a database that was put in place, and its head file taken away: the witness
+// knows better, and nothing is written any more; reads go on.
 func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
@@ -340,7 +343,8 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	}
 	acme.stop()
 
-	// So it stays without the witness, until somebody accepts it; then the witness refuses and stops nothing.
+	// So it stays without the witness, until somebody accepts it; then the witness refuses and
+	// stops nothing.
 	acme.service = startOn(t, acme.path, cred.Domain{})
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"build","payload":1}`).status(503)
 	acme.stop()
@@ -357,7 +361,8 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	acme.do(t, "GET /v1/verify", "").status(200)
 }
 
-// A witness that does not know a log is no reason not to publish it; the journal says so once for each log.
+// A witness that does not know a log is no reason not to publish it; the journal says so once for
+// each log.
 func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 	t.Parallel()
 	w := start(t, cosigning(t, watchedLine()))
@@ -377,8 +382,9 @@ func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 	}
 }
 
-// A witness that cannot be reached costs nothing but the cosignature: records and checkpoints go on, the log says once that it cannot be
-// asked, and when it can be again it cosigns what it has missed.
+// A witness that cannot be reached costs nothing but the cosignature: records and checkpoints go
+// on, the log says once that it cannot be asked, and when it can be again it cosigns what it has
+// missed.
 func TestWitnessThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool

@@ -17,7 +17,8 @@ type attestation struct {
 	ActionType string          `json:"actionType" must:"name"`
 	Payload    json.RawMessage `json:"payload" must:"present"`
 	Delegation string          `json:"delegation" must:"delegation"`
-	Key        string          `json:"idempotencyKey" must:"key"` // "": it is appended whatever was before
+	// "": it is appended whatever was before
+	Key string `json:"idempotencyKey" must:"key"`
 }
 
 // itemError is an error that concerns one of several attestations.
@@ -29,11 +30,12 @@ type itemError struct {
 func (e *itemError) Error() string { return e.err.Error() }
 func (e *itemError) Unwrap() error { return e.err }
 
-// append appends records to the caller's chain, all or none. All that can be the caller's fault is refused here, before the log sees it; an
-// error that concerns one of the items is an itemError.
+// append appends records to the caller's chain, all or none. All that can be the caller's fault is
+// refused here, before the log sees it; an error that concerns one of the items is an itemError.
 //
-// What stands under its key already is answered with its record, whatever has changed since: the token of a delegation has expired, or an
-// agent is disabled. The log looks each key up once more, in the transaction that would append.
+// What stands under its key already is answered with its record, whatever has changed since: the
+// token of a delegation has expired, or an agent is disabled. The log looks each key up once more,
+// in the transaction that would append.
 func (s *Server) append(ctx context.Context, by store.Caller, items ...attestation) ([]chain.Appended, error) {
 	all := make([]chain.Appended, len(items))
 	drafts := make([]chain.Draft, 0, len(items))
@@ -68,7 +70,8 @@ func (s *Server) append(ctx context.Context, by store.Caller, items ...attestati
 	return all, nil
 }
 
-// draft makes of an attestation what the log takes. With an error it has the key, where that could be made.
+// draft makes of an attestation what the log takes. With an error it has the key, where that could
+// be made.
 func (s *Server) draft(ctx context.Context, by store.Caller, a *attestation) (d chain.Draft, err error) {
 	d.Chain = by.Company.Chain
 	if d.Payload, d.Canonical, err = recordPayload(a.AgentID, by.Company.ID, a.ActionType, a.Payload); err != nil {
@@ -84,8 +87,9 @@ func (s *Server) draft(ctx context.Context, by store.Caller, a *attestation) (d 
 	return d, at(err, "/delegation")
 }
 
-// keyName is what a key is kept by: its first half is the key's own beginning, its second that of the key's SHA-256. Keys that begin with a time, as
-// those of our clients do, so stand beside one another on disk, and a commit that keeps many of them writes few pages.
+// keyName is what a key is kept by: its first half is the key's own beginning, its second that of
+// the key's SHA-256. Keys that begin with a time, as those of our clients do, so stand beside one
+// another on disk, and a commit that keeps many of them writes few pages.
 func keyName(key string) (name chain.Hash) {
 	copy(name[:16], key)
 	sum := sha256.Sum256([]byte(key))
@@ -93,8 +97,9 @@ func keyName(key string) (name chain.Hash) {
 	return name
 }
 
-// derivedKey is the key of an append that the server itself derives from what a credential has sent. No Idempotency-Key can be one, for it begins
-// with a control character, nor can another credential have it derived: whoever foretells what will be sent cannot take its key beforehand.
+// derivedKey is the key of an append that the server itself derives from what a credential has
+// sent. No Idempotency-Key can be one, for it begins with a control character, nor can another
+// credential have it derived: whoever foretells what will be sent cannot take its key beforehand.
 func derivedKey(by store.Caller, key string) string {
 	if key == "" {
 		return ""
@@ -102,8 +107,8 @@ func derivedKey(by store.Caller, key string) string {
 	return "\x00" + by.Credential + "\x00" + key
 }
 
-// requestOf is what a key is bound to: all that POST /v1/attest is asked for. An item of a batch is bound to the same, so that what was
-// tried alone can be sent again with others.
+// requestOf is what a key is bound to: all that POST /v1/attest is asked for. An item of a batch is
+// bound to the same, so that what was tried alone can be sent again with others.
 func requestOf(d *chain.Draft, delegation string) (request chain.Hash) {
 	h := sha256.New()
 	h.Write([]byte("POST /v1/attest\n"))

@@ -18,14 +18,17 @@ import (
 )
 
 const (
-	askEvery   = 2 * time.Second  // how often a witness is asked at most about the same log, unless Config says it
-	askAgain   = 5 * time.Minute  // how often a witness is asked again that cannot be reached, or about a log that it has refused
+	// how often a witness is asked at most about the same log, unless Config says it
+	askEvery = 2 * time.Second
+	// how often a witness is asked again that cannot be reached, or about a log that it has refused
+	askAgain   = 5 * time.Minute
 	askTimeout = 10 * time.Second // for one log
 	askAtOnce  = 4                // logs
 )
 
-// asker asks one witness to cosign the logs of all companies: all of them once after a start, for they may have been rolled back, and then those
-// that have grown. So each log that grows has a checkpoint every few seconds, though nobody else asks for one.
+// asker asks one witness to cosign the logs of all companies: all of them once after a start, for
+// they may have been rolled back, and then those that have grown. So each log that grows has a
+// checkpoint every few seconds, though nobody else asks for one.
 type asker struct {
 	client      *witness.Client
 	store       *store.Store
@@ -35,9 +38,10 @@ type asker struct {
 
 	wake chan struct{} // capacity 1: there may be something in grown
 
-	mu       sync.Mutex
-	grown    map[int64]bool // chains to be asked about
-	overtook map[int64]bool // chains of which the witness knew a size that they had reached meanwhile
+	mu    sync.Mutex
+	grown map[int64]bool // chains to be asked about
+	// chains of which the witness knew a size that they had reached meanwhile
+	overtook map[int64]bool
 
 	alarms atomic.Int64 // logs that the witness contests
 
@@ -99,7 +103,8 @@ func (a *asker) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, store.ErrRolledBack): // the whole database; a company that is halted alone is no error
+		case errors.Is(err, store.ErrRolledBack):
+			// the whole database; a company that is halted alone is no error
 			return nil
 		case err == nil:
 			pause = a.every
@@ -113,7 +118,8 @@ func (a *asker) run(ctx context.Context) error {
 	}
 }
 
-// rest waits for the pause between rounds, and then for something to ask: what has grown, or again what was refused.
+// rest waits for the pause between rounds, and then for something to ask: what has grown, or again
+// what was refused.
 func (a *asker) rest(ctx context.Context, pause time.Duration, again <-chan time.Time) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -132,8 +138,8 @@ func (a *asker) rest(ctx context.Context, pause time.Duration, again <-chan time
 	return nil
 }
 
-// round asks about all that has grown. What stands against one log alone is no error; an error ends the round, and what it has not come to
-// is left for the next one.
+// round asks about all that has grown. What stands against one log alone is no error; an error ends
+// the round, and what it has not come to is left for the next one.
 func (a *asker) round(ctx context.Context) error {
 	chains := a.take()
 	outcomes := make([]error, len(chains))
@@ -159,7 +165,8 @@ func (a *asker) round(ctx context.Context) error {
 	return err
 }
 
-// noteLog logs that a log is not cosigned, when that is new or for another reason, and that it is again.
+// noteLog logs that a log is not cosigned, when that is new or for another reason, and that it is
+// again.
 func (a *asker) noteLog(number int64, err error) {
 	was, before := a.refused[number]
 	if was.contested {

@@ -48,7 +48,8 @@ func (a *appended) writeTo(c *call, status int) error {
 	return c.bytes(status, a.json)
 }
 
-// mayAct refuses what is done in the name of an agent that is disabled. The agent need not be registered.
+// mayAct refuses what is done in the name of an agent that is disabled. The agent need not be
+// registered.
 func (s *Server) mayAct(ctx context.Context, by store.Caller, agentID string) error {
 	if err := s.Store.CheckAgent(ctx, by, agentID); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return agentError(agentID, err)
@@ -56,8 +57,9 @@ func (s *Server) mayAct(ctx context.Context, by store.Caller, agentID string) er
 	return nil
 }
 
-// recordPayload builds the payload object of a record: as it is stored, with the caller's value byte for byte, and canonical.
-// The canonical one needs no second pass over the whole: its four members stand in their sorted order.
+// recordPayload builds the payload object of a record: as it is stored, with the caller's value
+// byte for byte, and canonical. The canonical one needs no second pass over the whole: its four
+// members stand in their sorted order.
 func recordPayload(agent, company, action string, payload []byte) (stored, canonical []byte, err error) {
 	stored = make([]byte, 0, len(payload)+len(agent)+len(company)+len(action)+64)
 	stored = jcs.AppendString(append(stored, `{"agentId":`...), agent)
@@ -77,7 +79,8 @@ func recordPayload(agent, company, action string, payload []byte) (stored, canon
 	return stored, append(canonical, '}'), err
 }
 
-// mayDelegate refuses a chain of principals in which any agent of ours is disabled: what it has passed on ends with it.
+// mayDelegate refuses a chain of principals in which any agent of ours is disabled: what it has
+// passed on ends with it.
 func (s *Server) mayDelegate(ctx context.Context, by store.Caller, principals []string) error {
 	for _, id := range principals {
 		if agent, ok := by.Company.Issuer.OwnAgent(id); ok {
@@ -89,7 +92,8 @@ func (s *Server) mayDelegate(ctx context.Context, by store.Caller, principals []
 	return nil
 }
 
-// delegation checks a delegation token and returns its canonical DelegationInfo, or nil when there is none.
+// delegation checks a delegation token and returns its canonical DelegationInfo, or nil when there
+// is none.
 func (s *Server) delegation(ctx context.Context, by store.Caller, token string) ([]byte, error) {
 	if token == "" {
 		return nil, nil

@@ -100,7 +100,8 @@ func (c *call) release() {
 	}
 }
 
-// parseBody reads a body, which must be one JSON object or nothing, and keeps the members that the form declares.
+// parseBody reads a body, which must be one JSON object or nothing, and keeps the members that the
+// form declares.
 func (form *requestForm) parseBody(raw []byte, policy undeclared) (object, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil

@@ -87,7 +87,8 @@ type discovery struct {
 	inferred bool // whether the addresses in it are those of the request
 }
 
-// setHeader keeps a shared cache from handing one caller's address to another: an inferred one differs from one Host to the next.
+// setHeader keeps a shared cache from handing one caller's address to another: an inferred one
+// differs from one Host to the next.
 func (d discovery) setHeader(h http.Header) {
 	h.Set("Cache-Control", cacheHour)
 	if d.inferred {

@@ -18,17 +18,20 @@ type call struct {
 	*http.Request
 	s       *Server
 	w       *response
-	id      string       // request ID
-	came    time.Time    // when its header was read
-	needs   store.Role   // of the route
-	bearer  string       // credential as presented
-	claimed bool         // whether one was presented, be it an empty one
-	hash    [32]byte     // of bearer
-	authErr error        // that it could not be found out whose credential it is
-	caller  store.Caller // who asks; its Company is nil without a valid credential, and never so on a route that needs a role
-	body    *limit.Body  // nil before it is read
-	decoded func()       // gives back what the decoding of the body was charged with; nil where that is nothing
-	query   url.Values   // its declared members
+	id      string     // request ID
+	came    time.Time  // when its header was read
+	needs   store.Role // of the route
+	bearer  string     // credential as presented
+	claimed bool       // whether one was presented, be it an empty one
+	hash    [32]byte   // of bearer
+	authErr error      // that it could not be found out whose credential it is
+	// who asks; its Company is nil without a valid credential, and never so on a route that needs a
+	// role
+	caller store.Caller
+	body   *limit.Body // nil before it is read
+	// gives back what the decoding of the body was charged with; nil where that is nothing
+	decoded func()
+	query   url.Values // its declared members
 
 	undeclared undeclared // of the route
 }
@@ -39,8 +42,8 @@ type handler struct {
 	form  *requestForm        // of an endpoint; nil where the request is read in another way
 }
 
-// authenticate finds out whose credential the request presents, if any. Where it cannot, public routes go on without
-// it, so that the health check does not depend on the database.
+// authenticate finds out whose credential the request presents, if any. Where it cannot, public
+// routes go on without it, so that the health check does not depend on the database.
 func (c *call) authenticate() {
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
@@ -57,11 +60,13 @@ func (c *call) identify(credential string) {
 	}
 }
 
-// settle takes the time of the request, and looks at its credential again, once the request is whole: its body may have taken
-// a minute, in which a key is deleted and a token expires. The first look keeps a stranger's body from being read; this one decides.
+// settle takes the time of the request, and looks at its credential again, once the request is
+// whole: its body may have taken a minute, in which a key is deleted and a token expires. The first
+// look keeps a stranger's body from being read; this one decides.
 func (c *call) settle() error {
 	now := time.Now()
-	if c.needs == public && c.decoded != nil { // nothing large is made of the body of a public route
+	// nothing large is made of the body of a public route
+	if c.needs == public && c.decoded != nil {
 		c.decoded()
 		c.decoded = nil
 	}
@@ -95,7 +100,8 @@ func (c *call) permit() error {
 	return nil
 }
 
-// log writes the one line of a request. The route's pattern stands in for the path: keys stand in paths.
+// log writes the one line of a request. The route's pattern stands in for the path: keys stand in
+// paths.
 func (c *call) log(level slog.Level, cause error) {
 	route := c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]
 	attrs := make([]slog.Attr, 0, 8)

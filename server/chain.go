@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	rangeRecords = 1024      // of one read: a long read transaction would stop WAL checkpoints
-	rangeBytes   = 256 << 10 // after which what was read is written out, so that memory stays constant
+	rangeRecords = 1024 // of one read: a long read transaction would stop WAL checkpoints
+	// after which what was read is written out, so that memory stays constant
+	rangeBytes = 256 << 10
 )
 
 type readChainRequest struct {
@@ -24,8 +25,8 @@ type readChainRequest struct {
 	Log    store.LogName `query:"log" must:"log"`
 }
 
-// records is an answer of the records [from, to) of a chain, as they stand on disk: verbatim bytes, nothing parsed, constant memory at any
-// length.
+// records is an answer of the records [from, to) of a chain, as they stand on disk: verbatim bytes,
+// nothing parsed, constant memory at any length.
 type records struct {
 	chain    int64
 	from, to int64
@@ -89,7 +90,8 @@ func (a records) writeTo(c *call, status int) error {
 	return err
 }
 
-// eachRecord calls add, which writes to buf, for the records of [from, to) of a chain, and sends buf now and then.
+// eachRecord calls add, which writes to buf, for the records of [from, to) of a chain, and sends
+// buf now and then.
 func (c *call) eachRecord(buf *bytes.Buffer, number, from, to int64, add func(r *chain.Record)) error {
 	for next := from; next < to; {
 		end := min(next+rangeRecords, to)
@@ -123,7 +125,8 @@ func (s *Server) verifyChain(_ context.Context, by store.Caller, r verifyRequest
 	return verdict{by.Company, by.Company.Log(r.Log)}, nil
 }
 
-// verdict is an answer about the whole chain of a company's log. It is found out when it is written: who asks by HEAD gets none, and costs nothing.
+// verdict is an answer about the whole chain of a company's log. It is found out when it is
+// written: who asks by HEAD gets none, and costs nothing.
 type verdict struct {
 	of  *store.Company
 	log store.Log

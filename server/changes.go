@@ -10,8 +10,8 @@ import (
 
 const lookAgain = 250 * time.Millisecond // at what could not be looked at
 
-// changes are the companies of which other servers have changed something. What this one holds open for them, streams and webhooks, is looked at
-// again: its credential or its webhook may be gone.
+// changes are the companies of which other servers have changed something. What this one holds open
+// for them, streams and webhooks, is looked at again: its credential or its webhook may be gone.
 type changes struct {
 	wake chan struct{} // capacity 1: there may be something in companies
 

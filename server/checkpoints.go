@@ -16,21 +16,24 @@ import (
 // checkpointEvery is how often a log's checkpoint is signed at most, whoever asks.
 const checkpointEvery = time.Second
 
-// checkpoints signs the checkpoints of logs when somebody asks for them, and only after a log has grown. A checkpoint is kept before it is
-// given out: what was published once is known for ever, whatever becomes of the process.
+// checkpoints signs the checkpoints of logs when somebody asks for them, and only after a log has
+// grown. A checkpoint is kept before it is given out: what was published once is known for ever,
+// whatever becomes of the process.
 type checkpoints struct {
 	store *store.Store
 	turns [64]sync.Mutex // by company: one signs, the others take what it has signed
 
-	mu     sync.Mutex
-	signed map[int64]time.Time // when each chain's was signed last; those of more than checkpointEvery ago are dropped
+	mu sync.Mutex
+	// when each chain's was signed last; those of more than checkpointEvery ago are dropped
+	signed map[int64]time.Time
 }
 
 func newCheckpoints(s *store.Store) *checkpoints {
 	return &checkpoints{store: s, signed: make(map[int64]time.Time)}
 }
 
-// newest returns the checkpoint of the tree as it is, or one that was signed less than checkpointEvery ago.
+// newest returns the checkpoint of the tree as it is, or one that was signed less than
+// checkpointEvery ago.
 func (p *checkpoints) newest(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
 	return p.covering(ctx, by, l, -1)
 }
@@ -43,13 +46,14 @@ func (p *checkpoints) compared(ctx context.Context, by store.Caller, l store.Log
 	return p.newest(ctx, by, l)
 }
 
-// covering is newest, but signs again, however short ago it has, for a record that the last checkpoint does not cover: who was told of a
-// record may have its proof.
+// covering is newest, but signs again, however short ago it has, for a record that the last
+// checkpoint does not cover: who was told of a record may have its proof.
 func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log, index int64) ([]byte, error) {
 	turn := &p.turns[by.Company.Chain%int64(len(p.turns))]
 	turn.Lock()
 	defer turn.Unlock()
-	c, err := p.store.CompanyOfChain(ctx, by.Company.Chain) // its key may have ended since the caller was looked up
+	// its key may have ended since the caller was looked up
+	c, err := p.store.CompanyOfChain(ctx, by.Company.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +72,8 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log
 	if kept != "" && (isNewest || size < head.Length && covered && p.recent(l.Chain, by.At)) && signedBy(kept, l.VKey(c.Issuer.Public.Key)) {
 		return []byte(kept), nil
 	}
-	if kept != "" && size >= head.Length && !isNewest { // that the log went back is found before anything else is signed, unless it was accepted
+	// that the log went back is found before anything else is signed, unless it was accepted
+	if kept != "" && size >= head.Length && !isNewest {
 		if err := p.store.CheckpointsAgree(ctx, l.Chain); err != nil {
 			return nil, err
 		}
@@ -79,7 +84,8 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log
 		return nil, err
 	}
 	if err := p.store.KeepCheckpoint(ctx, l.ID, head.Length, string(note)); err != nil {
-		// A disk that takes no more is no reason to hide what was published: it stays true when its key has ended, unless that was stolen.
+		// A disk that takes no more is no reason to hide what was published: it stays true when its
+		// key has ended, unless that was stolen.
 		if trusted, _ := vkeys(ctx, p.store, l); kept != "" && index < size && signedBy(kept, trusted...) {
 			return []byte(kept), nil
 		}

@@ -31,8 +31,9 @@ func (s *Server) compareClocks(ctx context.Context) error {
 	}, s.Log)
 }
 
-// compareClocks warns, once until it is right again, while the wall clock is not that of the database: servers that share one give records and tokens times by
-// their own clocks. ahead is Store.ClockAhead.
+// compareClocks warns, once until it is right again, while the wall clock is not that of the
+// database: servers that share one give records and tokens times by their own clocks. ahead is
+// Store.ClockAhead.
 func compareClocks(ctx context.Context, ahead func(context.Context) (ahead, within time.Duration, err error), log *slog.Logger) error {
 	ticks := time.NewTicker(clockTick)
 	defer ticks.Stop()

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steadyClock counts from the machine's start, its sleep included, which is no leap of the wall clock.
+// steadyClock counts from the machine's start, its sleep included, which is no leap of the wall
+// clock.
 func steadyClock() func() time.Duration {
 	return func() time.Duration {
 		var t unix.Timespec

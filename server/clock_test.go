@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A wall clock that leaps by more than a minute is a warning, in whichever direction, and once; the sleep of a laptop, which the
-// boot clock counts too, is none, and nor is a small correction (row 26).
+// A wall clock that leaps by more than a minute is a warning, in whichever direction, and once; the
+// sleep of a laptop, which the boot clock counts too, is none, and nor is a small correction (row
+// 26).
 func TestALeapOfTheClockIsAWarning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,8 +67,9 @@ func TestALeapOfTheClockIsAWarning(t *testing.T) {
 	}
 }
 
-// A clock that is more than a second from that of the database, in whichever direction, is a warning, once until it is right again; what the way to the
-// database may explain is none, and a database that does not answer says nothing.
+// A clock that is more than a second from that of the database, in whichever direction, is a
+// warning, once until it is right again; what the way to the database may explain is none, and a
+// database that does not answer says nothing.
 func TestAClockThatIsNotTheDatabases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,8 @@ type keyRotated struct {
 	PreviousCompromisedAt string `json:"previousCompromisedAt,omitempty"`
 }
 
-// rotateKeys is an addition to the specification: from its answer on, another key signs the company's records and tokens.
+// rotateKeys is an addition to the specification: from its answer on, another key signs the
+// company's records and tokens.
 func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
 	old, next, err := s.Store.RotateKey(ctx, by, r.Compromised)
 	if errors.Is(err, store.ErrTooMany) {
@@ -76,7 +77,8 @@ type logKeyBody struct {
 	Rotation  *rotationBody `json:"rotation,omitempty"`
 }
 
-// rotationBody proves that a key follows the one before it. Both signatures are over the bytes of the statement.
+// rotationBody proves that a key follows the one before it. Both signatures are over the bytes of
+// the statement.
 type rotationBody struct {
 	Statement    string `json:"statement"`
 	OldSignature string `json:"oldSignature"`
@@ -125,7 +127,8 @@ func newRotationBody(r *keyring.Rotation) *rotationBody {
 	return &rotationBody{r.Statement, encode(r.OldSignature), encode(r.NewSignature)}
 }
 
-// jwks is the key set of a company for those who check its tokens at a time: the key that signs, and then those whose tokens may still be valid.
+// jwks is the key set of a company for those who check its tokens at a time: the key that signs,
+// and then those whose tokens may still be valid.
 func jwks(company *store.Company, now time.Time) (set []keys.JWK) {
 	for _, k := range company.Issuer.Keys(now) {
 		set = append(set, k.JWK)

@@ -81,7 +81,8 @@ func (a *asker) inquire(ctx context.Context, l store.Log, refusal error) error {
 	refusal = fmt.Errorf("log %s: %w", l.Origin, refusal)
 	signed, err := a.client.Latest(ctx, l.Origin)
 	if err != nil {
-		return &contestedError{refusal, errors.New(err.Error())} // a witness that does not answer this is no witness that cannot be asked
+		// a witness that does not answer this is no witness that cannot be asked
+		return &contestedError{refusal, errors.New(err.Error())}
 	}
 	err = a.store.WitnessShows(ctx, l, a.client.Key(), signed)
 	switch {
@@ -116,7 +117,8 @@ func (a *asker) overtaken(ctx context.Context, l store.Log, refusal error) (bool
 	return !before, nil
 }
 
-// askIfGrown asks about a chain once more that has records which its newest checkpoint does not cover.
+// askIfGrown asks about a chain once more that has records which its newest checkpoint does not
+// cover.
 func (a *asker) askIfGrown(ctx context.Context, number, size int64) error {
 	head, _, err := a.store.Tip(ctx, number)
 	if err == nil && head.Length > size {
@@ -125,8 +127,8 @@ func (a *asker) askIfGrown(ctx context.Context, number, size int64) error {
 	return err
 }
 
-// concernsAll says of an error whether asking about other logs would meet it too: the witness cannot be reached or is busy, or the database
-// cannot be used.
+// concernsAll says of an error whether asking about other logs would meet it too: the witness
+// cannot be reached or is busy, or the database cannot be used.
 func concernsAll(err error) bool {
 	var status *witness.StatusError
 	if errors.As(err, &status) {

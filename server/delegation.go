@@ -58,7 +58,8 @@ type exchanged struct {
 	DelegationChain []string `json:"delegation_chain"`
 }
 
-// exchangeTokens is the token exchange of RFC 8693: the actor comes to act for all that the subject token names.
+// exchangeTokens is the token exchange of RFC 8693: the actor comes to act for all that the subject
+// token names.
 func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchangeRequest) (exchanged, error) {
 	if err := s.Store.Changeable(by); err != nil {
 		return exchanged{}, err

@@ -14,16 +14,19 @@ import (
 )
 
 const (
-	progressEvery = time.Second // how often it is kept how far webhooks have come: what a crash may have sent a second time
-	lookEvery     = time.Minute // how often it is looked for webhooks that should be running and are not
-	lookOften     = time.Second // the same where other servers enable webhooks too
-	closeTimeout  = 2 * time.Second
-	attemptGrace  = time.Second // for an attempt that is under way when it is to stop
+	// how often it is kept how far webhooks have come: what a crash may have sent a second time
+	progressEvery = time.Second
+	// how often it is looked for webhooks that should be running and are not
+	lookEvery    = time.Minute
+	lookOften    = time.Second // the same where other servers enable webhooks too
+	closeTimeout = 2 * time.Second
+	attemptGrace = time.Second // for an attempt that is under way when it is to stop
 )
 
-// deliverer sends the records of all companies to their webhooks. Each webhook that is enabled has a goroutine, which follows its company's
-// actions from the record that was not sent yet; so one that fails holds up no other. run starts and stops them all. Of several servers on one database one at a
-// time has this duty.
+// deliverer sends the records of all companies to their webhooks. Each webhook that is enabled has
+// a goroutine, which follows its company's actions from the record that was not sent yet; so one
+// that fails holds up no other. run starts and stops them all. Of several servers on one database
+// one at a time has this duty.
 type deliverer struct {
 	store  *store.Store
 	feed   *feed.Feed
@@ -50,7 +53,8 @@ type sender interface {
 	Send(ctx context.Context, url string, m webhook.Message, by ...webhook.Keys) webhook.Outcome
 }
 
-// changedWebhook says that a webhook is not as it was; done is closed when what is sent to it is as it is now.
+// changedWebhook says that a webhook is not as it was; done is closed when what is sent to it is as
+// it is now.
 type changedWebhook struct {
 	store.EnabledWebhook
 	done chan struct{}
@@ -166,13 +170,15 @@ func (d *deliverer) lookAt(ctx context.Context, company int64) {
 	}
 }
 
-// close ends all deliveries, keeps how far they have come, and returns when that is done. It is called once, while the store is still written.
+// close ends all deliveries, keeps how far they have come, and returns when that is done. It is
+// called once, while the store is still written.
 func (d *deliverer) close() {
 	close(d.stopping)
 	<-d.ended
 }
 
-// apply returns when what is sent to a webhook is as the file says: also where the caller has left meanwhile, or what was deleted would be sent on.
+// apply returns when what is sent to a webhook is as the file says: also where the caller has left
+// meanwhile, or what was deleted would be sent on.
 func (d *deliverer) apply(by store.Caller, id string) {
 	c := changedWebhook{store.EnabledWebhook{Company: by.Company.Chain, ID: id}, make(chan struct{})}
 	select {
@@ -182,7 +188,8 @@ func (d *deliverer) apply(by store.Caller, id string) {
 	}
 }
 
-// forgetEnded forgets what was switched off, or should have been and could not: the next look asks such an endpoint once more.
+// forgetEnded forgets what was switched off, or should have been and could not: the next look asks
+// such an endpoint once more.
 func (d *deliverer) forgetEnded() {
 	for id, running := range d.running {
 		if running.hasEnded() {
@@ -246,7 +253,8 @@ func (d *deliverer) checkRoom(ctx context.Context) error {
 	if d.most == 0 {
 		return nil
 	}
-	enabled := int64(0) // in the database: this server may have no webhook running, for another has the duty
+	// in the database: this server may have no webhook running, for another has the duty
+	enabled := int64(0)
 	for _, err := range d.store.EnabledWebhooks(ctx) {
 		if err != nil {
 			return err
@@ -272,8 +280,10 @@ func (d *deliverer) stop(id string) {
 // errChanged is why nothing more is sent as a webhook was.
 var errChanged = errors.New("the webhook was changed")
 
-// attempt makes one attempt at a message when there is a place for it, and says how long that took; it is not ok when ctx is done. One that is under way then has a moment left, for
-// what is broken off is sent again; but not when the webhook was changed, for changes are made one after the other, those of all companies.
+// attempt makes one attempt at a message when there is a place for it, and says how long that took;
+// it is not ok when ctx is done. One that is under way then has a moment left, for what is broken
+// off is sent again; but not when the webhook was changed, for changes are made one after the
+// other, those of all companies.
 func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool) (o webhook.Outcome, took time.Duration, ok bool) {
 	give, ok := d.places.take(ctx, to.Company.Chain, isFast)
 	if !ok {
@@ -294,7 +304,8 @@ func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Me
 	return o, time.Since(began), ctx.Err() == nil || o.Delivered()
 }
 
-// keysOf are the keys that sign for a webhook: its own, and the ones before them until their time is over.
+// keysOf are the keys that sign for a webhook: its own, and the ones before them until their time
+// is over.
 func keysOf(d store.Delivery, now time.Time) ([]webhook.Keys, error) {
 	current, err := webhook.ParseKeys(d.Secret)
 	if err != nil || d.Former == nil || !now.Before(d.Until) {

@@ -9,7 +9,8 @@ import (
 	"attestd/server/webhook"
 )
 
-// A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the bound either.
+// A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the
+// bound either.
 func TestWebhooksAreBoundedWithoutTheDuty(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		idle := newDeliverer(d.store, d.feed, d.attempts, limit.Size{Most: 2}, slog.New(slog.DiscardHandler))

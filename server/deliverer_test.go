@@ -155,8 +155,9 @@ func (d *delivering) state(id string) store.Webhook {
 	return h
 }
 
-// An endpoint that takes nothing is tried ten times over four days, and then switched off, with a control record that nobody has asked for. A restart in the
-// midst of it changes no time, and no ID. Other endpoints have everything at once.
+// An endpoint that takes nothing is tried ten times over four days, and then switched off, with a
+// control record that nobody has asked for. A restart in the midst of it changes no time, and no
+// ID. Other endpoints have everything at once.
 func TestRetrySchedule(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.outcome = func(url string, _ webhook.Message) webhook.Outcome {
@@ -220,7 +221,8 @@ func TestRetrySchedule(t *testing.T) {
 	})
 }
 
-// An endpoint that asks to be left alone for a while is, for a day at most; and no answer at all is a failure like others.
+// An endpoint that asks to be left alone for a while is, for a day at most; and no answer at all is
+// a failure like others.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.webhook("https://hooks.example/")
@@ -249,7 +251,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// However often deliveries end without a word, as by a kill, nothing is missed, records come in order, and what comes twice has the ID that it had.
+// However often deliveries end without a word, as by a kill, nothing is missed, records come in
+// order, and what comes twice has the ID that it had.
 func TestNothingIsMissedOverCrashes(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.webhook("https://hooks.example/")
@@ -284,7 +287,8 @@ func TestNothingIsMissedOverCrashes(t *testing.T) {
 	})
 }
 
-// While many records come, all webhooks together are sent so much and no more; afterwards they catch up at once.
+// While many records come, all webhooks together are sent so much and no more; afterwards they
+// catch up at once.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -310,7 +314,8 @@ func TestPace(t *testing.T) {
 		if n := sent(time.Second); n < 9000 {
 			t.Errorf("%d a second while nothing comes", n)
 		}
-		for batch, most := range map[int]int{64: 128, 6: 50} { // records in 10 ms, and deliveries in a second
+		// records in 10 ms, and deliveries in a second
+		for batch, most := range map[int]int{64: 128, 6: 50} {
 			ctx, stop := context.WithCancel(t.Context())
 			go func() {
 				for sleep(ctx, 10*time.Millisecond) == nil {
@@ -330,7 +335,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A change waits for no endpoint that hangs: changes are made one after the other, those of all companies.
+// A change waits for no endpoint that hangs: changes are made one after the other, those of all
+// companies.
 func TestAChangeWaitsForNoEndpoint(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.hangs = true
@@ -384,7 +390,8 @@ func TestSwitchedOffOnlyWithARecord(t *testing.T) {
 	})
 }
 
-// A webhook that has come further than the chain goes, as only a changed file makes it, goes on with what is appended from then on.
+// A webhook that has come further than the chain goes, as only a changed file makes it, goes on
+// with what is appended from then on.
 func TestWebhookBeyondTheChain(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")

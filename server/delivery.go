@@ -18,7 +18,8 @@ import (
 
 const readAgain = time.Second // when records could not be read
 
-// delivery sends records to one webhook, each when the one before it was taken. Its goroutine owns it.
+// delivery sends records to one webhook, each when the one before it was taken. Its goroutine owns
+// it.
 type delivery struct {
 	*deliverer
 	to      store.Delivery
@@ -67,7 +68,8 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// fromTheEnd returns a cursor at the end of a chain that has become shorter than a webhook has come: what will stand there is new.
+// fromTheEnd returns a cursor at the end of a chain that has become shorter than a webhook has
+// come: what will stand there is new.
 func (d *delivery) fromTheEnd(ctx context.Context, cursor *feed.Cursor) *feed.Cursor {
 	head, _, err := d.store.Tip(ctx, d.to.Company.Actions.Chain)
 	if err != nil {
@@ -84,7 +86,8 @@ func (d *delivery) note(at store.Progress) {
 	}
 }
 
-// read waits for records, and returns what is to be sent of the next few: their payloads stay on disk.
+// read waits for records, and returns what is to be sent of the next few: their payloads stay on
+// disk.
 func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice, err error) {
 	if err := cursor.Wait(ctx); err != nil {
 		return nil, err
@@ -112,7 +115,8 @@ func (d *delivery) wants(agent, action string) bool {
 		}))
 }
 
-// deliver sends one message, and again until it is taken. It reports false when nothing more is to be sent.
+// deliver sends one message, and again until it is taken. It reports false when nothing more is to
+// be sent.
 func (d *delivery) deliver(ctx context.Context, n notice) bool {
 	m, err := n.message(d.to.Webhook, d.to.Company)
 	if err != nil { // of our own making, so it cannot be
@@ -160,7 +164,8 @@ func (d *delivery) noteOutcome(o webhook.Outcome) {
 	d.failing = !o.Delivered()
 }
 
-// switchOff disables the webhook, with a control record that says why. Where that cannot be written, the last attempt is made once more after the next look.
+// switchOff disables the webhook, with a control record that says why. Where that cannot be
+// written, the last attempt is made once more after the next look.
 func (d *delivery) switchOff(ctx context.Context, reason string) {
 	_, err := d.store.DisableWebhook(ctx, store.Caller{Company: d.to.Company, At: time.Now()}, d.to.ID, reason)
 	if err != nil {

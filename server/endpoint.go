@@ -7,14 +7,16 @@ import (
 	"attestd/store"
 )
 
-// work is what an endpoint does: a function of who asks and what is asked. It knows nothing of HTTP but for what its request
-// asks to be given of it, and is called when the request is whole, was found to be what its type says, and the caller may ask.
+// work is what an endpoint does: a function of who asks and what is asked. It knows nothing of HTTP
+// but for what its request asks to be given of it, and is called when the request is whole, was
+// found to be what its type says, and the caller may ask.
 type work[Request, Answer any] func(s *Server, ctx context.Context, by store.Caller, r Request) (Answer, error)
 
-// endpoint makes a handler of work. status is that of a success. What the tags of Request mean is said at requestForm.
+// endpoint makes a handler of work. status is that of a success. What the tags of Request mean is
+// said at requestForm.
 //
-// An Answer is encoded as JSON. One that is a verbatim stands ready; one that is a body writes itself; one that is cached says
-// in its own headers who may keep it.
+// An Answer is encoded as JSON. One that is a verbatim stands ready; one that is a body writes
+// itself; one that is cached says in its own headers who may keep it.
 func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler {
 	form := formOf[Request]()
 	serve := func(c *call) error {
@@ -39,10 +41,12 @@ func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler 
 	return handler{serve, form}
 }
 
-// itemized is a request that stands for as many as it holds, which is known once it was read: they are counted then.
+// itemized is a request that stands for as many as it holds, which is known once it was read: they
+// are counted then.
 type itemized interface{ spend(c *call) error }
 
-// behind lets a call to h only when allow has nothing against it, which is asked before the body is read.
+// behind lets a call to h only when allow has nothing against it, which is asked before the body is
+// read.
 func behind(allow func(c *call) error, h handler) handler {
 	serve := func(c *call) error {
 		if err := allow(c); err != nil {

@@ -12,7 +12,8 @@ import (
 	"attestd/store"
 )
 
-// apiError is an answer that is not a success: what the client is told, and what only the log is told.
+// apiError is an answer that is not a success: what the client is told, and what only the log is
+// told.
 type apiError struct {
 	Status      int
 	Message     string // "error"
@@ -69,7 +70,8 @@ type errorBody struct {
 	RequestID   string `json:"requestId,omitempty"` // of 5xx, to be found in the log
 }
 
-// classify is the one place where an error gets its status. What it does not know is a 500 that tells the client nothing.
+// classify is the one place where an error gets its status. What it does not know is a 500 that
+// tells the client nothing.
 func classify(err error) *apiError {
 	var known *apiError
 	var tooLarge *http.MaxBytesError

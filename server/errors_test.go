@@ -10,7 +10,8 @@ import (
 	"attestd/store"
 )
 
-// The answer to a write that failed says what became of it: not carried out, and when to try again, or unknown, and how to find out (row 4).
+// The answer to a write that failed says what became of it: not carried out, and when to try again,
+// or unknown, and how to find out (row 4).
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,13 +15,15 @@ type followRequest struct {
 	From string `query:"from"`
 }
 
-// follow hands a connection to the hub: a presented credential must be valid and narrows the stream to its company.
+// follow hands a connection to the hub: a presented credential must be valid and narrows the stream
+// to its company.
 func follow(c *call) error {
 	s := c.s
 	if s.Stream == stream.Off {
 		return fail(http.StatusNotFound, "Not Found: the stream is switched off")
 	}
-	if credential, ok := stream.BearerProtocol(c.Request); ok && !c.claimed { // browsers cannot set Authorization on a WebSocket
+	// browsers cannot set Authorization on a WebSocket
+	if credential, ok := stream.BearerProtocol(c.Request); ok && !c.claimed {
 		c.identify(credential)
 	}
 	switch {

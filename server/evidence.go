@@ -23,10 +23,12 @@ type evidenceRequest struct {
 	JTI   string        `query:"jti"`
 }
 
-// errRotated says that the key was rotated while evidence was gathered, so that parts of it are of different keys.
+// errRotated says that the key was rotated while evidence was gathered, so that parts of it are of
+// different keys.
 var errRotated = errors.New("the signing key was rotated meanwhile")
 
-// evidence answers with a file that shows whose a record is and where it stands, to whoever checks it without a server.
+// evidence answers with a file that shows whose a record is and where it stands, to whoever checks
+// it without a server.
 func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceRequest) (file, error) {
 	index, ok := decimal(r.Index)
 	if !ok {
@@ -46,7 +48,8 @@ func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceReques
 	return file{"application/json", "no-store", text}, nil
 }
 
-// gatherer collects an evidence file. What it signs is all signed with one key, that of the company as it was found first.
+// gatherer collects an evidence file. What it signs is all signed with one key, that of the company
+// as it was found first.
 type gatherer struct {
 	*Server
 	by      store.Caller // of the company as it was found first
@@ -55,7 +58,8 @@ type gatherer struct {
 }
 
 func (s *Server) newGatherer(ctx context.Context, by store.Caller) (*gatherer, error) {
-	company, err := s.Store.CompanyOfChain(ctx, by.Company.Chain) // its key may have ended since the caller was looked up
+	// its key may have ended since the caller was looked up
+	company, err := s.Store.CompanyOfChain(ctx, by.Company.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +124,8 @@ func (g *gatherer) read(ctx context.Context, l store.Log, index int64) (record c
 	return record, err
 }
 
-// prover returns what makes tlog-proofs under one checkpoint that covers the records up to index: the newest if it is cosigned, else the
-// newest that is, else the newest.
+// prover returns what makes tlog-proofs under one checkpoint that covers the records up to index:
+// the newest if it is cosigned, else the newest that is, else the newest.
 func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove func(index int64) (string, error), size int64, err error) {
 	signed, err := g.checkpoints.covering(ctx, g.by, l, index)
 	if err != nil {
@@ -149,7 +153,8 @@ func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove 
 		if checkpoint, _, err = tlog.ParseSignedCheckpoint([]byte(older)); err != nil {
 			return nil, 0, err
 		}
-		// It may be of a former key. The proofs show that it is of this log, so the present key can sign it too.
+		// It may be of a former key. The proofs show that it is of this log, so the present key can
+		// sign it too.
 		if signed, err = g.by.Company.SignCheckpoint(l, checkpoint.Tree); err != nil {
 			return nil, 0, err
 		}
@@ -165,7 +170,8 @@ func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove 
 	}, checkpoint.Size, nil
 }
 
-// authority gathers the control records that bear on an action, and those of the passport that was asked about, with its status.
+// authority gathers the control records that bear on an action, and those of the passport that was
+// asked about, with its status.
 func (g *gatherer) authority(ctx context.Context, index int64, jti string) error {
 	a, err := g.Store.Authority(ctx, g.by, index, jti)
 	if err != nil {
@@ -211,7 +217,8 @@ func (g *gatherer) entries(ctx context.Context, indices []int64, prove func(inde
 	return list, nil
 }
 
-// keys gathers the keys up to the one that has signed the checkpoints. It comes last, so that none is missing.
+// keys gathers the keys up to the one that has signed the checkpoints. It comes last, so that none
+// is missing.
 func (g *gatherer) keys(ctx context.Context) error {
 	last := g.by.Company.Issuer.Public.Key
 	for _, l := range g.by.Company.Logs() {

@@ -11,14 +11,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// handle takes a request through what all have in common: its ID, its caller, the limits, the error and the log line.
+// handle takes a request through what all have in common: its ID, its caller, the limits, the error
+// and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, undeclared: rt.undeclared}
 		h := w.Header()
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-store") // what may be kept, by whom and how long, is said by the answer itself
+		// what may be kept, by whom and how long, is said by the answer itself
+		h.Set("Cache-Control", "no-store")
 		if len(r.TransferEncoding) > 0 {
 			// Content-Length may have come with it, which net/http drops: then the next request may
 			// begin elsewhere for a proxy in front (RFC 9112 §6.1).
@@ -61,8 +63,9 @@ func (s *Server) serve(rt route, c *call) error {
 	return rt.handler.serve(c)
 }
 
-// finish answers an error and writes the log line. An answer that was begun and is not whole must not look whole to its
-// reader: then the connection is broken off, which is the only way left to say so.
+// finish answers an error and writes the log line. An answer that was begun and is not whole must
+// not look whole to its reader: then the connection is broken off, which is the only way left to
+// say so.
 func (c *call) finish(err error) {
 	if err == nil {
 		c.log(slog.LevelInfo, nil)
@@ -99,7 +102,8 @@ func (c *call) refuse(e *apiError) error {
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	if c.caller.Company == nil && c.body == nil && c.ContentLength != 0 {
-		c.w.Header().Set("Connection", "close") // or net/http would first wait for the body of a stranger
+		// or net/http would first wait for the body of a stranger
+		c.w.Header().Set("Connection", "close")
 	}
 	if e.Body != nil {
 		return c.json(e.Status, e.Body)

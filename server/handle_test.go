@@ -15,8 +15,8 @@ import (
 	"attestd/store"
 )
 
-// An answer that was begun and cannot be finished breaks the connection off: its reader must not take the part for the whole.
-// One that was not begun is a 500.
+// An answer that was begun and cannot be finished breaks the connection off: its reader must not
+// take the part for the whole. One that was not begun is a 500.
 func TestAnswerThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func() error{
@@ -62,7 +62,8 @@ func (s slowly) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// What time it is for a request is said when it is whole. A passport that expired while the body came is so judged as expired.
+// What time it is for a request is said when it is whole. A passport that expired while the body
+// came is so judged as expired.
 func TestTimeIsTakenAfterTheBody(t *testing.T) {
 	t.Parallel()
 	type request struct {

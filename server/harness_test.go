@@ -22,19 +22,22 @@ import (
 	"attestd/store/storetest"
 )
 
-// service is the server as its users meet it: a database in a temporary folder behind a listener on loopback.
-// Rate limits are off. When the test ends it is stopped, and its log is searched for every secret that went over the wire.
+// service is the server as its users meet it: a database in a temporary folder behind a listener on
+// loopback. Rate limits are off. When the test ends it is stopped, and its log is searched for
+// every secret that went over the wire.
 type service struct {
-	url     string
-	path    string              // of the database
-	store   *store.Store        // for what no answer shows: private keys, and tokens issued in the past
+	url  string
+	path string // of the database
+	// for what no answer shows: private keys, and tokens issued in the past
+	store   *store.Store
 	handler func() http.Handler // the same server without a socket, for callers from elsewhere
 	log     *journal
 	client  *http.Client
 	stop    func() // stops it before the end of the test
 }
 
-// master is the key under which new databases of these tests are sealed: they pass with one and without, and ATTESTD_MASTER_KEY_FILE names one.
+// master is the key under which new databases of these tests are sealed: they pass with one and
+// without, and ATTESTD_MASTER_KEY_FILE names one.
 var master = sync.OnceValue(func() *seal.Master {
 	path := os.Getenv("ATTESTD_MASTER_KEY_FILE")
 	if path == "" {
@@ -65,7 +68,8 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 	return startBehind(t, ln, nil, path, domain, change...)
 }
 
-// startBehind runs a service on the database at path, behind a listener that dial reaches; nil dials as always.
+// startBehind runs a service on the database at path, behind a listener that dial reaches; nil
+// dials as always.
 func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), path string, domain cred.Domain, change ...func(*server.Config)) *service {
 	t.Helper()
 	_, err := document()
@@ -128,7 +132,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// caller is somebody who talks to a service: a company with its credential, or nobody in particular.
+// caller is somebody who talks to a service: a company with its credential, or nobody in
+// particular.
 type caller struct {
 	*service
 	id         string // companyId
@@ -160,8 +165,8 @@ func (c caller) passport(t testing.TB, agent, body string) string {
 	return c.do(t, "POST /v1/agents/"+agent+"/passport", body).status(201).str("passport")
 }
 
-// do sends a request. call is "METHOD path", body is sent as it stands, and each header is "Name: value".
-// The answer is held against web/openapi.yaml before anyone sees it.
+// do sends a request. call is "METHOD path", body is sent as it stands, and each header is "Name:
+// value". The answer is held against web/openapi.yaml before anyone sees it.
 func (c caller) do(t testing.TB, call, body string, headers ...string) *reply {
 	t.Helper()
 	req := c.request(t, call, body, headers...)

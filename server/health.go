@@ -17,8 +17,9 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 	return health{"ok"}, nil
 }
 
-// ready says whether a write could be carried out now: that the file is the one that was opened, that the clock fits it, and that nobody else
-// holds it, and that it is not behind its head file; and how it stands with that. An addition to the specification.
+// ready says whether a write could be carried out now: that the file is the one that was opened,
+// that the clock fits it, and that nobody else holds it, and that it is not behind its head file;
+// and how it stands with that. An addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
 	r := readiness{Status: "ready", HeadFile: s.Store.HeadFile(), TablesChanged: len(s.Store.TablesChanged()), RolledBack: len(s.Store.Halted())}
 	for _, a := range s.askers {
@@ -34,12 +35,16 @@ func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, 
 }
 
 type readiness struct {
-	Status        string `json:"status"`
-	HeadFile      string `json:"headFile,omitempty"`
-	TablesChanged int    `json:"tablesChanged,omitempty"` // how many companies have tables that differ from their control logs
-	RolledBack    int    `json:"rolledBack,omitempty"`    // how many companies are halted, for a checkpoint shows that a log of theirs went back
-	WitnessAlarms int    `json:"witnessAlarms,omitempty"` // how many logs witnesses contest that show no proof, counted for each witness
-	Cosigner      string `json:"cosigner,omitempty"`      // "behind" while this server, as a witness, signs nothing, for it has forgotten what it signed
+	Status   string `json:"status"`
+	HeadFile string `json:"headFile,omitempty"`
+	// how many companies have tables that differ from their control logs
+	TablesChanged int `json:"tablesChanged,omitempty"`
+	// how many companies are halted, for a checkpoint shows that a log of theirs went back
+	RolledBack int `json:"rolledBack,omitempty"`
+	// how many logs witnesses contest that show no proof, counted for each witness
+	WitnessAlarms int `json:"witnessAlarms,omitempty"`
+	// "behind" while this server, as a witness, signs nothing, for it has forgotten what it signed
+	Cosigner string `json:"cosigner,omitempty"`
 }
 
 // document is the API's reference.

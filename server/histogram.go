@@ -75,7 +75,8 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 	return a, nil
 }
 
-// span is the period that is asked for; without a beginning it begins with the first record, without an end it ends a millisecond after the last.
+// span is the period that is asked for; without a beginning it begins with the first record,
+// without an end it ends a millisecond after the last.
 func (s *Server) span(ctx context.Context, by store.Caller, w *searched, r histogramRequest) (since, until time.Time, err error) {
 	since, until = by.At, by.At
 	ends := []struct {

@@ -16,7 +16,8 @@ import (
 	"attestd/store"
 )
 
-// hookRequest is what the address of a hook says; its body is read by hookevent, which takes what agents send.
+// hookRequest is what the address of a hook says; its body is read by hookevent, which takes what
+// agents send.
 type hookRequest struct {
 	Agent   string `query:"agent"`
 	Require string `query:"require"`
@@ -50,7 +51,8 @@ func claudeCodeHook() handler {
 		}
 		answer, err := c.hook(r, report)
 		if err != nil && report.Asks && r.passport {
-			// An agent goes on where its hook fails, unless its settings say otherwise. What needs a passport must not depend on those.
+			// An agent goes on where its hook fails, unless its settings say otherwise. What needs
+			// a passport must not depend on those.
 			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded", slog.String("id", c.id), slog.String("error", err.Error()))
 			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+classify(err).Message), nil
 		}
@@ -130,8 +132,9 @@ func (s *Server) covered(ctx context.Context, by store.Caller, agent, tool strin
 	return false, nil
 }
 
-// unrecorded returns those of late events of which nothing is recorded, each once. It stops at one more than the caller may
-// record now, so that what the limit will refuse reads no more keys than that.
+// unrecorded returns those of late events of which nothing is recorded, each once. It stops at one
+// more than the caller may record now, so that what the limit will refuse reads no more keys than
+// that.
 func (c *call) unrecorded(agent string, events []toolcall.Event) (missing []toolcall.Event, err error) {
 	room := c.s.limiter.Room(c.account(limit.Attest, 0), c.came)
 	seen := make(map[string]bool, len(events))
@@ -167,8 +170,9 @@ func (s *Server) known(ctx context.Context, by store.Caller, key string) (bool, 
 	return err == nil, err
 }
 
-// attestCalls appends the records of tool calls, all or none. Where a key stands for something else already, late ones are left out; others become
-// records of their own: a call ID that comes twice must hide nothing.
+// attestCalls appends the records of tool calls, all or none. Where a key stands for something else
+// already, late ones are left out; others become records of their own: a call ID that comes twice
+// must hide nothing.
 func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
 	items := make([]attestation, 0, len(records))
 	others := make([]string, 0, len(records)) // the keys of those whose own is taken
@@ -203,8 +207,9 @@ func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string,
 	return nil
 }
 
-// isRecordedInClear says whether the very same record stands under its key as earlier versions kept it, which any writer of the company can
-// name: a retry over an upgrade makes no second record, and what else is there counts for nothing.
+// isRecordedInClear says whether the very same record stands under its key as earlier versions kept
+// it, which any writer of the company can name: a retry over an upgrade makes no second record, and
+// what else is there counts for nothing.
 func (s *Server) isRecordedInClear(ctx context.Context, by store.Caller, item *attestation) (bool, error) {
 	if item.Key == "" {
 		return false, nil

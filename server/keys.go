@@ -61,7 +61,8 @@ func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequ
 	case errors.Is(err, store.ErrLastKey):
 		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company of the role admin that does not expire cannot be deleted; create another one first"}
 	}
-	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key))) // also where the outcome is unknown: a good client comes back
+	// also where the outcome is unknown: a good client comes back
+	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key)))
 	return deletion{err == nil}, err
 }
 
@@ -69,7 +70,8 @@ type credentialsRequest struct {
 	MadeBy string `query:"madeBy" must:"fingerprint"`
 }
 
-// listCredentials is an addition to the specification: API keys and OAuth clients without their secrets, and who made each.
+// listCredentials is an addition to the specification: API keys and OAuth clients without their
+// secrets, and who made each.
 func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[store.Credential], error) {
 	return list[store.Credential]{name: "credentials", items: s.Store.Credentials(ctx, by, r.MadeBy)}, nil
 }

@@ -9,8 +9,9 @@ import (
 	"net/http"
 )
 
-// list is an answer that is an array of any length, and perhaps their number. It is written as it is read, in constant memory, and broken
-// off where reading fails: what ends with its last brace is whole.
+// list is an answer that is an array of any length, and perhaps their number. It is written as it
+// is read, in constant memory, and broken off where reading fails: what ends with its last brace is
+// whole.
 type list[T any] struct {
 	name  string
 	items iter.Seq2[T, error]

@@ -50,8 +50,8 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer 
 	return answer, nil
 }
 
-// vkeys are the keys whose checkpoints of a log are to be trusted: the one that signs first, then those before it that were not
-// declared compromised.
+// vkeys are the keys whose checkpoints of a log are to be trusted: the one that signs first, then
+// those before it that were not declared compromised.
 func vkeys(ctx context.Context, s *store.Store, l store.Log) (trusted []tlog.VKey, err error) {
 	_, ring, err := s.KeyRing(ctx, l.Chain)
 	for _, k := range slices.Backward(ring) {
@@ -112,7 +112,8 @@ type tileRequest struct {
 	Path  string `path:"path"`
 }
 
-// logTile answers with a tile of hashes or an entry bundle. What a tile holds never changes: a partial one is another tile.
+// logTile answers with a tile of hashes or an entry bundle. What a tile holds never changes: a
+// partial one is another tile.
 func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
@@ -149,7 +150,8 @@ type logProofRequest struct {
 	Index string `path:"index"`
 }
 
-// logProof answers with a tlog-proof: the record's leaf is in the tree of the checkpoint that the proof carries.
+// logProof answers with a tlog-proof: the record's leaf is in the tree of the checkpoint that the
+// proof carries.
 func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
@@ -185,8 +187,9 @@ type logConsistencyRequest struct {
 	From  string `query:"from"`
 }
 
-// logConsistency answers with the newest checkpoint, and the proof that the log's tree of a size, which somebody has kept a checkpoint of, is a
-// prefix of that checkpoint's. It has the form in which a witness is asked.
+// logConsistency answers with the newest checkpoint, and the proof that the log's tree of a size,
+// which somebody has kept a checkpoint of, is a prefix of that checkpoint's. It has the form in
+// which a witness is asked.
 func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
@@ -232,7 +235,8 @@ type consistencyBody struct {
 	Proof    []string `json:"proof"`
 }
 
-// proveConsistency is an addition to the specification: that the specified tree of the first from records is a prefix of that of the first to.
+// proveConsistency is an addition to the specification: that the specified tree of the first from
+// records is a prefix of that of the first to.
 func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consistencyRequest) (consistencyBody, error) {
 	number := by.Company.Log(r.Log).Chain
 	head, _, err := s.Store.Tip(ctx, number)

@@ -11,7 +11,8 @@ import (
 	"attestd/store"
 )
 
-// notice is what a webhook is told of a record: enough to know whether to fetch it, and nothing that the fetch would not show to whoever may see it.
+// notice is what a webhook is told of a record: enough to know whether to fetch it, and nothing
+// that the fetch would not show to whoever may see it.
 type notice struct {
 	index         int64
 	hash          chain.Hash
@@ -19,8 +20,9 @@ type notice struct {
 	agent, action string
 }
 
-// message has an ID that follows from the webhook and the record alone, so it is the same over retries, restarts and kills; the hash is in it, for after
-// a rollback another record may have the index.
+// message has an ID that follows from the webhook and the record alone, so it is the same over
+// retries, restarts and kills; the hash is in it, for after a rollback another record may have the
+// index.
 func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, error) {
 	hash := n.hash.String()
 	body, err := json.Marshal(webhookMessage{"record.appended", n.timestamp, map[string]any{
@@ -36,7 +38,8 @@ type webhookMessage struct {
 	Data      map[string]any `json:"data"`
 }
 
-// whatWasDone reads agent and kind out of the payload of a record, of which they stand in front; "" where they are not there.
+// whatWasDone reads agent and kind out of the payload of a record, of which they stand in front; ""
+// where they are not there.
 func whatWasDone(r *strictjson.Reader, payload []byte) (agent, action string) {
 	r.Open(payload)
 	defer r.Close()

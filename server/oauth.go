@@ -45,7 +45,8 @@ type deleteClientRequest struct {
 	ClientID string `path:"clientId"`
 }
 
-// deleteOAuthClient is an addition to the specification. All tokens of the client go with it, and the streams opened with them.
+// deleteOAuthClient is an addition to the specification. All tokens of the client go with it, and
+// the streams opened with them.
 func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
 	fingerprint, err := s.Store.DeleteOAuthClient(ctx, by, r.ClientID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -55,7 +56,8 @@ func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r delet
 	return deletion{err == nil}, err
 }
 
-// oauthToken is the client credentials grant of RFC 6749 §4.4. It has a door of its own, for it speaks the RFC's errors and not the API's.
+// oauthToken is the client credentials grant of RFC 6749 §4.4. It has a door of its own, for it
+// speaks the RFC's errors and not the API's.
 func oauthToken(c *call) error {
 	params, err := c.tokenParams()
 	if err != nil {
@@ -90,8 +92,9 @@ func oauthToken(c *call) error {
 	}{token, "bearer", int(ends.Sub(c.caller.At).Seconds())})
 }
 
-// tokenRequest are the parameters of RFC 6749 §4.4.2 and §2.3.1; those that it does not know are ignored (§3.2), but
-// for those by which a narrower token is asked for than a client is given: it has the role of the client.
+// tokenRequest are the parameters of RFC 6749 §4.4.2 and §2.3.1; those that it does not know are
+// ignored (§3.2), but for those by which a narrower token is asked for than a client is given: it
+// has the role of the client.
 type tokenRequest struct {
 	_            struct{}        `form:"yes" refuses:"role expiresAt scopes ttl"`
 	GrantType    json.RawMessage `json:"grant_type" must:"checked"`
@@ -107,7 +110,8 @@ func invalidRequest(why string) *apiError {
 	return &apiError{Status: http.StatusBadRequest, Message: "invalid_request", Description: why}
 }
 
-// tokenParams reads a form or a JSON object, as the Content-Type says: here it decides, for one body could be read as both.
+// tokenParams reads a form or a JSON object, as the Content-Type says: here it decides, for one
+// body could be read as both.
 func (c *call) tokenParams() (p tokenParams, err error) {
 	raw, err := c.read()
 	if err != nil {
@@ -131,7 +135,8 @@ func (c *call) tokenParams() (p tokenParams, err error) {
 	return p, nil
 }
 
-// clientCredentials takes the client's ID and secret from the body or from HTTP Basic, never from both.
+// clientCredentials takes the client's ID and secret from the body or from HTTP Basic, never from
+// both.
 func (c *call) clientCredentials(p tokenParams) (id, secret string, basic bool, err error) {
 	if c.Header.Get("Authorization") == "" || c.claimed {
 		if p.clientID == "" || p.clientSecret == "" {

@@ -10,10 +10,12 @@ import (
 	"strings"
 )
 
-// checkOrigin refuses a request that a page of another origin makes. A browser names the page (RFC 6454 §7) and lets it send
-// anything; whether it may is for us to say. That the page's host is the one that the request is for proves nothing: a name can be bound
-// to our address while the page is open. So a page is ours by what we know of ourselves: a loopback name or address with our port,
-// the public address, or one that the operator has listed. What is no browser sends no Origin and is as free as without this.
+// checkOrigin refuses a request that a page of another origin makes. A browser names the page (RFC
+// 6454 §7) and lets it send anything; whether it may is for us to say. That the page's host is the
+// one that the request is for proves nothing: a name can be bound to our address while the page is
+// open. So a page is ours by what we know of ourselves: a loopback name or address with our port,
+// the public address, or one that the operator has listed. What is no browser sends no Origin and
+// is as free as without this.
 func (s *Server) checkOrigin(r *http.Request) error {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -25,7 +27,8 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	return fail(http.StatusForbidden, "Origin not allowed: pages of another address must be listed in --allowed-origins (or --base-url)")
 }
 
-// isOwnLoopback says whether origin is a page of this machine, at the port that the connection came in on.
+// isOwnLoopback says whether origin is a page of this machine, at the port that the connection came
+// in on.
 func isOwnLoopback(origin string, r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

@@ -9,8 +9,9 @@ import (
 	"attestd/store"
 )
 
-// A page is ours by what the server knows of itself, never by what the request says: that Origin equals Host proves nothing, for a page of
-// a stranger can be served under a name that is bound to our address afterwards.
+// A page is ours by what the server knows of itself, never by what the request says: that Origin
+// equals Host proves nothing, for a page of a stranger can be served under a name that is bound to
+// our address afterwards.
 func TestCheckOrigin(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Store: new(store.Store), BaseURL: "https://attest.example.com/", AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}})
@@ -31,7 +32,8 @@ func TestCheckOrigin(t *testing.T) {
 
 		{[]string{"http://a.example:8080"}, "a.example:8080", false}, // a rebound name
 		{[]string{"http://localhost.a.example:8080"}, "localhost.a.example:8080", false},
-		{[]string{"http://127.0.0.1:8081"}, "127.0.0.1:8080", false}, // another server of this machine
+		// another server of this machine
+		{[]string{"http://127.0.0.1:8081"}, "127.0.0.1:8080", false},
 		{[]string{"http://127.0.0.1"}, "127.0.0.1:8080", false},
 		{[]string{"http://localhost:08080"}, "127.0.0.1:8080", false},
 		{[]string{"https://127.0.0.1:8080"}, "127.0.0.1:8080", false}, // we speak plain HTTP

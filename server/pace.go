@@ -7,16 +7,20 @@ import (
 )
 
 const (
-	paceWindow       = 100 * time.Millisecond
-	busyFrom         = 50                    // records in a window, from which on appends come first
-	recordsADelivery = 50                    // that are appended for each delivery while they do
-	longestGap       = 20 * time.Millisecond // between two deliveries, be there never so few records
-	busyFor          = time.Second           // after so many have come: they may come in bursts
+	paceWindow = 100 * time.Millisecond
+	// records in a window, from which on appends come first
+	busyFrom         = 50
+	recordsADelivery = 50 // that are appended for each delivery while they do
+	// between two deliveries, be there never so few records
+	longestGap = 20 * time.Millisecond
+	busyFor    = time.Second // after so many have come: they may come in bursts
 )
 
-// pace keeps deliveries from taking the machine from appends. While many records come, all webhooks together are sent one message, or read one range
-// of records, for every fifty of them, and fall behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be sent
-// stands on disk. It goes by the records, for how many of them come says how much of the machine there is.
+// pace keeps deliveries from taking the machine from appends. While many records come, all webhooks
+// together are sent one message, or read one range of records, for every fifty of them, and fall
+// behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be
+// sent stands on disk. It goes by the records, for how many of them come says how much of the
+// machine there is.
 type pace struct {
 	mu           sync.Mutex
 	window       time.Time // when the one that is counted in began

@@ -78,7 +78,8 @@ type passportVerified struct {
 	Receipt      receipt             `json:"receipt"`
 }
 
-// verifyPassport answers every reason to refuse a passport in one form, what is wrong with the request included.
+// verifyPassport answers every reason to refuse a passport in one form, what is wrong with the
+// request included.
 func (s *Server) verifyPassport(ctx context.Context, by store.Caller, r verifyPassportRequest) (passportVerified, error) {
 	token, _ := asText(r.Passport)
 	tool, given := asText(r.Tool)
@@ -116,9 +117,10 @@ func invalidPassport(code, message string) error {
 	}{false, message, code}}
 }
 
-// inForce refuses a passport that is revoked, that this company has no record of having issued (it may have been issued after the backup
-// that was restored, and revoked too), or that says something else than the one that was issued: whoever has the signing key can sign
-// any claims under an ID that was issued.
+// inForce refuses a passport that is revoked, that this company has no record of having issued (it
+// may have been issued after the backup that was restored, and revoked too), or that says something
+// else than the one that was issued: whoever has the signing key can sign any claims under an ID
+// that was issued.
 func (s *Server) inForce(ctx context.Context, by store.Caller, p cred.PassportClaims) error {
 	if !couldIssue(p) {
 		return notAsIssued()
@@ -135,8 +137,8 @@ func (s *Server) inForce(ctx context.Context, by store.Caller, p cred.PassportCl
 	return err
 }
 
-// couldIssue checks the claims that are not recorded of a passport, for they are the same for all: it is valid from when it was issued,
-// and its agent acts for the company alone.
+// couldIssue checks the claims that are not recorded of a passport, for they are the same for all:
+// it is valid from when it was issued, and its agent acts for the company alone.
 func couldIssue(p cred.PassportClaims) bool {
 	return p.NotBefore == p.IssuedAt && slices.Equal(p.DelegationChain, []string{p.OrgSPIFFEID, p.Subject})
 }

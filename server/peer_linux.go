@@ -14,8 +14,9 @@ import (
 	"strings"
 )
 
-// sameUser says whether the other end of a request's connection belongs to root or to the user that this server runs as. The kernel knows
-// whose each socket is; a tunnel or proxy that another user runs on this machine cannot pass for its peer. What cannot be found out is no.
+// sameUser says whether the other end of a request's connection belongs to root or to the user that
+// this server runs as. The kernel knows whose each socket is; a tunnel or proxy that another user
+// runs on this machine cannot pass for its peer. What cannot be found out is no.
 func sameUser(r *http.Request) bool {
 	ours, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -43,8 +44,9 @@ func sameUser(r *http.Request) bool {
 	return false
 }
 
-// socketOwner finds the user of the socket with these two ends in a table of the kernel (proc_net_tcp(5)): after a heading, each line holds
-// its number, the local and the remote end, and, as the eighth field, the user.
+// socketOwner finds the user of the socket with these two ends in a table of the kernel
+// (proc_net_tcp(5)): after a heading, each line holds its number, the local and the remote end,
+// and, as the eighth field, the user.
 func socketOwner(table io.Reader, local, remote netip.AddrPort) (uid int, found bool) {
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
@@ -58,8 +60,9 @@ func socketOwner(table io.Reader, local, remote netip.AddrPort) (uid int, found 
 	return 0, false
 }
 
-// isEnd says whether the kernel's text for an end of a socket is that of an address: hexadecimal, each four bytes of the address as a number in
-// the byte order of the machine, which is little-endian wherever this runs.
+// isEnd says whether the kernel's text for an end of a socket is that of an address: hexadecimal,
+// each four bytes of the address as a number in the byte order of the machine, which is
+// little-endian wherever this runs.
 func isEnd(text string, end netip.AddrPort) bool {
 	address, port, ok := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(address)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Lines as the kernel writes them: an IPv4 client, the same with its address mapped into IPv6, and an IPv6 one.
+// Lines as the kernel writes them: an IPv4 client, the same with its address mapped into IPv6, and
+// an IPv6 one.
 const socketTable = `  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1 1 0000000000000000 100 0 0 10 0
    1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 02:000009D4 00000000  1000        0 2 2 0000000000000000 20 4 30 10 -1

@@ -8,14 +8,16 @@ import (
 )
 
 const (
-	maxDeliveries = 256         // attempts under way at a time, of all webhooks
-	companyPlaces = 4           // of them, those of one company
-	fastPlaces    = 64          // of them, those kept for endpoints that answer fast
-	fastAnswer    = time.Second // what an endpoint's last answer took at most, for it to be one of them
+	maxDeliveries = 256 // attempts under way at a time, of all webhooks
+	companyPlaces = 4   // of them, those of one company
+	fastPlaces    = 64  // of them, those kept for endpoints that answer fast
+	// what an endpoint's last answer took at most, for it to be one of them
+	fastAnswer = time.Second
 )
 
-// places are where attempts at webhooks are made. A company has a few at a time, and companies take turns, so that the slow endpoints of some hold up no
-// others'; where very many companies have such endpoints, those that answer fast have places of their own.
+// places are where attempts at webhooks are made. A company has a few at a time, and companies take
+// turns, so that the slow endpoints of some hold up no others'; where very many companies have such
+// endpoints, those that answer fast have places of their own.
 type places struct {
 	mu      sync.Mutex
 	free    int               // for everybody
@@ -26,7 +28,8 @@ type places struct {
 	came    uint64            // turns so far
 }
 
-// queues are the turns of a company, in the order in which they came: of fast endpoints, and of others.
+// queues are the turns of a company, in the order in which they came: of fast endpoints, and of
+// others.
 type queues struct{ fast, others []*turn }
 
 // turn is one attempt that waits for its place.

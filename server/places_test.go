@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// besiege takes places for attempts of companies from..to at as many endpoints each, which answer after 14 s, again and again until ctx is done.
+// besiege takes places for attempts of companies from..to at as many endpoints each, which answer
+// after 14 s, again and again until ctx is done.
 func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 	for company := from; company < to; company++ {
 		for range endpoints {
@@ -25,8 +26,9 @@ func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 	}
 }
 
-// However many slow endpoints some companies have, a delivery of another company waits for none of them; and where very many companies have such, those
-// that answer fast have places still, and the others wait for one round at most.
+// However many slow endpoints some companies have, a delivery of another company waits for none of
+// them; and where very many companies have such, those that answer fast have places still, and the
+// others wait for one round at most.
 func TestSlowWebhooksHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -36,7 +38,8 @@ func TestSlowWebhooksHoldUpNobodyElse(t *testing.T) {
 		mostFast, mostNew time.Duration
 	}{
 		{"40 companies with 16 endpoints each", 40, 16, 0, 0},
-		{"500 companies with 16 endpoints each", 500, 16, 0, 42 * time.Second}, // 500 companies take turns at 192 places
+		// 500 companies take turns at 192 places
+		{"500 companies with 16 endpoints each", 500, 16, 0, 42 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

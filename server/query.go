@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// readQuery reads the declared members of the query and keeps no others. It refuses what the route's
-// policy refuses; else what cannot be decoded counts as absent, and of two the first counts.
+// readQuery reads the declared members of the query and keeps no others. It refuses what the
+// route's policy refuses; else what cannot be decoded counts as absent, and of two the first
+// counts.
 func (c *call) readQuery(form *requestForm, policy undeclared) error {
 	if c.URL.RawQuery == "" {
 		return nil

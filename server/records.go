@@ -110,7 +110,8 @@ func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsReques
 	return w, nil
 }
 
-// maxTerm is the length in characters of what a record is looked for by: no agentId is longer, and no principal either.
+// maxTerm is the length in characters of what a record is looked for by: no agentId is longer, and
+// no principal either.
 const maxTerm = 2048
 
 // check refuses what no record can have, and times that are none.

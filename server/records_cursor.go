@@ -10,8 +10,9 @@ import (
 	"attestd/chain/search"
 )
 
-// cursor is where a search goes on. In text it is base64url of a byte that says the version of this form, the digest, size and at, eight bytes each.
-// It gives nothing that its bearer could not ask for: whoever makes one up chooses a place in a log that he may read.
+// cursor is where a search goes on. In text it is base64url of a byte that says the version of this
+// form, the digest, size and at, eight bytes each. It gives nothing that its bearer could not ask
+// for: whoever makes one up chooses a place in a log that he may read.
 type cursor struct {
 	digest   digest
 	size, at int64 // of the log; of the border between what was decided and what was not
@@ -26,7 +27,8 @@ const (
 )
 
 func digestOf(logID string, backward bool, f *search.Filter, since, until string) (d digest) {
-	text, _ := json.Marshal([]any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)}) // texts and a truth value are never refused
+	// texts and a truth value are never refused
+	text, _ := json.Marshal([]any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)})
 	sum := sha256.Sum256(text)
 	copy(d[:], sum[:])
 	return d

@@ -13,7 +13,8 @@ import (
 // saidEvery is how often a stream of records says how far it has read.
 const saidEvery = 250 * time.Millisecond
 
-// recordEvents is the records as a stream of events (text/event-stream of the HTML standard): each is sent when it is found.
+// recordEvents is the records as a stream of events (text/event-stream of the HTML standard): each
+// is sent when it is found.
 type recordEvents struct{ *page }
 
 func (a recordEvents) writeTo(c *call, status int) error {
@@ -57,7 +58,8 @@ func (p *page) read() int64 {
 	return to - from
 }
 
-// writeEvent writes an event. White space within JSON may hold ends of lines, each of which begins another line of data.
+// writeEvent writes an event. White space within JSON may hold ends of lines, each of which begins
+// another line of data.
 func writeEvent(b *bytes.Buffer, name string, data []byte) {
 	b.WriteString("event: " + name + "\n")
 	for {

@@ -15,7 +15,8 @@ const (
 	textBytes   = 64 << 20
 )
 
-// pieces is an answer that is written piece by piece. Until the first one is sent, an error can be an answer of its own.
+// pieces is an answer that is written piece by piece. Until the first one is sent, an error can be
+// an answer of its own.
 type pieces struct {
 	bytes.Buffer
 	c           *call

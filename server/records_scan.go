@@ -20,7 +20,8 @@ type page struct {
 	found int
 }
 
-// each calls add for the records of the page, and send after each step, until that says that it is enough.
+// each calls add for the records of the page, and send after each step, until that says that it is
+// enough.
 func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
 	parts := int64(1)
 	if p.isLong() {
@@ -33,7 +34,9 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 	defer done()
 	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to, p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
-	one := p.limit > 0 && !p.filter.NeedsRecords() // a page ends where one more is found, so that no empty one follows it, unless that could take long
+	// a page ends where one more is found, so that no empty one follows it, unless that could take
+	// long
+	one := p.limit > 0 && !p.filter.NeedsRecords()
 	full := false
 	for goOn := true; goOn && !full && !p.scan.Done(); {
 		var unfit error
@@ -62,7 +65,8 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 // isLong says whether a search reads every payload, or gives all that it finds.
 func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 
-// beginSearch takes parts of the budget until done. A company's first search may take of what is kept, so that the slow readers of others keep nobody out.
+// beginSearch takes parts of the budget until done. A company's first search may take of what is
+// kept, so that the slow readers of others keep nobody out.
 func (s *Server) beginSearch(company, parts int64) (done func(), err error) {
 	holder := limit.Holder{Company: company, Known: s.searches.Holds(company) == 0}
 	if err := s.searches.Take(parts, holder); err != nil {
@@ -95,7 +99,8 @@ func (p *page) decided() (from, to int64) {
 	return p.from, p.scan.From
 }
 
-// damage is the answer where a search meets a record that is missing or cannot be read: to leave it out would be to hide it.
+// damage is the answer where a search meets a record that is missing or cannot be read: to leave it
+// out would be to hide it.
 func damage(err error) error {
 	var found *search.DamageError
 	if !errors.As(err, &found) {

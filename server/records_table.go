@@ -56,8 +56,10 @@ func (a recordTable) writeTo(c *call, status int) error {
 	return out.send(0)
 }
 
-// appendCell appends a cell. One that begins as a formula does would be carried out by spreadsheets, some of which leave out what cannot be seen before it: an
-// apostrophe makes it a text. What begins with an apostrophe itself gets one too, so that to remove one gives every text back.
+// appendCell appends a cell. One that begins as a formula does would be carried out by
+// spreadsheets, some of which leave out what cannot be seen before it: an apostrophe makes it a
+// text. What begins with an apostrophe itself gets one too, so that to remove one gives every text
+// back.
 func appendCell(dst []byte, text string) []byte {
 	quoted := strings.ContainsAny(text, "\",\r\n")
 	if quoted {
@@ -72,7 +74,8 @@ func appendCell(dst []byte, text string) []byte {
 	return append(append(dst, strings.ReplaceAll(text, `"`, `""`)...), '"')
 }
 
-// formulas are the characters that formulas begin with, in their wide form too, which spreadsheets of East Asia take for the same.
+// formulas are the characters that formulas begin with, in their wide form too, which spreadsheets
+// of East Asia take for the same.
 const formulas = "=+-@＝＋－＠"
 
 func needsApostrophe(text string) bool {
@@ -101,7 +104,8 @@ func tokenOf(delegation []byte) (id string) {
 	if len(delegation) == 0 {
 		return ""
 	}
-	_ = strictjson.EachMember(delegation, maxDepth, func(name, value []byte) { // what is malformed has been refused
+	// what is malformed has been refused
+	_ = strictjson.EachMember(delegation, maxDepth, func(name, value []byte) {
 		if string(name) == "tokenId" {
 			id, _ = strictjson.AsString(value)
 		}

@@ -8,8 +8,9 @@ import (
 	"attestd/chain/search"
 )
 
-// turns is the reader of one search. Searches that read much take turns at it, so that all of them together keep to one core, to half of one while many records are
-// appended, and one company's do not crowd out another's for longer than a read, some milliseconds.
+// turns is the reader of one search. Searches that read much take turns at it, so that all of them
+// together keep to one core, to half of one while many records are appended, and one company's do
+// not crowd out another's for longer than a read, some milliseconds.
 type turns struct {
 	search.Reader
 	s    *Server
@@ -17,8 +18,9 @@ type turns struct {
 	read int64 // bytes
 }
 
-// atOnce is how many bytes any search may read without waiting for a turn: more than the summaries of a million records have most often. Where there are no summaries, or
-// these leave much open, a search for two records reads as much as one for a text.
+// atOnce is how many bytes any search may read without waiting for a turn: more than the summaries
+// of a million records have most often. Where there are no summaries, or these leave much open, a
+// search for two records reads as much as one for a text.
 const atOnce = 4 << 20
 
 func (t *turns) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {

@@ -31,7 +31,8 @@ func (r slow) Summaries(_ context.Context, _, from, _ int64, _ bool, yield func(
 	return yield(from, make([]byte, r.bytes))
 }
 
-// Whatever it asks for and whatever it reads, a search that has read much waits for its turn, and rests as long as it works while records are appended.
+// Whatever it asks for and whatever it reads, a search that has read much waits for its turn, and
+// rests as long as it works while records are appended.
 func TestASearchThatReadsMuchTakesTurns(t *testing.T) {
 	reads := map[string]func(t *turns) error{
 		"records": func(t *turns) error {
@@ -84,7 +85,8 @@ func TestATurnIsNotWaitedForInVain(t *testing.T) {
 	}
 }
 
-// Searches that companies have under way and do not end leave room for the first of each other company.
+// Searches that companies have under way and do not end leave room for the first of each other
+// company.
 func TestSearchesOfOthersKeepNobodyOut(t *testing.T) {
 	s := &Server{searches: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
 	begins := func(company, parts int64) func() {

@@ -28,7 +28,8 @@ func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRe
 	return first, err
 }
 
-// localOnly lets only a caller in who is on this very machine and may as well read the file. It says why not.
+// localOnly lets only a caller in who is on this very machine and may as well read the file. It
+// says why not.
 func localOnly(c *call) error {
 	if why := c.s.notLocal(c.Request); why != "" {
 		return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
@@ -36,8 +37,9 @@ func localOnly(c *call) error {
 	return nil
 }
 
-// notLocal says why a request is not to be believed to come from this machine and from whoever owns the server; "" when it is. No single
-// sign suffices, for a proxy, a tunnel or a web page can be made to look like any of them.
+// notLocal says why a request is not to be believed to come from this machine and from whoever owns
+// the server; "" when it is. No single sign suffices, for a proxy, a tunnel or a web page can be
+// made to look like any of them.
 func (s *Server) notLocal(r *http.Request) string {
 	switch {
 	case !s.RecoverEndpoint:
@@ -52,8 +54,9 @@ func (s *Server) notLocal(r *http.Request) string {
 	return ""
 }
 
-// local says whether a request comes from this machine and not through a proxy on it. A proxy shows itself by a forwarding
-// header, by a Host that is not loopback, or, in an old default form, by HTTP/1.0. A web page shows itself by Origin.
+// local says whether a request comes from this machine and not through a proxy on it. A proxy shows
+// itself by a forwarding header, by a Host that is not loopback, or, in an old default form, by
+// HTTP/1.0. A web page shows itself by Origin.
 func local(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) || !loopbackHost(r.Host) {

@@ -14,10 +14,11 @@ import (
 type RegistrationMode int
 
 const (
-	RegistrationOpen     RegistrationMode = iota // anyone
-	RegistrationLoopback                         // callers on this machine that come without a proxy
-	RegistrationToken                            // whoever presents the operator's token
-	RegistrationClosed                           // nobody
+	RegistrationOpen RegistrationMode = iota // anyone
+	// callers on this machine that come without a proxy
+	RegistrationLoopback
+	RegistrationToken  // whoever presents the operator's token
+	RegistrationClosed // nobody
 )
 
 var registrationModes = []string{"open", "loopback", "token", "closed"}
@@ -39,7 +40,8 @@ type Registration struct {
 	Token string
 }
 
-// fingerprint names the token without telling it, as credentials are named; "" where none is asked for.
+// fingerprint names the token without telling it, as credentials are named; "" where none is asked
+// for.
 func (r Registration) fingerprint() string {
 	if r.Mode != RegistrationToken || r.Token == "" {
 		return ""

@@ -22,9 +22,11 @@ type reportRequest struct {
 // firstTime is before every record.
 const firstTime = "0001-01-01T00:00:00.000Z"
 
-// report answers with all records of a period of both logs. It is asked for by times: the logs have sizes of their own, and one clock.
+// report answers with all records of a period of both logs. It is asked for by times: the logs have
+// sizes of their own, and one clock.
 func (s *Server) report(ctx context.Context, by store.Caller, r reportRequest) (report, error) {
-	now := chain.FormatTime(by.At.Add(time.Millisecond)) // the end is no part of the period, and what has just happened is
+	// the end is no part of the period, and what has just happened is
+	now := chain.FormatTime(by.At.Add(time.Millisecond))
 	from, to := cmp.Or(r.From, firstTime), cmp.Or(r.To, now)
 	if !chain.IsTimestamp(from) || !chain.IsTimestamp(to) || from > to || to > now {
 		return report{}, fail(http.StatusBadRequest, "from and to must be times, as in 2026-03-02T09:05:04.218Z, with from ≤ to ≤ now")
@@ -32,7 +34,8 @@ func (s *Server) report(ctx context.Context, by store.Caller, r reportRequest) (
 	return settled(func() (report, error) { return s.gatherReport(ctx, by, from, to) })
 }
 
-// report is an answer of the records of a period, as they stand on disk, in constant memory at any length.
+// report is an answer of the records of a period, as they stand on disk, in constant memory at any
+// length.
 type report struct {
 	evidence.Report
 	chains [2]int64
@@ -53,8 +56,9 @@ func (s *Server) gatherReport(ctx context.Context, by store.Caller, from, to str
 	return a, g.keys(ctx)
 }
 
-// period finds where a log began and ended in a period. Both checkpoints are of the present key, and of beginnings of a tree that is published:
-// nothing else is signed here, also where the database was rolled back and nothing more is published.
+// period finds where a log began and ended in a period. Both checkpoints are of the present key,
+// and of beginnings of a tree that is published: nothing else is signed here, also where the
+// database was rolled back and nothing more is published.
 func (g *gatherer) period(ctx context.Context, l store.Log, from, to string) (p evidence.Period, err error) {
 	head, _, err := g.Store.Tip(ctx, l.Chain)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// requestForm is how a request is read into a struct. Each field of the struct says by its tags where it comes from, and what it
-// must be; the error texts of the specification follow from that.
+// requestForm is how a request is read into a struct. Each field of the struct says by its tags
+// where it comes from, and what it must be; the error texts of the specification follow from that.
 //
 //	json:"name"    a member of the body, which must be one JSON object or nothing
 //	query:"name"   a parameter of the URL's query
@@ -25,11 +25,13 @@ import (
 //	else:"…"       the error text of a value that is not the one that the rule "is …" demands
 //	default:"…"    the number or role of what is absent
 //
-// A field of the type *http.Request is the request itself, for the few that look at how it came. On a blank field, missing:"…" is
-// the error text for any member that is required and absent, form:"yes" takes a form-encoded body for its parameters, too, and list:"yes"
-// lets the body nest deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth itself. refuses:"…" names
-// members that are refused though a format of others, which must be ignored, may have them. What becomes of any other member that no
-// field declares is said by the route: see undeclared.
+// A field of the type *http.Request is the request itself, for the few that look at how it came. On
+// a blank field, missing:"…" is the error text for any member that is required and absent,
+// form:"yes" takes a form-encoded body for its parameters, too, and list:"yes" lets the body nest
+// deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth
+// itself. refuses:"…" names members that are refused though a format of others, which must be
+// ignored, may have them. What becomes of any other member that no field declares is said by the
+// route: see undeclared.
 type requestForm struct {
 	fields  []field
 	whole   int  // the field of type *http.Request, -1 for none
@@ -51,7 +53,8 @@ type field struct {
 	text     string // else or default
 }
 
-// formOf reads the tags of a request. A mistake in them is one of the program, and shows when it starts.
+// formOf reads the tags of a request. A mistake in them is one of the program, and shows when it
+// starts.
 func formOf[Request any]() *requestForm {
 	t := reflect.TypeFor[Request]()
 	form := &requestForm{whole: -1, depth: maxDepth}
@@ -148,8 +151,8 @@ func (form *requestForm) isMissing(f *field) error {
 	return fail(http.StatusBadRequest, "Missing or invalid field: "+f.name+" is required")
 }
 
-// members reads the body, a JSON object or nothing, or a form where that may be one, and keeps of it
-// what the form declares.
+// members reads the body, a JSON object or nothing, or a form where that may be one, and keeps of
+// it what the form declares.
 func (c *call) members(form *requestForm) (object, error) {
 	raw, err := c.read()
 	if err != nil {
@@ -175,8 +178,8 @@ func mediaType(h http.Header) string {
 // maxParameters is how many parameters a form may have.
 const maxParameters = 100
 
-// parseForm reads a form as if it were an object of strings. RFC 6749 §3.2 and RFC 8693 §2.1: a parameter without a value
-// counts as absent, and here none may be given twice.
+// parseForm reads a form as if it were an object of strings. RFC 6749 §3.2 and RFC 8693 §2.1: a
+// parameter without a value counts as absent, and here none may be given twice.
 func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error) {
 	if bytes.Count(raw, []byte("&")) >= maxParameters {
 		return nil, fail(http.StatusBadRequest, fmt.Sprintf("The form has more than %d parameters", maxParameters))

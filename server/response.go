@@ -20,7 +20,8 @@ func (c *call) json(status int, v any) error {
 	return c.bytes(status, b.Bytes())
 }
 
-// bytes answers with JSON that stands ready. That the client may have gone is its business, not ours.
+// bytes answers with JSON that stands ready. That the client may have gone is its business, not
+// ours.
 func (c *call) bytes(status int, body []byte) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(status)

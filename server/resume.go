@@ -12,8 +12,9 @@ import (
 // resumeBytes is how much of the payloads of a stream's past records is read at once.
 const resumeBytes = 1 << 20
 
-// resume makes a subscriber get the records of its company from the index that it asks for, where it asks for one. What cannot be given is said
-// before the stream begins: then its client has missed records for good, or belongs to another chain.
+// resume makes a subscriber get the records of its company from the index that it asks for, where
+// it asks for one. What cannot be given is said before the stream begins: then its client has
+// missed records for good, or belongs to another chain.
 func (s *Server) resume(c *call, who *stream.Subscriber) error {
 	if !c.query.Has("from") {
 		return nil
@@ -38,7 +39,8 @@ func (s *Server) resume(c *call, who *stream.Subscriber) error {
 	return nil
 }
 
-// backlog reads the records of a company's actions from an index on, with what the monitor says of them.
+// backlog reads the records of a company's actions from an index on, with what the monitor says of
+// them.
 func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 	number := company.Actions.Chain
 	voucher := s.monitor.Vouch(number, from)
@@ -49,8 +51,9 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 		}
 		if !began {
 			began = true
-			// That somebody else has written the file shows at the next write: at this one. Where nothing can be written it would not show.
-			// In a database that others write too it shows nowhere, and each record is verified when it is read.
+			// That somebody else has written the file shows at the next write: at this one. Where
+			// nothing can be written it would not show. In a database that others write too it
+			// shows nowhere, and each record is verified when it is read.
 			if !s.Store.Shared() && s.Store.Ready(ctx) != nil {
 				s.monitor.Doubt(number)
 			}

@@ -46,7 +46,8 @@ func (s *Server) revokedPassports(ctx context.Context, by store.Caller, _ none) 
 	return list[revocation]{name: "revoked", items: mapped(s.Store.RevokedPassports(ctx, by), newRevocation)}, nil
 }
 
-// status is what an OCSP answer says. Its signature covers the canonical form of exactly these members.
+// status is what an OCSP answer says. Its signature covers the canonical form of exactly these
+// members.
 type status struct {
 	JTI       string  `json:"jti"`
 	CompanyID string  `json:"companyId"`
@@ -66,8 +67,9 @@ type ocspAnswer struct {
 	Signature   string `json:"signature"`
 }
 
-// setHeader lets caches keep the status as long as the specification says, and none of them for another credential: who may ask is
-// decided by it. A status that is unknown may change at any moment.
+// setHeader lets caches keep the status as long as the specification says, and none of them for
+// another credential: who may ask is decided by it. A status that is unknown may change at any
+// moment.
 func (a ocspAnswer) setHeader(h http.Header) {
 	if a.Status != "unknown" {
 		h.Set("Cache-Control", "public, max-age=300")

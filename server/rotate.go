@@ -16,8 +16,9 @@ type rotatePassportRequest struct {
 	*http.Request
 }
 
-// rotatePassport revokes the presented passport and issues one like it. The passport is judged before the agent is looked up: what it is
-// worth is said in the order of the specification's error table, and nothing of the agent to whoever holds none.
+// rotatePassport revokes the presented passport and issues one like it. The passport is judged
+// before the agent is looked up: what it is worth is said in the order of the specification's error
+// table, and nothing of the agent to whoever holds none.
 func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePassportRequest) (passportBody, error) {
 	issuer := by.Company.Issuer
 	// Under the service's name, or under the product's own, which is always accepted.
@@ -74,13 +75,15 @@ func (s *Server) ownPassport(ctx context.Context, by store.Caller, token, agentI
 	if err != nil {
 		return claims, err
 	}
-	if claims.AgentID != agentID { // which is the agent of its subject, or the passport would not have passed
+	// which is the agent of its subject, or the passport would not have passed
+	if claims.AgentID != agentID {
 		return claims, fail(http.StatusForbidden, "Passport does not belong to the specified agent")
 	}
 	return claims, nil
 }
 
-// isOfAnotherCompany says whether a passport that is not ours verifies under the key of the local company that it names.
+// isOfAnotherCompany says whether a passport that is not ours verifies under the key of the local
+// company that it names.
 func (s *Server) isOfAnotherCompany(ctx context.Context, by store.Caller, token string) bool {
 	org, ok := by.Company.Issuer.Domain.UnverifiedOrg(token)
 	if !ok || org == by.Company.ID {

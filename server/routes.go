@@ -48,8 +48,10 @@ var routes = []route{
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
 
 	{"POST", "/v1/attest", writer, limit.Attest, lenient, endpoint(201, (*Server).attest)},
-	{"POST", "/v1/attest/batch", writer, limit.Standard, strict, endpoint(201, (*Server).attestBatch)}, // its items count as attest
-	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, strictQuery, claudeCodeHook()},           // so do its records
+	// its items count as attest
+	{"POST", "/v1/attest/batch", writer, limit.Standard, strict, endpoint(201, (*Server).attestBatch)},
+	// so do its records
+	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, strictQuery, claudeCodeHook()},
 	{"GET", "/v1/chain", reader, limit.Standard, lenient, endpoint(200, (*Server).readChain)},
 	{"GET", "/v1/records", reader, limit.Standard, strict, endpoint(200, (*Server).searchRecords)},
 	{"GET", "/v1/records/histogram", reader, limit.Standard, strict, endpoint(200, (*Server).countRecords)},
@@ -128,9 +130,11 @@ func (s *Server) Handler() http.Handler {
 
 func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 
-// notFound answers for what no route takes: a wrong method with the right ones, anything else with 404.
+// notFound answers for what no route takes: a wrong method with the right ones, anything else with
+// 404.
 func notFound(mux *http.ServeMux, c *call) error {
-	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost { // ServeMux has no empty wildcard
+	// ServeMux has no empty wildcard
+	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost {
 		c.needs, c.undeclared = admin, lenient
 		if err := c.permit(); err != nil {
 			return err
@@ -143,7 +147,8 @@ func notFound(mux *http.ServeMux, c *call) error {
 	var allowed []string
 	for _, m := range []string{"GET", "HEAD", "POST", "DELETE"} {
 		probe := &http.Request{Method: m, URL: c.URL, Host: c.Host}
-		if _, pattern := mux.Handler(probe); strings.Contains(pattern, " ") { // only routes have a method
+		// only routes have a method
+		if _, pattern := mux.Handler(probe); strings.Contains(pattern, " ") {
 			allowed = append(allowed, m)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"attestd/server/limit"
 )
 
-// The document and the route table name the same operations, for the same role and with the same limit.
+// The document and the route table name the same operations, for the same role and with the same
+// limit.
 func TestRoutesAreTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
@@ -57,8 +58,8 @@ func TestRoutesAreTheDocument(t *testing.T) {
 	}
 }
 
-// The document describes of each endpoint's request what the endpoint reads: the same parameters, the same members of the body, and the
-// same of them as required.
+// The document describes of each endpoint's request what the endpoint reads: the same parameters,
+// the same members of the body, and the same of them as required.
 func TestRequestsAreTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
@@ -85,7 +86,8 @@ func TestRequestsAreTheDocument(t *testing.T) {
 	}
 }
 
-// closedBody says whether the document lets the body of an operation have no members but those that it names.
+// closedBody says whether the document lets the body of an operation have no members but those that
+// it names.
 func closedBody(op *openapi3.Operation) bool {
 	body := op.RequestBody.Value.Content["application/json"]
 	if body == nil {
@@ -114,10 +116,12 @@ func read(form *requestForm) (list []string) {
 func described(op *openapi3.Operation) (list []string) {
 	for _, p := range op.Parameters {
 		switch p.Value.Name {
-		case "Origin", "Sec-WebSocket-Protocol": // read by what all requests have in common, and by the upgrade
+		case "Origin", "Sec-WebSocket-Protocol":
+			// read by what all requests have in common, and by the upgrade
 			continue
 		}
-		if !strings.HasSuffix(p.Value.Name, "-Passport") { // named by the service, so no form can name it
+		// named by the service, so no form can name it
+		if !strings.HasSuffix(p.Value.Name, "-Passport") {
 			list = append(list, p.Value.In+" "+p.Value.Name)
 		}
 	}
@@ -135,5 +139,6 @@ func described(op *openapi3.Operation) (list []string) {
 	return list
 }
 
-// documented is a route's path as the document writes it, which knows no parameter of several segments.
+// documented is a route's path as the document writes it, which knows no parameter of several
+// segments.
 func documented(path string) string { return strings.ReplaceAll(path, "...}", "}") }

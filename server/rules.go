@@ -19,7 +19,8 @@ import (
 	"attestd/store"
 )
 
-// value is what a request gives for a field: a member of the body in JSON, nil when it is absent, or a text.
+// value is what a request gives for a field: a member of the body in JSON, nil when it is absent,
+// or a text.
 type value struct {
 	*field
 	json  jsontext.Value
@@ -30,13 +31,15 @@ type value struct {
 // rule reads a value into a field of a request or refuses it.
 type rule func(v value, into reflect.Value) error
 
-// errMissing stands for a required member that is absent or of another type; requestForm puts it into words.
+// errMissing stands for a required member that is absent or of another type; requestForm puts it
+// into words.
 var errMissing = errors.New("required member is missing")
 
 // rules are what a field can be told to be. Null counts as absent but for "present".
 var rules = map[string]rule{
-	"":            plain,
-	"checked":     plain,       // required; what is wrong with it is answered by the endpoint, in a form of its own
+	"": plain,
+	// required; what is wrong with it is answered by the endpoint, in a form of its own
+	"checked":     plain,
 	"present":     present,     // any JSON value, null too: its bytes
 	"string":      required,    // a string that is not empty
 	"is":          exactly,     // exactly the string that follows
@@ -50,11 +53,13 @@ var rules = map[string]rule{
 	"scopes":      scopes,      // absent or an array of scopes
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
 	"role":        role,        // absent or a role that a credential can have
-	"log":         logName,     // absent or the name of one of a company's logs; the actions when it is absent
-	"time":        instant,     // absent or a time in the one form of the API; zero when it is absent
-	"key":         key,         // absent or an idempotency key
-	"number":      number,      // absent or a whole number between the two that follow
-	"oneof":       oneOf,       // absent or one of the words that follow
+	// absent or the name of one of a company's logs; the actions when it is absent
+	"log": logName,
+	// absent or a time in the one form of the API; zero when it is absent
+	"time":   instant,
+	"key":    key,    // absent or an idempotency key
+	"number": number, // absent or a whole number between the two that follow
+	"oneof":  oneOf,  // absent or one of the words that follow
 }
 
 func invalid(name, what string) error {
@@ -131,7 +136,8 @@ func name(v value, into reflect.Value) error {
 	return nil
 }
 
-// maxStored is what a caller may have kept beside a record: metadata, or the reason of a revocation.
+// maxStored is what a caller may have kept beside a record: metadata, or the reason of a
+// revocation.
 const maxStored = 16 << 10
 
 func text(v value, into reflect.Value) error {
@@ -269,7 +275,8 @@ func instant(v value, into reflect.Value) error {
 	return nil
 }
 
-// key reads an idempotency key: in a header bare or as a quoted string (RFC 8941 §3.3.3), which is the same key.
+// key reads an idempotency key: in a header bare or as a quoted string (RFC 8941 §3.3.3), which is
+// the same key.
 func key(v value, into reflect.Value) error {
 	what, text, ok := "header", v.text, true
 	if v.from == "json" {

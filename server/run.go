@@ -19,9 +19,10 @@ import (
 	"attestd/store"
 )
 
-// Times and sizes of the HTTP server. There is no WriteTimeout: it counts from the request's header, and would cut a long chain
-// that its reader is taking at a good pace, or a long verification before its first byte. Each write has a deadline of its own
-// instead, which limit.Listener sets.
+// Times and sizes of the HTTP server. There is no WriteTimeout: it counts from the request's
+// header, and would cut a long chain that its reader is taking at a good pace, or a long
+// verification before its first byte. Each write has a deadline of its own instead, which
+// limit.Listener sets.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = time.Minute // header and body: 4 MiB needs 560 kbit/s
@@ -30,11 +31,13 @@ const (
 	drainTimeout      = 10 * time.Second // for requests under way when we stop
 )
 
-// verifyWorkers is how many goroutines check signatures for GET /v1/verify: one for each core that Go may use.
+// verifyWorkers is how many goroutines check signatures for GET /v1/verify: one for each core that
+// Go may use.
 func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 
-// Run serves on ln until ctx is done or a part of the server fails, and returns when everything it started has ended; nil
-// after a stop by ctx. ln is closed; the store is not, and nothing uses it any more.
+// Run serves on ln until ctx is done or a part of the server fails, and returns when everything it
+// started has ended; nil after a stop by ctx. ln is closed; the store is not, and nothing uses it
+// any more.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
 	m := machine{
@@ -65,7 +68,8 @@ func (s *Server) write(ctx context.Context) error {
 	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown, Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
 }
 
-// endStreams ends what goes out of itself, the clients of the stream and what is sent to webhooks, both at once.
+// endStreams ends what goes out of itself, the clients of the stream and what is sent to webhooks,
+// both at once.
 func (s *Server) endStreams() {
 	var ending sync.WaitGroup
 	ending.Go(s.hub.Close)
@@ -84,8 +88,9 @@ func (s *Server) publish(batch []chain.Extension, external bool) {
 	s.monitor.Publish(batch, external)
 }
 
-// recordStart has the control logs say under which settings the service runs from now on, before it answers anybody. Where nothing can be
-// written it serves all the same, for reads go on; the next start makes up for it.
+// recordStart has the control logs say under which settings the service runs from now on, before it
+// answers anybody. Where nothing can be written it serves all the same, for reads go on; the next
+// start makes up for it.
 func (s *Server) recordStart(ctx context.Context) {
 	err := s.Store.RecordStart(ctx, s.trustSettings())
 	if err != nil {
@@ -124,8 +129,10 @@ type worker func(ctx context.Context) error
 // machine starts the parts of a server together and stops them in order.
 type machine struct {
 	handler http.Handler
-	begin   func(context.Context) // is done before the first request is answered, beside the workers
-	streams func()                // ends what goes out of itself, streams and webhooks, and waits for that
+	// is done before the first request is answered, beside the workers
+	begin func(context.Context)
+	// ends what goes out of itself, streams and webhooks, and waits for that
+	streams func()
 	workers []worker
 	log     *slog.Logger
 }
@@ -155,7 +162,8 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug), // of peers' mistakes; our own are logged by handle and warnedListener
+		// of peers' mistakes; our own are logged by handle and warnedListener
+		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelDebug),
 	}
 	g.Go(func() error {
 		m.begin(work)
@@ -174,21 +182,23 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 	return g.Wait()
 }
 
-// drain stops accepting, ends streams and webhooks, and lets requests end; those that have not after drainTimeout lose their
-// connection and with it their context.
+// drain stops accepting, ends streams and webhooks, and lets requests end; those that have not
+// after drainTimeout lose their connection and with it their context.
 func (m machine) drain(srv *http.Server, ln net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	_ = ln.Close() // Serve returns; the error, if any, is that it is closed already
 	m.streams()
-	// Any other error of Shutdown is that of closing ln once more, and comes after the last request.
+	// Any other error of Shutdown is that of closing ln once more, and comes after the last
+	// request.
 	if err := srv.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
 		m.log.Warn("requests cut off", "after", drainTimeout.String())
 		_ = srv.Close()
 	}
 }
 
-// warnedListener logs why no connection can be accepted: mostly all descriptors are in use. net/http then tries again, for ever.
+// warnedListener logs why no connection can be accepted: mostly all descriptors are in use.
+// net/http then tries again, for ever.
 type warnedListener struct {
 	net.Listener
 	log *slog.Logger
@@ -202,8 +212,9 @@ func (l warnedListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// gate counts the requests that are being handled. http.Server.Shutdown alone is not enough before the store is closed: it waits
-// neither for streams nor for a request that comes in on an idle connection while it closes that, and Close waits for nobody.
+// gate counts the requests that are being handled. http.Server.Shutdown alone is not enough before
+// the store is closed: it waits neither for streams nor for a request that comes in on an idle
+// connection while it closes that, and Close waits for nobody.
 type gate struct {
 	mu     sync.Mutex
 	closed bool

@@ -29,8 +29,8 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Connections that cannot be accepted for want of descriptors are a warning, and the service goes on; the end of the listener is
-// none (row 27).
+// Connections that cannot be accepted for want of descriptors are a warning, and the service goes
+// on; the end of the listener is none (row 27).
 func TestAcceptErrorsAreWarnings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"attestd/crypto/cred"
 )
 
-// A stop in the middle of appends answers what it has taken, closes the stream with 1001, and what was answered is there afterwards.
+// A stop in the middle of appends answers what it has taken, closes the stream with 1001, and what
+// was answered is there afterwards.
 func TestStopWhileAppending(t *testing.T) {
 	t.Parallel()
 	s := start(t)

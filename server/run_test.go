@@ -46,7 +46,8 @@ type started struct {
 	ended  chan error
 }
 
-// runMachine starts a machine with handler and a worker that does nothing until it is stopped, beside any others.
+// runMachine starts a machine with handler and a worker that does nothing until it is stopped,
+// beside any others.
 func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *started {
 	s := &started{ln: pipes.New(), ended: make(chan error, 1)}
 	s.client.Transport = &http.Transport{DialContext: s.ln.Dial}

@@ -1,4 +1,5 @@
-// Package server is the HTTP API: routes, identity, limits, the stream, and the one place where an error becomes a response.
+// Package server is the HTTP API: routes, identity, limits, the stream, and the one place where an
+// error becomes a response.
 package server
 
 import (
@@ -22,26 +23,31 @@ import (
 
 // Config is all that a Server needs to know.
 type Config struct {
-	Store           *store.Store
-	Version         string         // shown in receipts and discovery
-	BaseURL         string         // public address without a trailing slash; "" infers it from each request
-	Limits          limit.Limits   // requests a minute
-	Budgets         limit.Budgets  // what callers may hold at a time
-	TrustedProxies  []netip.Prefix // peers whose forwarding headers count
-	Stream          stream.Mode
-	Registration    Registration
-	MaxBody         int64             // bytes
-	RecoverEndpoint bool              // whether POST /v1/recover-key exists for callers on this machine
+	Store   *store.Store
+	Version string // shown in receipts and discovery
+	// public address without a trailing slash; "" infers it from each request
+	BaseURL        string
+	Limits         limit.Limits   // requests a minute
+	Budgets        limit.Budgets  // what callers may hold at a time
+	TrustedProxies []netip.Prefix // peers whose forwarding headers count
+	Stream         stream.Mode
+	Registration   Registration
+	MaxBody        int64 // bytes
+	// whether POST /v1/recover-key exists for callers on this machine
+	RecoverEndpoint bool
 	AllowedOrigins  []string          // URLs of pages elsewhere that may use the API from a browser
 	Bounds          Bounds            // of what a company may have
 	AcceptClock     bool              // see store.RunOptions
 	Cosigner        *witness.Cosigner // of the logs of others; nil cosigns none
-	CosignerStopped error             // why there is none though there should be; nil where there should not
+	// why there is none though there should be; nil where there should not
+	CosignerStopped error
 	CosignFor       string            // names the logs that Cosigner cosigns, for the control logs
 	Witnesses       []*witness.Client // that are asked to cosign our logs
-	AskEvery        time.Duration     // how often each of them is asked at most about the same log; 0 is every 2 seconds
+	// how often each of them is asked at most about the same log; 0 is every 2 seconds
+	AskEvery time.Duration
 
-	WebhooksAllowPrivate bool // whether webhooks may be of private networks and this machine, and by http
+	// whether webhooks may be of private networks and this machine, and by http
+	WebhooksAllowPrivate bool
 
 	Log *slog.Logger
 }
@@ -73,12 +79,14 @@ type Server struct {
 	changes     *changes
 	tables      *tableWatch
 	origins     []string // of pages that are ours, beside those of this machine
-	loopback    bool     // whether the listener is bound to this machine alone; set before anything is served
+	// whether the listener is bound to this machine alone; set before anything is served
+	loopback bool
 
 	verifications *verifications // of GET /v1/verify
 	searches      *limit.Pool    // of GET /v1/records and its histogram
 
-	longSearch *semaphore.Weighted // of 1: the turn of a search that reads each payload, or all records
+	// of 1: the turn of a search that reads each payload, or all records
+	longSearch *semaphore.Weighted
 }
 
 // New wires a server; nothing runs and nothing is listened on before Run.

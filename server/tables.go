@@ -10,10 +10,12 @@ import (
 	"attestd/store"
 )
 
-// tablesEvery is how often the tables of all companies are compared with their control logs. The first time is after the start.
+// tablesEvery is how often the tables of all companies are compared with their control logs. The
+// first time is after the start.
 const tablesEvery = 24 * time.Hour
 
-// tableWatch compares the tables of each company with its control log, beside all other work: it uses one core, and half of its time at most.
+// tableWatch compares the tables of each company with its control log, beside all other work: it
+// uses one core, and half of its time at most.
 type tableWatch struct {
 	store  *store.Store
 	verify func(ctx context.Context, number int64) (chain.Verdict, error)

@@ -16,8 +16,8 @@ const (
 	strict      undeclared = iota // refuses them
 	strictQuery                   // refuses them in the query; the body is of a format of others
 
-	// lenient ignores them, as the specification does, unless one is spelt so much like a member that
-	// bears on rights that whoever sends it may mean that one.
+	// lenient ignores them, as the specification does, unless one is spelt so much like a member
+	// that bears on rights that whoever sends it may mean that one.
 	lenient
 )
 
@@ -44,8 +44,9 @@ func (form *requestForm) refuseMember(name string, policy undeclared) error {
 	return at(fail(http.StatusBadRequest, "Unknown field: "+didYouMean(name, meant)), "/"+cut(name))
 }
 
-// right is the member of the form that bears on rights and that an undeclared name may stand for, or
-// "". Where others' parameters must be ignored, only those are meant that a form refuses by name.
+// right is the member of the form that bears on rights and that an undeclared name may stand for,
+// or "". Where others' parameters must be ignored, only those are meant that a form refuses by
+// name.
 func (form *requestForm) right(name string) string {
 	for _, refused := range form.refuses {
 		if strings.EqualFold(name, refused) {
@@ -79,7 +80,8 @@ func cut(name string) string {
 }
 
 // near reports whether name may be meant for the member want: it is the same in another case, with
-// other separators, within two edits, shares the beginning, or one of them is the other's beginning.
+// other separators, within two edits, shares the beginning, or one of them is the other's
+// beginning.
 func near(name, want string) bool {
 	const longest, begins, shares = 64, 3, 5
 	if len(name) > longest {

@@ -43,8 +43,8 @@ func specified(rt route) bool {
 		GET/v1/ca/public-key GET/v1/ca/well-known GET/v1/health GET/v1/ws`), rt.method+rt.path)
 }
 
-// Every addition to the specification refuses what it does not declare, in its query and in its body;
-// every route of the specification ignores it.
+// Every addition to the specification refuses what it does not declare, in its query and in its
+// body; every route of the specification ignores it.
 func TestUndeclaredMembersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	for _, rt := range routes {
@@ -81,8 +81,8 @@ func TestUndeclaredMembersOfEveryRoute(t *testing.T) {
 	}
 }
 
-// Wherever a member bears on rights, another spelling of it is refused by a text that names it, in the
-// body and in the query; and no member that a route declares is taken for another.
+// Wherever a member bears on rights, another spelling of it is refused by a text that names it, in
+// the body and in the query; and no member that a route declares is taken for another.
 func TestMisspeltRights(t *testing.T) {
 	t.Parallel()
 	spellings := map[string][]string{

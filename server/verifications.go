@@ -10,12 +10,14 @@ import (
 	"attestd/store"
 )
 
-// verifications lets requests share the verifications of chains. Of each company one is under way at a time, whatever number of requests
-// wait for it, so that no company gets more of the Verifier's turns by asking more often.
+// verifications lets requests share the verifications of chains. Of each company one is under way
+// at a time, whatever number of requests wait for it, so that no company gets more of the
+// Verifier's turns by asking more often.
 //
-// An answer is never older than its question: a request takes part in a verification that has not begun to read, and where one is under way
-// in the next one. Whoever of those that wait gets the company's turn carries the next one out, for all of them; there is no goroutine
-// for it. It ends early only when nobody waits for it any more.
+// An answer is never older than its question: a request takes part in a verification that has not
+// begun to read, and where one is under way in the next one. Whoever of those that wait gets the
+// company's turn carries the next one out, for all of them; there is no goroutine for it. It ends
+// early only when nobody waits for it any more.
 //
 //	A  turn: verify ──────────────→ answer A
 //	B      wait ··················  turn: verify ───→ answer B and C
@@ -53,7 +55,8 @@ func newVerifications(requests limit.Size, run func(context.Context, store.Log) 
 	return &verifications{run: run, requests: limit.NewPool(requests), companies: make(map[int64]*verifyQueue)}
 }
 
-// verify returns the verdict about a log of a company as it is after the call. 503 when too many wait already.
+// verify returns the verdict about a log of a company as it is after the call. 503 when too many
+// wait already.
 func (v *verifications) verify(ctx context.Context, c *store.Company, l store.Log) (chain.Verdict, error) {
 	q, mine, err := v.enter(ctx, c.Chain, l)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 // queueSize is the default.
 var queueSize = limit.Defaults(0).Verifications
 
-// slowVerifications take a second of the bubble's clock each. They note when they began, by chain, and answer with that time.
+// slowVerifications take a second of the bubble's clock each. They note when they began, by chain,
+// and answer with that time.
 type slowVerifications struct {
 	*verifications
 	start time.Time
@@ -68,8 +69,8 @@ func (s *slowVerifications) verify(ctx context.Context, number int64) (chain.Ver
 	return s.verifications.verify(ctx, &store.Company{Chain: number}, store.Log{Name: store.Actions, Chain: number})
 }
 
-// Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is about a state older than its
-// request (row 19).
+// Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is
+// about a state older than its request (row 19).
 func TestVerificationsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +101,8 @@ func TestVerificationsAreShared(t *testing.T) {
 	})
 }
 
-// The logs of a company take turns: what is asked of one is never answered by the other, and asking for both brings no company more turns.
+// The logs of a company take turns: what is asked of one is never answered by the other, and asking
+// for both brings no company more turns.
 func TestVerificationsOfBothLogs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +131,8 @@ func TestVerificationsOfBothLogs(t *testing.T) {
 	})
 }
 
-// A verification goes on while one waits for it, be it not the one whose request it was, and ends when nobody does.
+// A verification goes on while one waits for it, be it not the one whose request it was, and ends
+// when nobody does.
 func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +181,8 @@ func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 	})
 }
 
-// The queue is bounded for each company and in all, and what all others have filled is still open to a company with none in it (row 19).
+// The queue is bounded for each company and in all, and what all others have filled is still open
+// to a company with none in it (row 19).
 func TestVerificationsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -139,7 +139,8 @@ type webhookTested struct {
 	MessageID string `json:"messageId"`
 }
 
-// testWebhook makes one attempt at a message that is about no record. It says no more of what came back than the status.
+// testWebhook makes one attempt at a message that is about no record. It says no more of what came
+// back than the status.
 func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookTested, error) {
 	to, err := s.Store.Delivery(ctx, by.Company.Chain, r.WebhookID)
 	if err != nil {

@@ -28,16 +28,18 @@ type witnessBody struct {
 	VKey string `json:"vkey"`
 }
 
-// getWitness says by which name and key the cosignatures of this service are known. An addition to the specification.
+// getWitness says by which name and key the cosignatures of this service are known. An addition to
+// the specification.
 func (s *Server) getWitness(context.Context, store.Caller, none) (witnessBody, error) {
 	key := s.Cosigner.VKey()
 	return witnessBody{key.Name, key.String()}, nil
 }
 
-// addCheckpoint cosigns a checkpoint of another's log (c2sp.org/tlog-witness). Its refusals are errors as everywhere, but for the size that was
-// cosigned last, which has a form of its own.
+// addCheckpoint cosigns a checkpoint of another's log (c2sp.org/tlog-witness). Its refusals are
+// errors as everywhere, but for the size that was cosigned last, which has a form of its own.
 func addCheckpoint(c *call) error {
-	raw, err := c.readAtMost(min(c.s.MaxBody, witness.MaxRequest)) // lines of text, which its format bounds
+	// lines of text, which its format bounds
+	raw, err := c.readAtMost(min(c.s.MaxBody, witness.MaxRequest))
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,8 @@ type cosignedRequest struct {
 	OriginHash string `path:"originHash"`
 }
 
-// cosignedCheckpoint answers with the last checkpoint that was cosigned of a log, for those who watch it.
+// cosignedCheckpoint answers with the last checkpoint that was cosigned of a log, for those who
+// watch it.
 func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
 	var hash [sha256.Size]byte
 	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil || n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
@@ -81,8 +84,9 @@ func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte
 	return append(note, lines...), err
 }
 
-// witnessed returns the checkpoint under which a record is best proven: the newest with its cosignatures; where it has none, the newest that
-// a witness has signed, if that covers the record and is signed with a key that is trusted.
+// witnessed returns the checkpoint under which a record is best proven: the newest with its
+// cosignatures; where it has none, the newest that a witness has signed, if that covers the record
+// and is signed with a key that is trusted.
 func (s *Server) witnessed(ctx context.Context, l store.Log, index int64, newest []byte) ([]byte, error) {
 	note, err := s.withCosignatures(ctx, l.ID, newest)
 	if err != nil || len(note) > len(newest) {

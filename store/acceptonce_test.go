@@ -24,7 +24,8 @@ func TestAnAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	storetest.Replace(t, path, storetest.Copy(t, older))
 	accept(t, path)
 	for range 3 {
-		must(t, os.WriteFile(storetest.Heads(path), before, 0o600)) // as the disk has it after the power failed
+		// as the disk has it after the power failed
+		must(t, os.WriteFile(storetest.Heads(path), before, 0o600))
 		if list := accept(t, path); len(list) == 0 {
 			t.Error("nothing was accepted")
 		}

@@ -25,10 +25,11 @@ type AcceptOptions struct {
 const maxAcceptReason = 4096
 
 // AcceptRollback makes what the database at path has the truth that its head file knows, and
-// returns in what it was behind that or the checkpoints that it keeps. What was lost is written to the control log of each company that
-// it concerns, and where a company itself is gone to that of the oldest company that is there, all
-// in one transaction; then the head file is made anew. When that fails, it is to be called again,
-// and records nothing twice. ErrRefused where the database is not behind; ErrInUse.
+// returns in what it was behind that or the checkpoints that it keeps. What was lost is written to
+// the control log of each company that it concerns, and where a company itself is gone to that of
+// the oldest company that is there, all in one transaction; then the head file is made anew. When
+// that fails, it is to be called again, and records nothing twice. ErrRefused where the database is
+// not behind; ErrInUse.
 func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (accepted []Behind, err error) {
 	if o.Reason == "" || len(o.Reason) > maxAcceptReason || !utf8.ValidString(o.Reason) {
 		return nil, fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", ErrRefused, maxAcceptReason)
@@ -49,7 +50,8 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	if len(accepted) == 0 {
 		return nil, fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept; nor is it behind a checkpoint that it keeps", ErrRefused, s.path)
 	}
-	s.writer.stopped.Store(nil) // by whom it says, and nobody else: Open has just set it, and nobody runs the store yet
+	// by whom it says, and nobody else: Open has just set it, and nobody runs the store yet
+	s.writer.stopped.Store(nil)
 	go s.Run(ctx, RunOptions{}) // until s is closed
 	if _, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(w, accepted, o.Reason) }); err != nil {
 		return nil, fmt.Errorf("accept the rollback: %w", err)
@@ -72,9 +74,9 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	return accepted, nil
 }
 
-// acceptBehind sets the count of revocations to what is there, takes out what witnesses have signed of
-// trees that are given up, and drafts the records. What the control log says already, because the head file
-// was not brought to it, is not recorded once more.
+// acceptBehind sets the count of revocations to what is there, takes out what witnesses have signed
+// of trees that are given up, and drafts the records. What the control log says already, because
+// the head file was not brought to it, is not recorded once more.
 func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
@@ -132,7 +134,8 @@ func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
 	return found, err
 }
 
-// details are what a control record says of a log that is behind: what was known of it, and what is there.
+// details are what a control record says of a log that is behind: what was known of it, and what is
+// there.
 func (b Behind) details() map[string]any {
 	known := treeDetails(b.Known.Tree)
 	known["checkpoint"] = nil

@@ -12,8 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A file that others could reach past the lock or past its owner is refused before anything is written, with a sentence that says what
-// to do. (row 8)
+// A file that others could reach past the lock or past its owner is refused before anything is
+// written, with a sentence that says what to do. (row 8)
 func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -101,8 +101,8 @@ func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
 	}
 }
 
-// The lock is on the file as well as on its name: neither another name, nor a removed lock file, nor a move makes room for a second
-// server. (row 8)
+// The lock is on the file as well as on its name: neither another name, nor a removed lock file,
+// nor a move makes room for a second server. (row 8)
 func TestASecondServerByAnotherName(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -130,8 +130,8 @@ func TestASecondServerByAnotherName(t *testing.T) {
 	}
 }
 
-// The lock on the file is none of SQLite's: other programs read and write beside a server, and closing the file again and again in the
-// same process does not end it.
+// The lock on the file is none of SQLite's: other programs read and write beside a server, and
+// closing the file again and again in the same process does not end it.
 func TestTheLockDisturbsNobody(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -33,14 +33,15 @@ func scanAgent(rows *sql.Rows) (a Agent, err error) {
 	return a, err
 }
 
-// AgentBounds are what a registration may demand: that the agent is new, and that the company has fewer than Most.
+// AgentBounds are what a registration may demand: that the agent is new, and that the company has
+// fewer than Most.
 type AgentBounds struct {
 	New  bool
 	Most int
 }
 
-// RegisterAgent registers an agent or replaces the metadata and time of one that is. ErrExists where it must be new, ErrDisabled,
-// ErrTooMany.
+// RegisterAgent registers an agent or replaces the metadata and time of one that is. ErrExists
+// where it must be new, ErrDisabled, ErrTooMany.
 func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds) (Agent, error) {
 	company := by.Company.Chain
 	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
@@ -95,8 +96,9 @@ func findAgentState(c *conn, company int64, id string) (agentState, error) {
 	return state, err
 }
 
-// loadAgentState is findAgentState held against the control log. Of a name that is no agent's, which is remembered too, it says so:
-// records come in the names of agents that nobody has registered.
+// loadAgentState is findAgentState held against the control log. Of a name that is no agent's,
+// which is remembered too, it says so: records come in the names of agents that nobody has
+// registered.
 func (s *Store) loadAgentState(r *conn, company *Company, id string) (agentState, error) {
 	var state agentState
 	var disabled sql.NullString
@@ -114,8 +116,9 @@ func (s *Store) loadAgentState(r *conn, company *Company, id string) (agentState
 	return state, s.checked(company, l.Agent(id, state.registered, disabled.String))
 }
 
-// CheckAgent says whether an agent of the caller's company may be given anything: ErrNotFound, ErrDisabled. Answers are cached; a change takes
-// effect before RegisterAgent, DisableAgent or EnableAgent returns.
+// CheckAgent says whether an agent of the caller's company may be given anything: ErrNotFound,
+// ErrDisabled. Answers are cached; a change takes effect before RegisterAgent, DisableAgent or
+// EnableAgent returns.
 func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
 	state, err := lookup(s, &s.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
 		err = s.read(ctx, func(r *conn) error {
@@ -140,11 +143,13 @@ func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
 // disabledReason is the reason of the revocations that come with an agent's disabling.
 const disabledReason = projection.DisabledReason
 
-// clockSkew is how far behind ours the clock of another server, or of whoever checks a passport, may be.
+// clockSkew is how far behind ours the clock of another server, or of whoever checks a passport,
+// may be.
 const clockSkew = time.Hour
 
-// DisableAgent disables an agent and revokes its passports that have not expired, in one transaction; revoked is their number. An agent that is disabled stays so
-// since when it was. ErrNotFound.
+// DisableAgent disables an agent and revokes its passports that have not expired, in one
+// transaction; revoked is their number. An agent that is disabled stays so since when it was.
+// ErrNotFound.
 func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
 	defer s.agents.forget(owned{company, id})
@@ -158,7 +163,8 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company, id); err != nil {
 			return nil, err
 		}
-		// By the clock that is behind, where there are two: what has expired by a clock that leapt ahead will be valid again.
+		// By the clock that is behind, where there are two: what has expired by a clock that leapt
+		// ahead will be valid again.
 		live, err := s.keyTime(w, by.At)
 		if err != nil {
 			return nil, err
@@ -212,7 +218,8 @@ const matching = ` AND (?2 = '' OR lower(agent_id) LIKE ?2 ESCAPE '\') AND (?3 =
 func (f AgentFilter) arguments() (pattern, status string) {
 	switch inNoID := func(r rune) bool { return r <= ' ' || r > '~' }; {
 	case f.Text == "":
-	case len(f.Text) > 128 || strings.ContainsFunc(f.Text, inNoID): // the engines differ on what such patterns mean
+	case len(f.Text) > 128 || strings.ContainsFunc(f.Text, inNoID):
+		// the engines differ on what such patterns mean
 		pattern = " "
 	default:
 		pattern = "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(f.Text)) + "%"
@@ -220,15 +227,16 @@ func (f AgentFilter) arguments() (pattern, status string) {
 	return pattern, f.Status
 }
 
-// Agents yields those of the caller's company that the filter means, after the given ID, ordered by ID.
+// Agents yields those of the caller's company that the filter means, after the given ID, ordered by
+// ID.
 func (s *Store) Agents(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
 	pattern, status := f.arguments()
 	return list(ctx, s, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+matching+" ORDER BY agent_id",
 		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
 }
 
-// CountAgents is how many agents of the caller's company the filter means. All are counted already; others are counted now, by a look at
-// each agent: 0.04 s for 100,000.
+// CountAgents is how many agents of the caller's company the filter means. All are counted already;
+// others are counted now, by a look at each agent: 0.04 s for 100,000.
 func (s *Store) CountAgents(ctx context.Context, by Caller, f AgentFilter) (n int64, err error) {
 	query, args := `SELECT coalesce(max(agents), 0) FROM company_usage WHERE company = ?`, []any{by.Company.Chain}
 	if f != (AgentFilter{}) {

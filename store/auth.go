@@ -19,11 +19,13 @@ type credential struct {
 	grant       Grant
 }
 
-// Authenticate finds the caller who presents the API key or OAuth access token with this hash; ErrNotFound when it is neither, is deleted or
-// has expired. Answers are cached; a deletion takes effect before DeleteKey or DeleteOAuthClient returns.
+// Authenticate finds the caller who presents the API key or OAuth access token with this hash;
+// ErrNotFound when it is neither, is deleted or has expired. Answers are cached; a deletion takes
+// effect before DeleteKey or DeleteOAuthClient returns.
 //
-// A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an index. How long that takes tells of the hash of a guess, from
-// which no way leads to 256 random bits.
+// A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an
+// index. How long that takes tells of the hash of a guess, from which no way leads to 256 random
+// bits.
 func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	found, err := lookup(s, &s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash, now) })
 	if err != nil {
@@ -44,7 +46,8 @@ func (s *Store) Recheck(ctx context.Context, hash [32]byte, now time.Time) error
 	return err
 }
 
-// credentialQuery finds a credential by its index, with the ID of the newest control record about the API key, or the client of the token.
+// credentialQuery finds a credential by its index, with the ID of the newest control record about
+// the API key, or the client of the token.
 var credentialQuery = `
 	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
 	FROM api_key WHERE hash = ?1
@@ -52,7 +55,8 @@ var credentialQuery = `
 	latestOf("c.company", "'oauth-client:' || c.client_id") + `
 	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash = ?1`
 
-// checkToken says whether the row of an access token is one that the service has written: ErrNotFound, as for a token that nobody has.
+// checkToken says whether the row of an access token is one that the service has written:
+// ErrNotFound, as for a token that nobody has.
 func (s *Store) checkToken(r *conn, row tokenRow, mac []byte) error {
 	key, err := s.tokenKey(r)
 	if err == nil && !hmac.Equal(row.mac(key), mac) {
@@ -61,8 +65,8 @@ func (s *Store) checkToken(r *conn, row tokenRow, mac []byte) error {
 	return err
 }
 
-// checkCredential holds the row of an API key, or of an OAuth client, against the control log. hash is of what was presented; of a key it must be the one
-// that the row names.
+// checkCredential holds the row of an API key, or of an OAuth client, against the control log. hash
+// is of what was presented; of a key it must be the one that the row names.
 func (s *Store) checkCredential(ctx context.Context, company *Company, clientID sql.NullString, latest sql.NullInt64, has projection.Credential, hash [32]byte) error {
 	table, name := projection.TableClient, clientID.String
 	if !clientID.Valid {
@@ -80,7 +84,8 @@ func (s *Store) checkCredential(ctx context.Context, company *Company, clientID 
 	})
 }
 
-// findCredential asks the file. An access token acts for its client, and so has the client's fingerprint and role.
+// findCredential asks the file. An access token acts for its client, and so has the client's
+// fingerprint and role.
 func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
 	var key, client, expires, ownExpires, latest sql.NullInt64

@@ -6,14 +6,16 @@ import (
 	"slices"
 )
 
-// Authority is what the control log says of whether an action was allowed when it happened. It is about the time of the action's record; a
-// control record of the same millisecond counts as earlier, and CannotSay names it.
+// Authority is what the control log says of whether an action was allowed when it happened. It is
+// about the time of the action's record; a control record of the same millisecond counts as
+// earlier, and CannotSay names it.
 type Authority struct {
-	Index      int64              `json:"index"`
-	Timestamp  string             `json:"timestamp"`
-	Control    AuthorityLog       `json:"control"`
-	Agent      AgentAuthority     `json:"agent"`
-	Passports  []PassportEntry    `json:"passports"` // of the agent, that were valid then; at most maxAuthorityPassports
+	Index     int64          `json:"index"`
+	Timestamp string         `json:"timestamp"`
+	Control   AuthorityLog   `json:"control"`
+	Agent     AgentAuthority `json:"agent"`
+	// of the agent, that were valid then; at most maxAuthorityPassports
+	Passports  []PassportEntry    `json:"passports"`
 	Passport   *PassportAuthority `json:"passport,omitempty"`
 	Delegation *DelegationEntry   `json:"delegation"`
 	SigningKey KeyAuthority       `json:"signingKey"`
@@ -32,10 +34,12 @@ type ControlEntry struct {
 	Index     int64         `json:"index"`
 	Timestamp string        `json:"timestamp"`
 	Action    ControlAction `json:"actionType"`
-	By        *string       `json:"by"` // fingerprint of the credential; nil for the command line and a company's registration
+	// fingerprint of the credential; nil for the command line and a company's registration
+	By *string `json:"by"`
 }
 
-// AgentAuthority is what the control log says of an agent: its first registration, the last change up to the action, the first after it.
+// AgentAuthority is what the control log says of an agent: its first registration, the last change
+// up to the action, the first after it.
 type AgentAuthority struct {
 	AgentID    string        `json:"agentId"`
 	State      string        `json:"state"` // registered, disabled, notRegistered, or unknown
@@ -56,19 +60,22 @@ type PassportEntry struct {
 
 // PassportAuthority is what the control log says of a passport that was asked for.
 type PassportAuthority struct {
-	JTI     string        `json:"jti"`
-	State   string        `json:"state"` // issued, revoked, expired, issuedLater, neverIssued, or unknown
+	JTI string `json:"jti"`
+	// issued, revoked, expired, issuedLater, neverIssued, or unknown
+	State   string        `json:"state"`
 	Issued  *ControlEntry `json:"issued"`
 	Revoked *ControlEntry `json:"revoked"`
 }
 
-// DelegationEntry is the delegation of a record, with what is known of the company's own agents in it.
+// DelegationEntry is the delegation of a record, with what is known of the company's own agents in
+// it.
 type DelegationEntry struct {
 	Chain  []string         `json:"delegationChain"`
 	Agents []AgentAuthority `json:"agents"`
 }
 
-// KeyAuthority is the key that signed the record, and the change that brought it; nil for a company's first.
+// KeyAuthority is the key that signed the record, and the change that brought it; nil for a
+// company's first.
 type KeyAuthority struct {
 	KID     string        `json:"kid"`
 	Rotated *ControlEntry `json:"rotated"`
@@ -76,8 +83,8 @@ type KeyAuthority struct {
 
 const maxAuthorityPassports = 100
 
-// Places are the indices of all control records that the answer names, ascending: those that bear on the action, and those of the passport
-// that was asked for.
+// Places are the indices of all control records that the answer names, ascending: those that bear
+// on the action, and those of the passport that was asked for.
 func (a *Authority) Places() (bearing, ofPassport []int64) {
 	entries := []*ControlEntry{a.SigningKey.Rotated}
 	agents := []AgentAuthority{a.Agent}
@@ -106,8 +113,8 @@ func places(entries ...*ControlEntry) (indices []int64) {
 	return slices.Compact(indices)
 }
 
-// Authority answers for a record of the caller's company; jti is a passport to ask for as well, "" for none. ErrNotFound where there is no
-// such record.
+// Authority answers for a record of the caller's company; jti is a passport to ask for as well, ""
+// for none. ErrNotFound where there is no such record.
 func (s *Store) Authority(ctx context.Context, by Caller, index int64, jti string) (a Authority, err error) {
 	c := by.Company
 	head, _, err := s.Tip(ctx, c.Control.Chain)

@@ -103,10 +103,12 @@ func (q *authorityQuery) look() (err error) {
 	return err
 }
 
-// controlRecords is the SQL for the records of a control log about a subject, ?1, from ?2 on and before ?3.
+// controlRecords is the SQL for the records of a control log about a subject, ?1, from ?2 on and
+// before ?3.
 const controlRecords = ` FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1 AND id >= ?2 AND id < ?3`
 
-// first returns the first record about a subject from a number on, of one kind of change or, with "", of any; nil for none.
+// first returns the first record about a subject from a number on, of one kind of change or, with
+// "", of any; nil for none.
 func (q *authorityQuery) first(subject string, from int64, action ControlAction) (*ControlEntry, error) {
 	return q.entry(controlRecords+` AND ?4 IN ('', json_extract(payload, '$.actionType')) ORDER BY id LIMIT 1`, subject, from, q.size, action)
 }
@@ -188,14 +190,16 @@ func (q *authorityQuery) passports(agent string) (list []PassportEntry, err erro
 		if e.Issued == nil && q.company.complete { // nobody issued it: somebody put it there
 			continue
 		}
-		if e.Issued == nil || e.Issued.Index < q.before { // what was issued in the rest of the second came later
+		// what was issued in the rest of the second came later
+		if e.Issued == nil || e.Issued.Index < q.before {
 			list = append(list, e)
 		}
 	}
 	return list, nil
 }
 
-// course finds the issue of a passport and its revocation, which may have come with the disabling of its agent.
+// course finds the issue of a passport and its revocation, which may have come with the disabling
+// of its agent.
 func (q *authorityQuery) course(jti, agent string) (issued, revoked *ControlEntry, err error) {
 	if issued, err = q.first(subjectPassport(jti), 0, PassportIssued); err != nil {
 		return nil, nil, err

@@ -11,9 +11,9 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Backup writes a checked copy of the database at path into a new file, 0600; ErrRefused when it exists. progress may be nil.
-// It works beside a running server. A chain that does not verify is a *VerifyError, and what Check finds against schema ErrCorrupt;
-// both leave no file.
+// Backup writes a checked copy of the database at path into a new file, 0600; ErrRefused when it
+// exists. progress may be nil. It works beside a running server. A chain that does not verify is a
+// *VerifyError, and what Check finds against schema ErrCorrupt; both leave no file.
 //
 // The stages of progress are "copy" and "check" in bytes, and "verify" in records.
 func Backup(ctx context.Context, path, out, schema string, progress func(stage string, done, total int64)) error {
@@ -40,8 +40,9 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 	return nil
 }
 
-// checkedCopy copies the database at from, as one moment saw it, into a temporary file beside the place that it is meant for, and
-// checks the copy wholly. The caller discards it, whether or not it has given it another name.
+// checkedCopy copies the database at from, as one moment saw it, into a temporary file beside the
+// place that it is meant for, and checks the copy wholly. The caller discards it, whether or not it
+// has given it another name.
 func checkedCopy(ctx context.Context, from, to, schema string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
@@ -59,7 +60,8 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 		return tmp, err
 	}
 	defer copied.Close()
-	// Chains first: where one fails, company and index say more than the name of a trigger that was dropped to change it.
+	// Chains first: where one fails, company and index say more than the name of a trigger that was
+	// dropped to change it.
 	if err := copied.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, func(done, total int64) { progress("verify", done, total) }); err != nil {
 		return tmp, err
 	}
@@ -75,7 +77,8 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	return tmp, nil
 }
 
-// compactCopy copies the database at from, without its free pages, into a temporary file beside the place that it is meant for.
+// compactCopy copies the database at from, without its free pages, into a temporary file beside the
+// place that it is meant for.
 func compactCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}

@@ -258,7 +258,8 @@ func TestRestoreOverADatabase(t *testing.T) {
 	}
 }
 
-// A server that was killed leaves a write-ahead log. It must not be played into what is restored in the place of its file.
+// A server that was killed leaves a write-ahead log. It must not be played into what is restored in
+// the place of its file.
 func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -109,8 +109,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkManyChains appends for 64 callers to one chain and to 10,000 of 20 records and more, visited in a scattered order, in turns. It reports
-// the medians of both and of their ratio: other work on the machine slows neighbouring rounds alike.
+// BenchmarkManyChains appends for 64 callers to one chain and to 10,000 of 20 records and more,
+// visited in a scattered order, in turns. It reports the medians of both and of their ratio: other
+// work on the machine slows neighbouring rounds alike.
 func BenchmarkManyChains(b *testing.B) {
 	const chains, before, round = 10_000, 20, 5_000
 	s, _ := fresh(b)
@@ -206,7 +207,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay replays a control log of passports, and compares their rows with it; records/s is of control records.
+// BenchmarkReplay replays a control log of passports, and compares their rows with it; records/s is
+// of control records.
 func BenchmarkReplay(b *testing.B) {
 	s, _ := fresh(b)
 	c, _ := company(b, s, "acme")

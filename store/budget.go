@@ -9,7 +9,8 @@ import (
 // maxRefused bounds the accounts of which a refusal is remembered, 80 bytes each.
 const maxRefused = 20_000
 
-// The times stand in the order of the calls. Whoever comes at the same moment waits for the row, and then finds what the other one has spent.
+// The times stand in the order of the calls. Whoever comes at the same moment waits for the row,
+// and then finds what the other one has spent.
 const (
 	spendBudget = `INSERT INTO budget AS b (account, spent, until) VALUES ($1, ARRAY[clock_timestamp()], clock_timestamp() + interval '60 seconds')
 	ON CONFLICT (account) DO UPDATE SET until = excluded.until,
@@ -49,8 +50,9 @@ func (r *refusals) note(account [32]byte, until time.Time) {
 	r.until[account] = until
 }
 
-// Spend counts a call of an account against a budget of so many in a minute, which all servers on the database share. A call that is refused is not counted. An error says
-// that the database could not be asked: who has a counter of its own goes by that.
+// Spend counts a call of an account against a budget of so many in a minute, which all servers on
+// the database share. A call that is refused is not counted. An error says that the database could
+// not be asked: who has a counter of its own goes by that.
 func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, error) {
 	if !s.Shared() {
 		return Spent{}, nil
@@ -66,7 +68,8 @@ func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, e
 	if found {
 		return Spent{true, true, most - int(used), time.Duration(frees) * time.Millisecond}, nil
 	}
-	if _, err := s.spending.Row(ctx, []any{&frees}, nextOfBudget, account[:]); err != nil { // none: it has just become free
+	// none: it has just become free
+	if _, err := s.spending.Row(ctx, []any{&frees}, nextOfBudget, account[:]); err != nil {
 		return Spent{}, err
 	}
 	wait := max(time.Duration(frees)*time.Millisecond, time.Millisecond)

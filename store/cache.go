@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// How long what may change is taken from memory without asking the database: a change by this process counts at once, and one by another process after
-// this. In a file that is a tool; in a database that other servers write too it is any of them, so that what takes something away is answered only
-// when all of them know: see settled. While the writer of a file sees that nobody else has written, nothing has to be read again for
-// rememberedUnchanged: under load from thousands of tenants, each would come too seldom to be remembered.
+// How long what may change is taken from memory without asking the database: a change by this
+// process counts at once, and one by another process after this. In a file that is a tool; in a
+// database that other servers write too it is any of them, so that what takes something away is
+// answered only when all of them know: see settled. While the writer of a file sees that nobody
+// else has written, nothing has to be read again for rememberedUnchanged: under load from thousands
+// of tenants, each would come too seldom to be remembered.
 const (
 	rememberedOfFile    = time.Second
 	rememberedUnchanged = 10 * time.Second
@@ -32,8 +34,9 @@ type dated[V any] struct {
 	began time.Time // before it was read
 }
 
-// fresh says whether what was read at one time counts at another, if it is in a cache still: the writer's look empties them first when somebody else
-// has written. Who asks may have waited since then, so that what was read is never older by either clock.
+// fresh says whether what was read at one time counts at another, if it is in a cache still: the
+// writer's look empties them first when somebody else has written. Who asks may have waited since
+// then, so that what was read is never older by either clock.
 func (s *Store) fresh(read, began, then, now time.Time) bool {
 	within := func(d time.Duration, since, until time.Time) bool {
 		age := until.Sub(since)
@@ -62,16 +65,18 @@ func lookup[K comparable, V any](s *Store, c *cache[K, dated[V]], k K, now time.
 	return v, err
 }
 
-// settled returns when what was just committed holds everywhere: none of the servers on the database remembers anything older then. A caller who leaves gets
-// no answer, so that he need not wait.
+// settled returns when what was just committed holds everywhere: none of the servers on the
+// database remembers anything older then. A caller who leaves gets no answer, so that he need not
+// wait.
 func (s *Store) settled(ctx context.Context) {
 	if s.Shared() {
 		pause(ctx, settledAfter)
 	}
 }
 
-// cache is a bounded map of what was read from the file. Who fills it takes the generation before reading; put does nothing when
-// anything was forgotten since. So what a deletion has taken out cannot be put back by a lookup that overtook it.
+// cache is a bounded map of what was read from the file. Who fills it takes the generation before
+// reading; put does nothing when anything was forgotten since. So what a deletion has taken out
+// cannot be put back by a lookup that overtook it.
 type cache[K comparable, V any] struct {
 	max int
 
@@ -94,7 +99,8 @@ func (c *cache[K, V]) now() uint64 {
 	return c.generation
 }
 
-// put keeps v. A full cache starts over: one that fits never pays, and one that does not loses little.
+// put keeps v. A full cache starts over: one that fits never pays, and one that does not loses
+// little.
 func (c *cache[K, V]) put(generation uint64, k K, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What is remembered of companies and agents is small, whatever was registered with them: no company can fill the memory of all.
+// What is remembered of companies and agents is small, whatever was registered with them: no
+// company can fill the memory of all.
 func TestNothingLargeIsRemembered(t *testing.T) { // not in parallel: it weighs the heap
 	s, _ := fresh(t)
 	metadata := raw(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)

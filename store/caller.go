@@ -10,12 +10,15 @@ import (
 type Role string
 
 const (
-	Reader Role = "reader" // reads chains, proofs, agents and the status of passports; changes nothing and is given no secret
+	// reads chains, proofs, agents and the status of passports; changes nothing and is given no
+	// secret
+	Reader Role = "reader"
 	Writer Role = "writer" // appends records too
 	Admin  Role = "admin"  // everything
 )
 
-// Covers says whether r may do what needs a role: each may do what the ones before it may. What needs one that is unknown is for nobody.
+// Covers says whether r may do what needs a role: each may do what the ones before it may. What
+// needs one that is unknown is for nobody.
 func (r Role) Covers(needed Role) bool {
 	order := []Role{"", Reader, Writer, Admin}
 	at := slices.Index(order, needed)
@@ -43,10 +46,13 @@ func expiry(stored sql.NullInt64) time.Time {
 	return time.UnixMilli(stored.Int64)
 }
 
-// Caller is who asks, and when. Methods that touch a tenant's data demand it, so that none can forget whose data it is.
+// Caller is who asks, and when. Methods that touch a tenant's data demand it, so that none can
+// forget whose data it is.
 type Caller struct {
-	Company    *Company
-	Credential string    // fingerprint of the API key or OAuth client that was presented, never a secret; "" where none took part
+	Company *Company
+	// fingerprint of the API key or OAuth client that was presented, never a secret; "" where none
+	// took part
+	Credential string
 	Role       Role      // of that credential
 	Expires    time.Time // when the credential does; zero for never
 	At         time.Time // when the request was whole

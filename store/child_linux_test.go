@@ -20,10 +20,12 @@ import (
 	"attestd/store/storetest"
 )
 
-// What a fault does to a process is tried in a process of its own: this binary, told by its environment which part to play.
+// What a fault does to a process is tried in a process of its own: this binary, told by its
+// environment which part to play.
 const part = "ATTESTD_TEST_PART"
 
-// parts say what they saw on standard output and end without closing anything, as a killed server does.
+// parts say what they saw on standard output and end without closing anything, as a killed server
+// does.
 var parts = map[string]func(path string) error{
 	"many writers":               manyWriters,
 	"move":                       moveUntilKilled,
@@ -85,7 +87,8 @@ func outcome(err error) string {
 
 func say(err error) { fmt.Println(outcome(err)) }
 
-// failing is a system call that shall fail with EIO, where test (BPF_JGE, BPF_JSET; 0 for always) holds of its argument and value.
+// failing is a system call that shall fail with EIO, where test (BPF_JGE, BPF_JSET; 0 for always)
+// holds of its argument and value.
 type failing struct {
 	call     uint32
 	argument uint32 // 0 is the first
@@ -95,7 +98,8 @@ type failing struct {
 
 // failCalls makes system calls fail in this process, for good.
 func failCalls(calls ...failing) error {
-	const load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS // of struct seccomp_data: the number is its first word, arguments are from byte 16 on
+	// of struct seccomp_data: the number is its first word, arguments are from byte 16 on
+	const load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	fail := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EIO)}
 	var program []unix.SockFilter
 	for _, c := range calls {
@@ -141,7 +145,8 @@ func failingSync(path string) error {
 	return nil
 }
 
-// What a sync that fails has reached nobody can say, and nor does the answer (row 4). Nothing is lost that was acknowledged.
+// What a sync that fails has reached nobody can say, and nor does the answer (row 4). Nothing is
+// lost that was acknowledged.
 func TestACommitWhoseSyncFailsIsUnknown(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -178,7 +183,8 @@ func failingRotation(path string) error {
 	return nil
 }
 
-// A rotation of which nobody can say whether it is on disk is there whole or not at all, and so are the records after it.
+// A rotation of which nobody can say whether it is on disk is there whole or not at all, and so are
+// the records after it.
 func TestARotationWhoseSyncFailsIsUnknown(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -207,7 +213,8 @@ func failingWrite(path string) error {
 	if err != nil {
 		return err
 	}
-	limit := syscall.Rlimit{Cur: uint64(info.Size()) + 5*4120, Max: unix.RLIM_INFINITY} // five frames more
+	// five frames more
+	limit := syscall.Rlimit{Cur: uint64(info.Size()) + 5*4120, Max: unix.RLIM_INFINITY}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
@@ -219,7 +226,8 @@ func failingWrite(path string) error {
 	return nil
 }
 
-// A commit that failed while it was being written is written over at once: what that made sure of is no longer unknown (row 4).
+// A commit that failed while it was being written is written over at once: what that made sure of
+// is no longer unknown (row 4).
 func TestACommitThatFailedIsWrittenOver(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -234,8 +242,8 @@ func TestACommitThatFailedIsWrittenOver(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// manyWriters is a busy service: 64 callers who write all kinds of things, each for a company of its own, and among them a change of many
-// pages.
+// manyWriters is a busy service: 64 callers who write all kinds of things, each for a company of
+// its own, and among them a change of many pages.
 func manyWriters(path string) error {
 	s, c, err := begin(path)
 	if err != nil {
@@ -249,7 +257,8 @@ func manyWriters(path string) error {
 	}
 	calls := []failing{{unix.SYS_OPENAT, 2, unix.BPF_JSET, unix.O_EXCL}}
 	if runtime.GOARCH == "amd64" {
-		calls = append(calls, failing{2, 1, unix.BPF_JSET, unix.O_EXCL}) // open, which other machines do not have
+		// open, which other machines do not have
+		calls = append(calls, failing{2, 1, unix.BPF_JSET, unix.O_EXCL})
 	}
 	if err := failCalls(calls...); err != nil {
 		return err
@@ -269,8 +278,8 @@ func manyWriters(path string) error {
 	})...)
 }
 
-// A service needs no folder for temporary files, however many write: no file is made but the database and what stands beside it, so
-// nothing is lost where none can be made (row 22).
+// A service needs no folder for temporary files, however many write: no file is made but the
+// database and what stands beside it, so nothing is lost where none can be made (row 22).
 func TestNoTemporaryFileIsMade(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

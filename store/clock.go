@@ -8,11 +8,12 @@ import (
 	"attestd/chain"
 )
 
-// maxGap is how many years after the newest time in the file nothing is written any more: a clock that far ahead is wrong more often
-// than the file is old, and the times of a chain never go back.
+// maxGap is how many years after the newest time in the file nothing is written any more: a clock
+// that far ahead is wrong more often than the file is old, and the times of a chain never go back.
 const maxGap = 10
 
-// ClockAhead is by how much a clock is ahead of that of the database's server, which several servers share, and how exact that is. Of a file it is nothing.
+// ClockAhead is by how much a clock is ahead of that of the database's server, which several
+// servers share, and how exact that is. Of a file it is nothing.
 func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, within time.Duration, err error) {
 	if !s.server {
 		return 0, 0, nil

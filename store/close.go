@@ -9,8 +9,9 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No other method may be running.
-// ErrFileChanged when file or log were moved or replaced, for then not everything may be where the next start looks.
+// Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No
+// other method may be running. ErrFileChanged when file or log were moved or replaced, for then not
+// everything may be where the next start looks.
 func (s *Store) Close() error {
 	if s.closed {
 		return nil
@@ -51,8 +52,8 @@ func (s *Store) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// closeChanged is the end of a store whose files are not in their place. What could not be rescued stays as it is: the connections end
-// with the process, for SQLite would move and delete by name.
+// closeChanged is the end of a store whose files are not in their place. What could not be rescued
+// stays as it is: the connections end with the process, for SQLite would move and delete by name.
 func (s *Store) closeChanged(w *fileWriter) error {
 	failed := w.rescue()
 	if !w.rescued {

@@ -13,8 +13,9 @@ import (
 	"attestd/crypto/keys"
 )
 
-// Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget whose data it is.
-// It is shared, never changes, and holds nothing large: thousands are kept in memory. After a rotation of its key a company is another one.
+// Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget
+// whose data it is. It is shared, never changes, and holds nothing large: thousands are kept in
+// memory. After a rotation of its key a company is another one.
 type Company struct {
 	Chain        int64 // its number, and that of the chain of its actions
 	ID           string
@@ -27,7 +28,8 @@ type Company struct {
 	key      ed25519.PrivateKey // the one that signs
 }
 
-// CreateCompany registers a company with a new key pair, two empty logs and its bootstrap API key, in one transaction. ErrExists.
+// CreateCompany registers a company with a new key pair, two empty logs and its bootstrap API key,
+// in one transaction. ErrExists.
 func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -75,7 +77,8 @@ func (s *Store) registered(c *Company, metadata json.RawMessage) controlEvent {
 	}}
 }
 
-// Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one changes, and where other servers write the database too for a moment.
+// Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one
+// changes, and where other servers write the database too for a moment.
 func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
 	if c, ok := s.companies.get(id); ok && s.stands(c) {
 		return c.value, nil
@@ -87,7 +90,8 @@ func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
 	return c, nil
 }
 
-// CompanyOfChain finds the company by its number, which is that of the chain of its actions; ErrNotFound.
+// CompanyOfChain finds the company by its number, which is that of the chain of its actions;
+// ErrNotFound.
 func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, error) {
 	if c, ok := s.chains.get(number); ok && s.stands(c) {
 		return c.value, nil
@@ -95,7 +99,8 @@ func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, err
 	return s.readCompany(ctx, number)
 }
 
-// companyNow is CompanyOfChain for what is remembered in its turn: in a database that others write too, age would be added to age.
+// companyNow is CompanyOfChain for what is remembered in its turn: in a database that others write
+// too, age would be added to age.
 func (s *Store) companyNow(ctx context.Context, number int64) (*Company, error) {
 	if s.Shared() {
 		return s.readCompany(ctx, number)
@@ -103,7 +108,8 @@ func (s *Store) companyNow(ctx context.Context, number int64) (*Company, error) 
 	return s.CompanyOfChain(ctx, number)
 }
 
-// stands says whether a company may still be taken from memory. In a file that only this process writes it may until it is forgotten.
+// stands says whether a company may still be taken from memory. In a file that only this process
+// writes it may until it is forgotten.
 func (s *Store) stands(c dated[*Company]) bool {
 	return !s.Shared() || time.Since(c.began) < rememberedOfShared
 }

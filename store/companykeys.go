@@ -19,11 +19,13 @@ import (
 // MaxCompanyKeys is how many keys a company may have had: a new one each day for 27 years.
 const MaxCompanyKeys = 10_000
 
-// keysSchema is the first schema with the table company_key. Before it, a company had one key for good, and its seed in its own row.
+// keysSchema is the first schema with the table company_key. Before it, a company had one key for
+// good, and its seed in its own row.
 const keysSchema = 4
 
-// KeyRing returns the origin of a log ("" in a file of before its keys could change) and all keys that its company has had since the log
-// was made, the oldest first, as they stand in the file: what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
+// KeyRing returns the origin of a log ("" in a file of before its keys could change) and all keys
+// that its company has had since the log was made, the oldest first, as they stand in the file:
+// what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
 func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		if s.schema.Load() < keysSchema {
@@ -75,7 +77,8 @@ func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 	return []keyring.Key{k}, nil
 }
 
-// KeySet implements chain.Reader. Which keys are the company's is proven in the log of its actions, where the first one begins.
+// KeySet implements chain.Reader. Which keys are the company's is proven in the log of its actions,
+// where the first one begins.
 func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	origin, ring, err := s.KeyRing(ctx, number)
 	if errors.Is(err, ErrNotFound) || err == nil && len(ring) == 0 {
@@ -86,7 +89,8 @@ func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) 
 	}
 	flaws := keyring.Flaws(origin, ring)
 	if company, name := logOf(number); name != Actions {
-		first, all, err := s.KeyRing(ctx, Actions.number(company)) // after the other, or a key might be missing
+		// after the other, or a key might be missing
+		first, all, err := s.KeyRing(ctx, Actions.number(company))
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +116,8 @@ func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
 	return set, err
 }
 
-// findIssuer reads the keys with which a company's tokens are signed and checked, and its private key, each held against the control log.
+// findIssuer reads the keys with which a company's tokens are signed and checked, and its private
+// key, each held against the control log.
 func (s *Store) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
 	number, id := c.Chain, c.ID
 	var former []cred.Former
@@ -186,7 +191,8 @@ func (s *Store) insertFirstKey(w *conn, company int64, private ed25519.PrivateKe
 	return err
 }
 
-// registerFunctions teaches SQLite what an upgrade and a comparison with an older file ask for: the public key of a seed.
+// registerFunctions teaches SQLite what an upgrade and a comparison with an older file ask for: the
+// public key of a seed.
 func registerFunctions() {
 	sqlite.DefineFunction("ed25519_public", 1, func(args []driver.Value) (driver.Value, error) {
 		seed, ok := args[0].([]byte)

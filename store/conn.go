@@ -7,19 +7,23 @@ import (
 	"attestd/store/sqlite"
 )
 
-// conn is one connection to the file and the statements that it has prepared. One goroutine at a time uses it.
+// conn is one connection to the file and the statements that it has prepared. One goroutine at a
+// time uses it.
 //
-// Its statements run under a context that nobody can cancel: an interrupted write would take the other writes of its commit
-// with it, and a watched read costs a goroutine. Who reads long looks at its own context between rows.
+// Its statements run under a context that nobody can cancel: an interrupted write would take the
+// other writes of its commit with it, and a watched read costs a goroutine. Who reads long looks at
+// its own context between rows.
 type conn struct {
 	sql     *sql.Conn
 	dialect dialect
 	stmts   map[string]*sql.Stmt // by their text, which is constant
-	fatal   error                // the first error after which the transaction, or the connection, may have ended; see dialect
-	yielded bool                 // a row was handed out since this was last cleared
+	// the first error after which the transaction, or the connection, may have ended; see dialect
+	fatal   error
+	yielded bool // a row was handed out since this was last cleared
 
-	suspect    func(error) error // makes another error of one that calls the database corrupt; may be nil
-	generation int64             // of the connections that were lost together; see readServer
+	// makes another error of one that calls the database corrupt; may be nil
+	suspect    func(error) error
+	generation int64 // of the connections that were lost together; see readServer
 }
 
 func dial(ctx context.Context, db *sql.DB) (*conn, error) {
@@ -68,7 +72,8 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of it.
+// failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of
+// it.
 func (c *conn) failed(err error) error {
 	err, fatal := c.dialect.judge(err)
 	if c.suspect != nil && isDamage(err) {

@@ -17,7 +17,8 @@ import (
 // ControlAction is what a control record says was done: the actionType of its payload.
 type ControlAction string
 
-// All that is recorded in a control log. SVIDs, delegation tokens and access tokens are not: there are thousands a second.
+// All that is recorded in a control log. SVIDs, delegation tokens and access tokens are not: there
+// are thousands a second.
 const (
 	CompanyRegistered  ControlAction = "company.registered"
 	APIKeyCreated      ControlAction = "api-key.created"
@@ -57,20 +58,23 @@ func subjectPassport(jti string) string       { return "passport:" + jti }
 func subjectWebhook(id string) string         { return "webhook:" + id }
 func subjectSigningKey(kid string) string     { return "signing-key:" + kid }
 
-// subjectRecovery is of a key that was shown again, which changes nothing of the key: the newest record about a row says what the row is.
+// subjectRecovery is of a key that was shown again, which changes nothing of the key: the newest
+// record about a row says what the row is.
 func subjectRecovery(fingerprint string) string { return "recovery:" + fingerprint }
 
 // subjectDatabase is of what concerns all companies of the file alike.
 const subjectDatabase = "database"
 
-// controlEvent is one change, as its record will say it. details are members of the record's payload beside subject and by.
+// controlEvent is one change, as its record will say it. details are members of the record's
+// payload beside subject and by.
 type controlEvent struct {
 	action  ControlAction
 	subject string
 	details map[string]any
 }
 
-// takesAway says whether something holds no more after the change that servers remember for a moment.
+// takesAway says whether something holds no more after the change that servers remember for a
+// moment.
 func (e controlEvent) takesAway() bool {
 	switch e.action {
 	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated:
@@ -79,9 +83,11 @@ func (e controlEvent) takesAway() bool {
 	return false
 }
 
-// controlled makes a change durable together with the control records of the company that it concerns: both, or neither. by is asked for after
-// the rows are written: a company that is being made has its number from then on. Rows that change nothing return no events. What takes something away
-// is so everywhere when controlled returns, and so is what was so already: another server may have made it so just now.
+// controlled makes a change durable together with the control records of the company that it
+// concerns: both, or neither. by is asked for after the rows are written: a company that is being
+// made has its number from then on. Rows that change nothing return no events. What takes something
+// away is so everywhere when controlled returns, and so is what was so already: another server may
+// have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
 	if err := s.Changeable(by); err != nil {
 		return err
@@ -113,8 +119,9 @@ func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows f
 	return err
 }
 
-// controlDraft has the form of every record: the service is the agent, and who asked for the change stands in the payload. Its member log, which
-// no action has, keeps what a tenant lets us sign as an action from passing for a control record: both logs have the same keys.
+// controlDraft has the form of every record: the service is the agent, and who asked for the change
+// stands in the payload. Its member log, which no action has, keeps what a tenant lets us sign as
+// an action from passing for a control record: both logs have the same keys.
 func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 	payload := map[string]any{"subject": e.subject, "by": nil}
 	if by.Credential != "" {

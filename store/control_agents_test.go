@@ -84,7 +84,8 @@ func TestChangesOfPassportsAreRecorded(t *testing.T) {
 	k.writes("a passport rotated", revoked("a", nil, "b"), issued("b", "a"))
 	k.refuses("rotating it again", s.RotatePassport(ctx, who, passport("a", 1), passport("c", 1)), store.ErrRevoked)
 	k.refuses("rotating what is not there", s.RotatePassport(ctx, who, passport("x", 1), passport("c", 1)), store.ErrNotFound)
-	if err := s.RotatePassport(ctx, who, passport("b", 1), passport("a", 1)); err == nil { // the old is revoked, and then the new cannot be
+	// the old is revoked, and then the new cannot be
+	if err := s.RotatePassport(ctx, who, passport("b", 1), passport("a", 1)); err == nil {
 		t.Error("one jti was issued twice, by rotation")
 	}
 	k.writes("a rotation that fails halfway")

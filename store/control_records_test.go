@@ -20,7 +20,8 @@ import (
 // details are the members of a control record's payload, without subject and by.
 type details = map[string]any
 
-// change is one record of a control log, as it is read; or as it should be, where By is by's credential unless nobody asked.
+// change is one record of a control log, as it is read; or as it should be, where By is by's
+// credential unless nobody asked.
 type change struct {
 	Log, AgentID, CompanyID string
 	ActionType              store.ControlAction
@@ -35,7 +36,8 @@ func did(c *store.Company, action store.ControlAction, subject string, more deta
 	return change{"control", "service", c.ID, action, payload}
 }
 
-// changes reads the control log of c from a record on. What is hashed of a record is its payload as it stands there.
+// changes reads the control log of c from a record on. What is hashed of a record is its payload as
+// it stands there.
 func changes(t testing.TB, s *store.Store, c *store.Company, from int64) (list []change) {
 	t.Helper()
 	must(t, s.Records(ctx, c.Control.Chain, from, tipOf(t, s, c.Control).Length, func(r *chain.Record) error {
@@ -59,7 +61,8 @@ type clerk struct {
 	secrets []string // that may not stand in it
 }
 
-// writes demands that the records since the last call are exactly want, that the log verifies and that no secret stands in it.
+// writes demands that the records since the last call are exactly want, that the log verifies and
+// that no secret stands in it.
 func (k *clerk) writes(what string, want ...change) {
 	k.Helper()
 	found := changes(k, k.s, k.c, k.read)
@@ -81,7 +84,8 @@ func (k *clerk) writes(what string, want ...change) {
 	}
 }
 
-// refuses demands that a change failed as it should, or made no difference where want is nil, and wrote nothing.
+// refuses demands that a change failed as it should, or made no difference where want is nil, and
+// wrote nothing.
 func (k *clerk) refuses(what string, err, want error) {
 	k.Helper()
 	if !errors.Is(err, want) {
@@ -105,7 +109,8 @@ func newClerk(t *testing.T, metadata string) (*clerk, store.APIKey) {
 	return &clerk{T: t, s: s, c: c, secrets: []string{key.Key, "private words"}}, key
 }
 
-// The first records of a control log are the company and its first key, which nobody asked for that has a credential.
+// The first records of a control log are the company and its first key, which nobody asked for that
+// has a credential.
 func TestARegistrationIsRecorded(t *testing.T) {
 	t.Parallel()
 	const metadata = `{"note": "private words"}`
@@ -113,7 +118,8 @@ func TestARegistrationIsRecorded(t *testing.T) {
 	c := k.c
 	registered := did(c, store.CompanyRegistered, "company:acme", details{
 		"registeredAt": c.RegisteredAt, "metadataHash": hashOf(metadata), "kid": c.Issuer.Public.KID, "fingerprint": c.Issuer.Public.Fingerprint,
-		"logs": details{"actions": c.Actions.Origin, "control": c.Control.Origin}, "settings": nil, // of which no start has said anything
+		// of which no start has said anything
+		"logs": details{"actions": c.Actions.Origin, "control": c.Control.Origin}, "settings": nil,
 	})
 	first := did(c, store.APIKeyCreated, "api-key:"+of(key.Key), details{"fingerprint": of(key.Key), "role": "admin", "expiresAt": nil, "label": "bootstrap"})
 	registered.Payload["by"], first.Payload["by"] = nil, nil
@@ -167,7 +173,8 @@ func TestChangesOfCredentialsAreRecorded(t *testing.T) {
 	}
 }
 
-// The record of a rotation is the first that the new key signs in the control log; what it says of an index is about the actions.
+// The record of a rotation is the first that the new key signs in the control log; what it says of
+// an index is about the actions.
 func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 	t.Parallel()
 	k, _ := newClerk(t, "{}")
@@ -187,7 +194,8 @@ func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 	}
 }
 
-// Of many that ask for one change at once, one makes it, and there is one record of it; of a rotation a pair, which name each other.
+// Of many that ask for one change at once, one makes it, and there is one record of it; of a
+// rotation a pair, which name each other.
 func TestOneOfManyChangesIsRecorded(t *testing.T) {
 	t.Parallel()
 	k, _ := newClerk(t, "{}")

@@ -28,7 +28,8 @@ func tipOf(t testing.TB, s *store.Store, log store.Log) chain.Head {
 	return h
 }
 
-// What one change does to both logs of a company is one commit, with what it does to rows: all of it or nothing.
+// What one change does to both logs of a company is one commit, with what it does to rows: all of
+// it or nothing.
 func TestOneChangeWritesBothLogs(t *testing.T) {
 	t.Parallel()
 	var published []int64
@@ -67,7 +68,8 @@ func TestOneChangeWritesBothLogs(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
-	if fmt.Sprint(published) != fmt.Sprint([]int64{c.Chain, zoo.Chain}) { // control records are for who asks
+	// control records are for who asks
+	if fmt.Sprint(published) != fmt.Sprint([]int64{c.Chain, zoo.Chain}) {
 		t.Errorf("published of chains %v", published)
 	}
 }
@@ -92,7 +94,8 @@ func TestRowsOfBothLogs(t *testing.T) {
 	}
 }
 
-// One record of a control log that was changed is found, by its log and index, and a backup of it is refused; the other logs are valid.
+// One record of a control log that was changed is found, by its log and index, and a backup of it
+// is refused; the other logs are valid.
 func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -123,8 +126,8 @@ func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 	}
 }
 
-// A key signs each log from an index of its own, which both keys have signed for that log. A key or range that is not as it was proven is found
-// at the first record of the log that it concerns.
+// A key signs each log from an index of its own, which both keys have signed for that log. A key or
+// range that is not as it was proven is found at the first record of the log that it concerns.
 func TestRotationsInBothLogs(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -166,10 +169,12 @@ func TestRotationsInBothLogs(t *testing.T) {
 		"DELETE FROM log_key" + of + "0":                                                                               0,
 		"DELETE FROM log_key" + of + "1":                                                                               first[1],
 		"DELETE FROM log_key" + of + "2":                                                                               first[2],
-		"DELETE FROM log_key" + of + "3":                                                                               first[2], // the key before it has ended, and none follows
-		"DELETE FROM log_key WHERE chain = -1":                                                                         0,
+		// the key before it has ended, and none follows
+		"DELETE FROM log_key" + of + "3":       first[2],
+		"DELETE FROM log_key WHERE chain = -1": 0,
 		"UPDATE log_key SET (statement, old_signature, new_signature) = (SELECT statement, old_signature, new_signature FROM log_key WHERE chain = 1 AND generation = 2)" + of + "2": first[2],
-		"INSERT INTO log_key (chain, generation, first_record) VALUES (-1, 4, 303)":                                                                                                  -1, // of no key: it signs nothing
+		// of no key: it signs nothing
+		"INSERT INTO log_key (chain, generation, first_record) VALUES (-1, 4, 303)": -1,
 	} {
 		changed := storetest.Copy(t, path)
 		must(t, other(t, changed, unguarded+statement).Close())
@@ -215,14 +220,16 @@ func TestARestoreComparesControlLogs(t *testing.T) {
 	checkRollback(t, in, old, "acme (control): 1 records, the backup has 0", "zoo (control): 1 records, the backup has 0")
 }
 
-// An upgrade gives each company a control log, which the key of that time signs from its first record on, and changes nothing of the actions.
-// The keys that had ended by then sign nothing there; those that come later are proven there as elsewhere.
+// An upgrade gives each company a control log, which the key of that time signs from its first
+// record on, and changes nothing of the actions. The keys that had ended by then sign nothing
+// there; those that come later are proven there as elsewhere.
 func TestAnUpgradeMakesTheControlLog(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, version := range []string{"1", "2", "4", "5"} {
 		path, companies := written(t, version)
-		must(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close()) // an operator's own, which the upgrade breaks
+		// an operator's own, which the upgrade breaks
+		must(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close())
 		before, err := store.OpenReadOnly(ctx, path)
 		must(t, err)
 		s := open(t, path)

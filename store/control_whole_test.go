@@ -129,11 +129,13 @@ func dump(t testing.TB, db *sql.DB, query string) string {
 	return text.String()
 }
 
-// commits counts the transactions in a write-ahead log: a frame that ends one says how long the database is then.
+// commits counts the transactions in a write-ahead log: a frame that ends one says how long the
+// database is then.
 func commits(log []byte) (n int) {
 	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
 	step := frame + int(binary.BigEndian.Uint32(log[8:]))
-	for at := header; at+step <= len(log) && string(log[at+8:at+16]) == string(log[16:24]); at += step { // of the same salts
+	// of the same salts
+	for at := header; at+step <= len(log) && string(log[at+8:at+16]) == string(log[16:24]); at += step {
 		if binary.BigEndian.Uint32(log[at+4:]) != 0 {
 			n++
 		}
@@ -141,8 +143,8 @@ func commits(log []byte) (n int) {
 	return n
 }
 
-// A crash at any moment leaves a change with its control record, or neither: the database's log is cut at every frame, and within one. Each change
-// is one commit with its record.
+// A crash at any moment leaves a change with its control record, or neither: the database's log is
+// cut at every frame, and within one. Each change is one commit with its record.
 func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -155,8 +157,10 @@ func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
 			path := target(t)
 			must(t, os.WriteFile(path, content, 0o600))
 			s := open(t, path)
-			attest(t, s, p.c, 1)                                             // one commit, before which a start may make its own
-			reader := other(t, path, "BEGIN", "SELECT count(*) FROM record") // which keeps the log from being cut after a rotation
+			// one commit, before which a start may make its own
+			attest(t, s, p.c, 1)
+			// which keeps the log from being cut after a rotation
+			reader := other(t, path, "BEGIN", "SELECT count(*) FROM record")
 			start := commits(got(os.ReadFile(path + "-wal"))(t))
 			must(t, change(s))
 			log := got(os.ReadFile(path + "-wal"))(t)
@@ -190,7 +194,8 @@ func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
 	}
 }
 
-// Where the record cannot be written there is no change: neither half of a change survives the failure of the other.
+// Where the record cannot be written there is no change: neither half of a change survives the
+// failure of the other.
 func TestNoChangeWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	p := prepare(t)

@@ -8,8 +8,9 @@ import (
 	"attestd/chain/tlog"
 )
 
-// KeepCosignature keeps what a witness has signed of a log of ours, with the checkpoint that the log had signed itself, in place of what the
-// witness signed before, unless that was of a greater size. It must have been verified.
+// KeepCosignature keeps what a witness has signed of a log of ours, with the checkpoint that the
+// log had signed itself, in place of what the witness signed before, unless that was of a greater
+// size. It must have been verified.
 func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature) error {
 	err := s.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
@@ -23,8 +24,9 @@ func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, c
 	return nil
 }
 
-// Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one after the other, and whose they are, as vkeys.
-// What they have shown of another tree is no cosignature.
+// Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one
+// after the other, and whose they are, as vkeys. What they have shown of another tree is no
+// cosignature.
 func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -40,8 +42,8 @@ func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lin
 	return lines, witnesses, nil
 }
 
-// CosignedCheckpoint returns the checkpoint of the greatest size that a witness has signed of a log, as the log had signed it, if it covers the
-// record with this index; ErrNotFound.
+// CosignedCheckpoint returns the checkpoint of the greatest size that a witness has signed of a
+// log, as the log had signed it, if it covers the record with this index; ErrNotFound.
 func (s *Store) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> '' ORDER BY size DESC LIMIT 1`, logID, index)

@@ -33,9 +33,10 @@ func (e *CosignerError) Reason() string {
 // cosigned is what this process knows that the cosigner has signed, from the head file and since:
 // never more than was durable once.
 type cosigned struct {
-	mu     sync.Mutex
-	known  map[[sha256.Size]byte]tlog.Tree // by the SHA-256 of the origin
-	behind *CosignerError                  // why nothing is signed any more; nil while the database knows all of it
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]tlog.Tree // by the SHA-256 of the origin
+	// why nothing is signed any more; nil while the database knows all of it
+	behind *CosignerError
 }
 
 func (c *cosigned) of(origin string) (tlog.Tree, error) {

@@ -12,8 +12,9 @@ import (
 	"attestd/store/sqlite"
 )
 
-// create makes a new database at path, where there is no file or an empty one. It is built whole beside path and then put in place, so
-// that a crash at any moment leaves either no database or a whole one.
+// create makes a new database at path, where there is no file or an empty one. It is built whole
+// beside path and then put in place, so that a crash at any moment leaves either no database or a
+// whole one.
 func create(ctx context.Context, path, schema string, d cred.Domain, master *seal.Master) error {
 	settings, err := newSettings(d, master)
 	if err != nil {

@@ -15,10 +15,11 @@ type Credential struct {
 	ClientID    string  `json:"clientId,omitempty"`
 	Label       *string `json:"label,omitempty"`
 	CreatedAt   string  `json:"createdAt"`
-	MadeBy      string  `json:"madeBy,omitempty"`     // fingerprint; absent for a first key and for what is older than schema 2
-	LastUsedAt  string  `json:"lastUsedAt,omitempty"` // the hour
-	Role        Role    `json:"role"`
-	ExpiresAt   string  `json:"expiresAt,omitempty"` // absent for never
+	// fingerprint; absent for a first key and for what is older than schema 2
+	MadeBy     string `json:"madeBy,omitempty"`
+	LastUsedAt string `json:"lastUsedAt,omitempty"` // the hour
+	Role       Role   `json:"role"`
+	ExpiresAt  string `json:"expiresAt,omitempty"` // absent for never
 
 	id   int64
 	rank int // of its kind: keys come before clients
@@ -29,8 +30,8 @@ const (
 	KindOAuthClient = "oauthClient"
 )
 
-// Credentials yields the API keys and then the OAuth clients of the caller's company, each in the order of their creation; with a
-// fingerprint in madeBy only those that this credential made.
+// Credentials yields the API keys and then the OAuth clients of the caller's company, each in the
+// order of their creation; with a fingerprint in madeBy only those that this credential made.
 func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
 	scan := func(rows *sql.Rows) (c Credential, err error) {
 		var client, made, used sql.NullString

@@ -13,7 +13,8 @@ import (
 const (
 	lookEvery    = 2 * time.Second // how often a file is looked at that nobody writes
 	examineAgain = time.Second     // from one examination of a database to the next
-	damageStays  = time.Minute     // damage that is met again within that time is no passing failure
+	// damage that is met again within that time is no passing failure
+	damageStays = time.Minute
 )
 
 // isDamage: SQLite calls the database corrupt. It says so of a disk that cannot be read too.

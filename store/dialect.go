@@ -8,13 +8,18 @@ import (
 	"attestd/store/postgres"
 )
 
-// dialect is what the connections of an engine have of their own. All statements are written once, in what both understand: placeholders ? or ?1, and of SQLite's
-// functions those that the other schema defines too.
+// dialect is what the connections of an engine have of their own. All statements are written once,
+// in what both understand: placeholders ? or ?1, and of SQLite's functions those that the other
+// schema defines too.
 type dialect struct {
-	bind  func(statement string) string
-	text  func(s string) string                     // an argument as a column of text can hold it; nil where that holds anything
-	judge func(err error) (named error, fatal bool) // puts the sentinel in front of an error, and says whether it cost more than its statement
-	rekey string                                    // returns the length of a chain that gets another key; what was built with the former one comes too late then
+	bind func(statement string) string
+	// an argument as a column of text can hold it; nil where that holds anything
+	text func(s string) string
+	// puts the sentinel in front of an error, and says whether it cost more than its statement
+	judge func(err error) (named error, fatal bool)
+	// returns the length of a chain that gets another key; what was built with the former one comes
+	// too late then
+	rekey string
 }
 
 var sqliteDialect = dialect{
@@ -46,7 +51,8 @@ func (d *dialect) arguments(args []any) []any {
 	return args
 }
 
-// judgePostgres calls fatal what has cost the transaction whatever its savepoints, or the connection.
+// judgePostgres calls fatal what has cost the transaction whatever its savepoints, or the
+// connection.
 func judgePostgres(err error) (error, bool) {
 	switch postgres.ClassOf(err) {
 	case postgres.NoRows:

@@ -9,8 +9,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// Disabling an agent revokes what could still be used, and leaves alone what has expired: of that there may be any number. By a clock that has leapt
-// ahead nothing has expired that has not by the right one.
+// Disabling an agent revokes what could still be used, and leaves alone what has expired: of that
+// there may be any number. By a clock that has leapt ahead nothing has expired that has not by the
+// right one.
 func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)

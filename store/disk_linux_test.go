@@ -14,7 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A full disk: every write that is not on it says so, what was acknowledged stays, and with space the service goes on.
+// A full disk: every write that is not on it says so, what was acknowledged stays, and with space
+// the service goes on.
 func TestFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

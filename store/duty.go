@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// Duties are what only one of the servers on a database needs to do. A server has a duty for dutyTime, and renews it each dutyRenewed. One that is gone has
-// lost it by then, and another one, which asks each dutyAsked, takes it over. Two may have it for a moment when a server stands still: that does no harm.
+// Duties are what only one of the servers on a database needs to do. A server has a duty for
+// dutyTime, and renews it each dutyRenewed. One that is gone has lost it by then, and another one,
+// which asks each dutyAsked, takes it over. Two may have it for a moment when a server stands
+// still: that does no harm.
 const (
 	dutyTime    = 5 * time.Second
 	dutyRenewed = 2 * time.Second
@@ -20,8 +22,9 @@ const (
 	leaveDuty = `DELETE FROM duty WHERE name = $1 AND holder = $2 RETURNING name`
 )
 
-// Duty calls take when this server has come to a duty and lose when it has it no more, in turn, until ctx is done; then it leaves the duty to another one. A file
-// has one server, which has every duty from the start. take and lose return soon: the duty is not renewed meanwhile.
+// Duty calls take when this server has come to a duty and lose when it has it no more, in turn,
+// until ctx is done; then it leaves the duty to another one. A file has one server, which has every
+// duty from the start. take and lose return soon: the duty is not renewed meanwhile.
 func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 	if !s.Shared() {
 		take()
@@ -33,7 +36,8 @@ func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 		if !until.IsZero() {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dutyAsked)
 			defer cancel()
-			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder) // else it ends by itself
+			// else it ends by itself
+			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder)
 		}
 	}()
 	for ctx.Err() == nil {

@@ -34,7 +34,8 @@ func atDuty(t *testing.T, s *store.Store) *dutiful {
 	return d
 }
 
-// One server has a duty: another takes it over when that one leaves it, and when it has not renewed it; who finds another one in its place has lost it.
+// One server has a duty: another takes it over when that one leaves it, and when it has not renewed
+// it; who finds another one in its place has lost it.
 func TestADutyIsOfOneServer(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

@@ -19,8 +19,9 @@ var (
 	ErrDisabled    = errors.New("the agent is disabled")
 	ErrTooMany     = errors.New("the company has as many as it may")
 	ErrBadClient   = errors.New("unknown client or wrong secret")
-	ErrUnavailable = sqlite.ErrUnavailable // disk full, I/O error, busy for too long: nothing was written
-	ErrUnknown     = chain.ErrUnknown      // a write of which nobody can say whether it is on disk
+	// disk full, I/O error, busy for too long: nothing was written
+	ErrUnavailable = sqlite.ErrUnavailable
+	ErrUnknown     = chain.ErrUnknown // a write of which nobody can say whether it is on disk
 
 	// Nothing is written until a restart.
 	ErrFileChanged = sqlite.ErrFileChanged
@@ -28,19 +29,23 @@ var (
 	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
 	ErrRolledBack  = errors.New("the database is older than what was published from it")
 
-	// ErrTablesChanged says that a row of a company is not as its control log says; see TablesChangedError.
+	// ErrTablesChanged says that a row of a company is not as its control log says; see
+	// TablesChangedError.
 	ErrTablesChanged = errors.New("the tables differ from the control log")
 
 	ErrInUse   = sqlite.ErrInUse                          // another process serves it
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
 	ErrNewer   = errors.New("written by a newer attestd") // likewise
 	ErrCorrupt = errors.New("database is corrupt")        // likewise
-	ErrRefused = sqlite.ErrRefused                        // what it says is to be mended or accepted first
+	// what it says is to be mended or accepted first
+	ErrRefused = sqlite.ErrRefused
 
-	ErrMasterKey = errors.New("master key") // missing, not the one of the file, or given for a file whose keys are in clear
+	// missing, not the one of the file, or given for a file whose keys are in clear
+	ErrMasterKey = errors.New("master key")
 )
 
-// isConstraint: one statement was refused for what it says. Any other error of SQLite may have ended the whole transaction.
+// isConstraint: one statement was refused for what it says. Any other error of SQLite may have
+// ended the whole transaction.
 func isConstraint(err error) bool {
 	class := sqlite.ClassOf(err)
 	return class == sqlite.Constraint || class == sqlite.Duplicate

@@ -11,7 +11,8 @@ import (
 	"attestd/store/postgres"
 )
 
-// Extend writes extensions as the log does, for tests of what the tables hold: all in one transaction.
+// Extend writes extensions as the log does, for tests of what the tables hold: all in one
+// transaction.
 func (s *Store) Extend(batch ...chain.Extension) error {
 	if s.server {
 		return s.extendServer(batch)

@@ -106,8 +106,9 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 	}
 }
 
-// While the writer sees that nobody else has written, what was read of the file counts for ten seconds: a tool's deletion is unknown for a second after the
-// last transaction, and no longer than that.
+// While the writer sees that nobody else has written, what was read of the file counts for ten
+// seconds: a tool's deletion is unknown for a second after the last transaction, and no longer than
+// that.
 func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
 	storetest.NotOnPostgres(t, "no server there sees whether others write: what it remembers counts for a quarter of a second")
 	t.Parallel()
@@ -145,7 +146,8 @@ func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
 	}
 }
 
-// A key that a tool deleted in the file is refused from the next write on, and within a second in any case.
+// A key that a tool deleted in the file is refused from the next write on, and within a second in
+// any case.
 func TestAStrangersDeletionReachesTheCache(t *testing.T) {
 	t.Parallel()
 	s, path := watch(t)

@@ -14,18 +14,22 @@ import (
 // fileWriter is the storage of a file: the one connection that writes it.
 type fileWriter struct {
 	*writer
-	db     *sql.DB
-	looked func(now time.Time, external bool) // called for each transaction before it writes; external says that someone else has written the file
+	db *sql.DB
+	// called for each transaction before it writes; external says that someone else has written the
+	// file
+	looked func(now time.Time, external bool)
 
-	version int64 // SQLite's data_version as conn saw it last; it differs when another connection has committed
+	// SQLite's data_version as conn saw it last; it differs when another connection has committed
+	version int64
 	files   *sqlite.Files
 	rescued bool // see rescue
 
 	path    string
 	damaged func(error) error // see Store.damaged
-	reread  bool              // a transaction was begun again for damage, and none was durable since
-	doubted atomic.Bool       // the next transaction compares the whole log with its copy first
-	failed  error             // why the last transaction was lost to the disk; see fail
+	// a transaction was begun again for damage, and none was durable since
+	reread  bool
+	doubted atomic.Bool // the next transaction compares the whole log with its copy first
+	failed  error       // why the last transaction was lost to the disk; see fail
 	probed  time.Time
 }
 
@@ -70,7 +74,8 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 			return nil, false, err
 		}
 		w.conn = c
-		w.version = -1 // counts anew on each connection: what was written in between cannot be told apart
+		// counts anew on each connection: what was written in between cannot be told apart
+		w.version = -1
 	}
 	c := w.conn
 	c.suspect = w.suspect

@@ -10,8 +10,9 @@ import (
 	"attestd/chain/tlog"
 )
 
-// fillLogs is the step from schema 2 to 3: it computes the log trees of the chains. A chain that is damaged gets the tree of what stands there: the upgrade is
-// not the place to refuse it, and verification says what is wrong.
+// fillLogs is the step from schema 2 to 3: it computes the log trees of the chains. A chain that is
+// damaged gets the tree of what stands there: the upgrade is not the place to refuse it, and
+// verification says what is wrong.
 func fillLogs(ctx context.Context, c *conn, o Options) error {
 	type company struct {
 		id   int64

@@ -63,14 +63,21 @@ func (g *gaps) take() (chains map[int64]bool, all bool) {
 }
 
 const (
-	gapsWait  = time.Second      // after a look for summaries that are missing, so that one write makes those of many chains
-	gapsAgain = 10 * time.Minute // after which all chains are looked at where other servers write too, which may be of a version that makes none
-	fillRest  = 3                // how many times as long as it worked the making of a summary rests: it takes a quarter of a core
-	fillBatch = 64               // summaries of one write
+	// after a look for summaries that are missing, so that one write makes those of many chains
+	gapsWait = time.Second
+	// after which all chains are looked at where other servers write too, which may be of a version
+	// that makes none
+	gapsAgain = 10 * time.Minute
+	// how many times as long as it worked the making of a summary rests: it takes a quarter of a
+	// core
+	fillRest  = 3
+	fillBatch = 64 // summaries of one write
 )
 
-// Summarize makes the summaries that are missing until ctx is done: of a database that was written before there were any, of a range in whose middle
-// a server was started, and of chains that several servers extend. Until then a search reads those records. What is done is done also for the next start.
+// Summarize makes the summaries that are missing until ctx is done: of a database that was written
+// before there were any, of a range in whose middle a server was started, and of chains that
+// several servers extend. Until then a search reads those records. What is done is done also for
+// the next start.
 func (s *Store) Summarize(ctx context.Context) error {
 	var again <-chan time.Time
 	if s.server {
@@ -105,7 +112,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// FillSummaries makes what is missing of the chains that are noted, which at first are all. rest is called after each with the time that it took; it may be nil.
+// FillSummaries makes what is missing of the chains that are noted, which at first are all. rest is
+// called after each with the time that it took; it may be nil.
 func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duration)) error {
 	f := filler{store: s, rest: rest}
 	chains, all := s.writer.gaps.take()
@@ -187,7 +195,8 @@ func (f *filler) chain(ctx context.Context, number int64) error {
 	return nil
 }
 
-// make makes one summary. There is none of records that are damaged: a search meets them and says so.
+// make makes one summary. There is none of records that are damaged: a search meets them and says
+// so.
 func (f *filler) make(ctx context.Context, number, index int64) error {
 	begun := time.Now()
 	terms, err := search.Summarize(ctx, f.store, number, index)

@@ -15,8 +15,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after the start. Damage of its beginning, which
-// no crash leaves, is refused.
+// A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after
+// the start. Damage of its beginning, which no crash leaves, is refused.
 func TestADamagedHeadFile(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
@@ -55,8 +55,8 @@ func TestADamagedHeadFile(t *testing.T) {
 	}
 }
 
-// Whatever stands in the place of the head file and is not that of the database is refused and left as it is; a missing or empty one is made,
-// for its owner alone.
+// Whatever stands in the place of the head file and is not that of the database is refused and left
+// as it is; a missing or empty one is made, for its owner alone.
 func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
 	t.Parallel()
 	path, _ := grown(t)
@@ -98,7 +98,8 @@ func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
 	}
 }
 
-// Where a head file knows a database that is gone, no new one is made in its place. A backup that is put there is compared.
+// Where a head file knows a database that is gone, no new one is made in its place. A backup that
+// is put there is compared.
 func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -114,7 +115,8 @@ func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 	}
 }
 
-// A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a later commit, when that can be.
+// A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a
+// later commit, when that can be.
 func TestAHeadFileThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)

@@ -14,24 +14,31 @@ import (
 )
 
 const (
-	headsRest     = 10 * time.Millisecond // between two writes: to be woken for each commit would cost a lone caller a twentieth of its rate
-	headsAgain    = 10 * time.Second      // until a head file that could not be written is tried once more
-	headsPatience = 5 * time.Second       // for its last write, at the end
-	compareAgain  = time.Second           // until a database that could not be compared is tried once more
+	// between two writes: to be woken for each commit would cost a lone caller a twentieth of its
+	// rate
+	headsRest = 10 * time.Millisecond
+	// until a head file that could not be written is tried once more
+	headsAgain    = 10 * time.Second
+	headsPatience = 5 * time.Second // for its last write, at the end
+	// until a database that could not be compared is tried once more
+	compareAgain = time.Second
 )
 
-// heads keeps the head file up to date: what the log has committed is put down in memory, and a goroutine of its own writes it, at once or
-// with what comes within headsRest. So a disk under the head file that is full, fails or hangs holds no append. The file is behind for that
-// moment, and never ahead.
+// heads keeps the head file up to date: what the log has committed is put down in memory, and a
+// goroutine of its own writes it, at once or with what comes within headsRest. So a disk under the
+// head file that is full, fails or hangs holds no append. The file is behind for that moment, and
+// never ahead.
 //
-// An entry of the file moves only to a tree of which the old one is a prefix: because this server has built the one on the other, or by a
-// proof from what the database has. After a lost connection everything that the file and the memory know is compared once more. Where
-// something is missing nothing is written any more, neither to the database nor over what the file knows.
+// An entry of the file moves only to a tree of which the old one is a prefix: because this server
+// has built the one on the other, or by a proof from what the database has. After a lost connection
+// everything that the file and the memory know is compared once more. Where something is missing
+// nothing is written any more, neither to the database nor over what the file knows.
 type heads struct {
-	store   *Store
-	path    string
-	id      headfile.ID
-	file    *headfile.File // nil where it could not be made; belongs to the goroutine of run once that is started
+	store *Store
+	path  string
+	id    headfile.ID
+	// nil where it could not be made; belongs to the goroutine of run once that is started
+	file    *headfile.File
 	failing atomic.Bool
 
 	wake  chan struct{} // holds a token when there may be something to write
@@ -49,8 +56,11 @@ type heads struct {
 	pins     map[int64]*pin          // what is known of chains
 	due      map[int64]*pin          // those that the file is to be brought to
 	cosigned []cosigning             // what a cosigner waits for
-	session  int                     // of the connection that writes; the next one may be to another copy of the database
-	external bool                    // somebody else has written the database since the last write, or another copy may have taken its place
+	// of the connection that writes; the next one may be to another copy of the database
+	session int
+	// somebody else has written the database since the last write, or another copy may have taken
+	// its place
+	external bool
 }
 
 // cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has
@@ -186,7 +196,8 @@ func (h *heads) report(err error, log *slog.Logger) {
 	}
 }
 
-// flush compares the database where that is due, and writes what has changed. What it does not come to stays due.
+// flush compares the database where that is due, and writes what has changed. What it does not come
+// to stays due.
 func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error {
 	h.mu.Lock()
 	external, cosigned := h.external, h.cosigned
@@ -208,7 +219,8 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 	return h.advance(ctx, ending, log)
 }
 
-// look makes the file where there is none yet, and compares what is known once more with a database that somebody else has written.
+// look makes the file where there is none yet, and compares what is known once more with a database
+// that somebody else has written.
 func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error {
 	if external {
 		behind, err := h.store.compareHeads(ctx, h.each())
@@ -240,7 +252,8 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 		return nil
 	}
 	company, log, err := h.store.LogOfChain(ctx, number)
-	gone := errors.Is(err, ErrNotFound) // with its company: what is known of it is kept all the same
+	// with its company: what is known of it is kept all the same
+	gone := errors.Is(err, ErrNotFound)
 	if err != nil && !gone {
 		return err
 	}
@@ -270,7 +283,8 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 	})
 }
 
-// HeadFile says how it stands with the head file: "" where none is kept, "written", or "behind" while it cannot be written.
+// HeadFile says how it stands with the head file: "" where none is kept, "written", or "behind"
+// while it cannot be written.
 func (s *Store) HeadFile() string {
 	switch {
 	case s.heads == nil:

@@ -25,8 +25,9 @@ func kept(t testing.TB, path string) *store.Store {
 	return s
 }
 
-// grown is a database at rest, with a head file that knows two companies, 40 actions of acme, a revoked passport and a published
-// checkpoint. older is a backup of when there were 30, and the passport was valid.
+// grown is a database at rest, with a head file that knows two companies, 40 actions of acme, a
+// revoked passport and a published checkpoint. older is a backup of when there were 30, and the
+// passport was valid.
 func grown(t *testing.T) (path, older string) {
 	t.Helper()
 	path = storetest.New(t)
@@ -72,7 +73,8 @@ func behind(t testing.TB, path string) []string {
 	if err := s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "more", AgentID: "bot", Scopes: []string{"*"}}); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("issue: %v", err)
 	}
-	if err := s.VerifyAll(ctx, "", 2, nil, nil); err != nil && !errors.As(err, new(*store.VerifyError)) { // reads go on
+	// reads go on
+	if err := s.VerifyAll(ctx, "", 2, nil, nil); err != nil && !errors.As(err, new(*store.VerifyError)) {
 		t.Error(err)
 	}
 	if s.HeadFile() != "" {
@@ -113,8 +115,9 @@ func expect(t testing.TB, have []string, want ...string) {
 	}
 }
 
-// An older backup in the place of the database is read and never written, until somebody has accepted that. The acceptance stands in the control log,
-// with what was lost: sizes, both roots and the last checkpoint.
+// An older backup in the place of the database is read and never written, until somebody has
+// accepted that. The acceptance stands in the control log, with what was lost: sizes, both roots
+// and the last checkpoint.
 func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
@@ -179,7 +182,8 @@ func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptanc
 	return last
 }
 
-// A history that the operator has written anew, with all keys, is found: at the length that the head file knows, and after it has grown beyond.
+// A history that the operator has written anew, with all keys, is found: at the length that the
+// head file knows, and after it has grown beyond.
 func TestARewrittenHistoryIsFound(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -214,7 +218,8 @@ func TestARewrittenControlLogIsFound(t *testing.T) {
 	expect(t, behind(t, path), "zoo control was known at size 2 with root")
 }
 
-// A passport that was revoked and is not any more is found, by the database's own count or, where that was changed too, by the head file's.
+// A passport that was revoked and is not any more is found, by the database's own count or, where
+// that was changed too, by the head file's.
 func TestAnUndoneRevocationIsFound(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -234,7 +239,8 @@ func TestAnUndoneRevocationIsFound(t *testing.T) {
 	}
 }
 
-// A company that is gone wholly is found. What was lost of it stands in the log of the oldest company that is there.
+// A company that is gone wholly is found. What was lost of it stands in the log of the oldest
+// company that is there.
 func TestACompanyThatIsGoneIsFound(t *testing.T) {
 	t.Parallel()
 	path, _ := grown(t)
@@ -252,7 +258,8 @@ func TestACompanyThatIsGoneIsFound(t *testing.T) {
 	}
 }
 
-// What somebody else writes into the file while it is served is compared at the next commit: a history that was cut and has grown again stops all writes.
+// What somebody else writes into the file while it is served is compared at the next commit: a
+// history that was cut and has grown again stops all writes.
 func TestAHistoryThatIsCutWhileServedIsFound(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -69,7 +69,8 @@ func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	return s
 }
 
-// master is the key under which new databases of these tests are sealed: they pass with one and without, and ATTESTD_MASTER_KEY_FILE names one.
+// master is the key under which new databases of these tests are sealed: they pass with one and
+// without, and ATTESTD_MASTER_KEY_FILE names one.
 var master = sync.OnceValue(func() *seal.Master {
 	path := os.Getenv("ATTESTD_MASTER_KEY_FILE")
 	if path == "" {
@@ -100,7 +101,8 @@ func company(t testing.TB, s *store.Store, id string) (*store.Company, store.API
 	return c, key
 }
 
-// other opens the database as another program would, and runs statements. It is a stranger to the store.
+// other opens the database as another program would, and runs statements. It is a stranger to the
+// store.
 func other(t testing.TB, path string, statements ...string) *sql.DB {
 	t.Helper()
 	return storetest.Stranger(t, path, statements...)
@@ -210,7 +212,8 @@ func all[T any](t testing.TB, items iter.Seq2[T, error]) (list []T) {
 	return list
 }
 
-// same says whether two values show the same: what they hold for the store alone, such as the number of a row, aside.
+// same says whether two values show the same: what they hold for the store alone, such as the
+// number of a row, aside.
 func same(a, b any) bool { return shown(a) == shown(b) }
 
 func shown(v any) string {
@@ -226,8 +229,8 @@ func restore(t testing.TB, in, path string, o store.RestoreOptions) error {
 	return err
 }
 
-// crashes yields the databases that a crash may leave: the content of the file, and of its write-ahead log what was written by then, cut at
-// every frame and within one.
+// crashes yields the databases that a crash may leave: the content of the file, and of its
+// write-ahead log what was written by then, cut at every frame and within one.
 func crashes(t testing.TB, content, log []byte) iter.Seq[string] {
 	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
 	step := frame + int(binary.BigEndian.Uint32(log[8:]))

@@ -14,7 +14,8 @@ import (
 // KeyLifetime is how long an idempotency key counts, at least: see keyClock.
 const KeyLifetime = 30 * 24 * time.Hour
 
-// keysAtOnce is how many keys one statement reads or writes: a statement for each was measured at a tenth of an append.
+// keysAtOnce is how many keys one statement reads or writes: a statement for each was measured at a
+// tenth of an append.
 const keysAtOnce = 16
 
 // selectKept and insertKept are for one key and for keysAtOnce.
@@ -64,8 +65,8 @@ func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
 	return r, err
 }
 
-// Recorded returns the record that was appended to a company's actions under a key: ErrNotFound where there is none, chain.ErrKeyReused where the
-// key was another request's.
+// Recorded returns the record that was appended to a company's actions under a key: ErrNotFound
+// where there is none, chain.ErrKeyReused where the key was another request's.
 func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *chain.Record, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		now, err := s.keyTime(c, by.At)
@@ -129,7 +130,8 @@ func (c *conn) record(number, index int64) (*chain.Record, error) {
 	return found, nil
 }
 
-// keep writes the keys of an extension's records. A key that has expired and is still there makes room for its successor.
+// keep writes the keys of an extension's records. A key that has expired and is still there makes
+// room for its successor.
 func (tx *transaction) keep(e *chain.Extension) error {
 	var records []int // those with a key
 	for i, k := range e.Keys {
@@ -155,8 +157,9 @@ func (tx *transaction) keep(e *chain.Extension) error {
 	return nil
 }
 
-// keySweep forgets keys that have expired. It goes round the table, two rows for each key that comes, so that no commit has many to look at and no
-// index by time is needed. Where it stands is not kept: a restart begins anew, and a transaction that is given up skips some.
+// keySweep forgets keys that have expired. It goes round the table, two rows for each key that
+// comes, so that no commit has many to look at and no index by time is needed. Where it stands is
+// not kept: a restart begins anew, and a transaction that is given up skips some.
 type keySweep struct {
 	owed  int // keys that have come since it went on
 	chain int64

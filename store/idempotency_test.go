@@ -33,7 +33,8 @@ func once(t testing.TB, s *store.Store, d chain.Draft) (chain.Appended, error) {
 	return a[0], nil
 }
 
-// A key stands for one record of one company: over restarts, a backup and a rotation of the company's keys.
+// A key stands for one record of one company: over restarts, a backup and a rotation of the
+// company's keys.
 func TestAKeyIsKeptWithItsRecord(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -82,7 +83,8 @@ func TestAKeyIsKeptWithItsRecord(t *testing.T) {
 	check(open(t, restored))
 }
 
-// After its time a key is nobody's: what comes under it is a new record. What has expired is forgotten as new keys come.
+// After its time a key is nobody's: what comes under it is a new record. What has expired is
+// forgotten as new keys come.
 func TestKeysExpire(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -134,7 +136,8 @@ func TestKeysExpire(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// A record that was taken away from under its key is no answer, and keeps nobody else from appending.
+// A record that was taken away from under its key is no answer, and keeps nobody else from
+// appending.
 func TestAKeyWhoseRecordIsGone(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

@@ -13,8 +13,9 @@ import (
 	"attestd/store/sqlite"
 )
 
-// identify says what the file at path is, without changing it: ErrNotFound when there is none or it is empty, ErrRefused when
-// it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign file is read, not opened: to open a database in WAL mode is to lay files beside it.
+// identify says what the file at path is, without changing it: ErrNotFound when there is none or it
+// is empty, ErrRefused when it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign
+// file is read, not opened: to open a database in WAL mode is to lay files beside it.
 func identify(ctx context.Context, path string) (settings, error) {
 	header, err := sqlite.ReadHeader(path)
 	if err != nil {
@@ -67,8 +68,9 @@ type settings struct {
 	sealing sealing
 }
 
-// readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header does. It reads a little of every table,
-// which finds files cut short or overwritten; finding all damage takes a full check.
+// readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header
+// does. It reads a little of every table, which finds files cut short or overwritten; finding all
+// damage takes a full check.
 func readSettings(c *conn, path string) (found settings, err error) {
 	var version int64
 	if err = c.one([]any{&version}, "PRAGMA user_version"); err == nil {
@@ -124,7 +126,8 @@ func parseSettings(values map[string]string) (s settings, err error) {
 // tables are those of the oldest schema, which every later one has as well.
 var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent", "passport"}
 
-// absolute resolves path to one name for one file, so that a link to a database meets the lock of that database.
+// absolute resolves path to one name for one file, so that a link to a database meets the lock of
+// that database.
 func absolute(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 // KeptCheckpoint is a checkpoint that a log of ours has signed, and who has it.
 type KeptCheckpoint struct {
-	Witness string // the vkey of the witness that has cosigned or shown it; "" for the one that was published last
+	// the vkey of the witness that has cosigned or shown it; "" for the one that was published last
+	Witness string
 	Note    string // with our signatures
 	Tree    tlog.Tree
 
@@ -87,7 +88,8 @@ func (s *Store) keptCheckpoints(ctx context.Context, l Log) (kept []KeptCheckpoi
 // is not, where that was accepted, and where the checkpoint is none of the log's own, for then it
 // proves nothing. A key that has ended counts, also one that was compromised since.
 func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
-	head, _, err := s.Tip(ctx, l.Chain) // after the checkpoint was read: the log had that size before it was signed
+	// after the checkpoint was read: the log had that size before it was signed
+	head, _, err := s.Tip(ctx, l.Chain)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,16 @@ import (
 )
 
 const (
-	clockStep  = time.Minute    // by how much more than its time a wall clock may go on without being doubted
+	// by how much more than its time a wall clock may go on without being doubted
+	clockStep  = time.Minute
 	clockGrace = 24 * time.Hour // how long a wall clock must say so before anything expires by it
 )
 
-// keyClock says by what time idempotency keys expire. That is the wall clock's, unless it has leapt ahead: then time goes on from before the leap, by a
-// clock that nobody sets, until the wall clock is right again or has stayed so for clockGrace. At the start, the newest time in the database is
-// from before. So a clock that is wrong for a while neither forgets a key nor makes a retry a second record.
+// keyClock says by what time idempotency keys expire. That is the wall clock's, unless it has leapt
+// ahead: then time goes on from before the leap, by a clock that nobody sets, until the wall clock
+// is right again or has stayed so for clockGrace. At the start, the newest time in the database is
+// from before. So a clock that is wrong for a while neither forgets a key nor makes a retry a
+// second record.
 type keyClock struct {
 	mu     sync.Mutex
 	steady func() time.Duration
@@ -36,8 +39,8 @@ func (k *keyClock) start(steady func() time.Duration, vouched time.Time) {
 	k.steady, k.time, k.at, k.ahead = steady, vouched, steady(), false
 }
 
-// now returns the time that counts when the wall clock says wall, and whether that has leapt ahead since the start and is doubted still. c is where the
-// newest time in the database is read, once.
+// now returns the time that counts when the wall clock says wall, and whether that has leapt ahead
+// since the start and is doubted still. c is where the newest time in the database is read, once.
 func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,7 +71,8 @@ func newest(c *conn) (text string, err error) {
 	return text, err
 }
 
-// keyTime is the time by which idempotency keys and the like expire when the clock says wall; see keyClock.
+// keyTime is the time by which idempotency keys and the like expire when the clock says wall; see
+// keyClock.
 func (s *Store) keyTime(c *conn, wall time.Time) (time.Time, error) {
 	if s.writer == nil {
 		return wall, nil

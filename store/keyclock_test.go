@@ -85,8 +85,8 @@ func (r *retrier) sweep(t *testing.T) {
 	got(r.AppendAll(ctx, drafts[:1]))(t)
 }
 
-// A wall clock that leaps ahead takes no idempotency key with it: every retry is found, and none is swept. Once it is right again, or has stayed
-// for a day, keys expire by it as ever.
+// A wall clock that leaps ahead takes no idempotency key with it: every retry is found, and none is
+// swept. Once it is right again, or has stayed for a day, keys expire by it as ever.
 func TestKeysSurviveALeapOfTheClock(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -135,7 +135,8 @@ func TestKeysSurviveAStartWithAWrongClock(t *testing.T) {
 	r.retry(t, "where somebody vouches for the clock", false)
 }
 
-// A key counts for thirty days and is a new one after that, however often the server is restarted meanwhile.
+// A key counts for thirty days and is a new one after that, however often the server is restarted
+// meanwhile.
 func TestKeysExpireOverRestarts(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

@@ -20,7 +20,8 @@ type APIKey struct {
 	id int64
 }
 
-// newKey makes a key with the prefix of the service; the neutral name "service" gives the specification's own, svc_.
+// newKey makes a key with the prefix of the service; the neutral name "service" gives the
+// specification's own, svc_.
 func (s *Store) newKey(label *string, now time.Time) APIKey {
 	prefix := s.settings.Domain.Service
 	if prefix == "service" {
@@ -29,7 +30,8 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 	return APIKey{Key: keys.NewSecret(prefix), Label: label, CreatedAt: chain.FormatTime(now)}
 }
 
-// insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a company's first.
+// insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a
+// company's first.
 func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
 	fingerprint := keys.Fingerprint(hash)
@@ -42,7 +44,8 @@ func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy stri
 	return created, err
 }
 
-// CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as most.
+// CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as
+// most.
 func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
 	key := s.newKey(label, by.At)
 	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -83,11 +86,12 @@ func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
-// DeleteKey: ErrNotFound when it is not a key of the caller's company; ErrLastKey where none would be left that is an admin's and does not
-// expire, decided inside the transaction.
+// DeleteKey: ErrNotFound when it is not a key of the caller's company; ErrLastKey where none would
+// be left that is an admin's and does not expire, decided inside the transaction.
 func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)
-	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks the file.
+	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks
+	// the file.
 	defer s.credentials.forget(hash)
 	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.secrets.index(hash))
@@ -113,8 +117,8 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	return nil
 }
 
-// FirstKey returns the oldest API key of a company; ErrNotFound when the company is unknown or has none. Keys that
-// are sealed need Unseal before; ErrMasterKey.
+// FirstKey returns the oldest API key of a company; ErrNotFound when the company is unknown or has
+// none. Keys that are sealed need Unseal before; ErrMasterKey.
 func (s *Store) FirstKey(ctx context.Context, companyID string) (APIKey, error) {
 	var k APIKey
 	var company int64

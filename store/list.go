@@ -7,12 +7,14 @@ import (
 	"iter"
 )
 
-// listBatch is how many rows of a list are read at once. Reads are short, and a list of any length takes the memory of a batch: its
-// reader may be slow, and a read that waits for it would stop WAL checkpoints.
+// listBatch is how many rows of a list are read at once. Reads are short, and a list of any length
+// takes the memory of a batch: its reader may be slow, and a read that waits for it would stop WAL
+// checkpoints.
 const listBatch = 64
 
-// list yields what scan makes of the rows of a query, one batch after another, until a batch is empty. after gives the query's arguments
-// from the last item, the zero one at first; what names the items in an error.
+// list yields what scan makes of the rows of a query, one batch after another, until a batch is
+// empty. after gives the query's arguments from the last item, the zero one at first; what names
+// the items in an error.
 func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), query string, after func(last T) []any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last T

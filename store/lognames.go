@@ -14,15 +14,17 @@ import (
 type LogName string
 
 const (
-	Actions LogName = "actions" // what was done in the company's name: the chain of the specification
+	// what was done in the company's name: the chain of the specification
+	Actions LogName = "actions"
 	Control LogName = "control" // what was changed in the service itself
 )
 
 // Cosigned stands for a log of somebody else in a Behind.
 const Cosigned LogName = "cosigned"
 
-// number is the number of a company's chain. It says company and log: that of the actions is the company's own, so that they keep the rows
-// that they have had since there was one log only, and that of control is its negative. logOf reads it.
+// number is the number of a company's chain. It says company and log: that of the actions is the
+// company's own, so that they keep the rows that they have had since there was one log only, and
+// that of control is its negative. logOf reads it.
 func (n LogName) number(company int64) int64 {
 	if n == Control {
 		return -company
@@ -45,7 +47,8 @@ func (n LogName) titled(company string) string {
 	return company + " (" + string(n) + ")"
 }
 
-// Log is one of the two logs of a company. Its names are fixed when it is made, and tell nothing of the company.
+// Log is one of the two logs of a company. Its names are fixed when it is made, and tell nothing of
+// the company.
 type Log struct {
 	Name   LogName
 	Chain  int64 // number of its chain
@@ -77,7 +80,8 @@ func (c *Company) SignCheckpoint(l Log, t tlog.Tree) ([]byte, error) {
 // maxOrigin is the length in bytes of the name of a signed note's key.
 const maxOrigin = 255
 
-// newLogNames makes the names of a log: an ID that tells nothing of the company, and an origin made of it.
+// newLogNames makes the names of a log: an ID that tells nothing of the company, and an origin made
+// of it.
 func newLogNames(host string) (id, origin string, err error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never returns an error
@@ -88,7 +92,8 @@ func newLogNames(host string) (id, origin string, err error) {
 	return id, origin, nil
 }
 
-// insertLog makes a log of a company, with no records, which the key that the company has now signs from the first one on.
+// insertLog makes a log of a company, with no records, which the key that the company has now signs
+// from the first one on.
 func insertLog(w *conn, company int64, name LogName, host string) (l Log, err error) {
 	l = Log{Name: name, Chain: name.number(company)}
 	if l.ID, l.Origin, err = newLogNames(host); err != nil {

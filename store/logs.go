@@ -70,7 +70,8 @@ func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashe
 	return hashes, nil
 }
 
-// EachLeaf calls yield for the leaves of the records of [from, to), ascending; what is missing wraps chain.ErrMissing.
+// EachLeaf calls yield for the leaves of the records of [from, to), ascending; what is missing
+// wraps chain.ErrMissing.
 func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlog.Leaf) error) error {
 	var keys chain.KeySet
 	err := l.store.read(ctx, func(c *conn) (err error) {
@@ -95,7 +96,8 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 	return err
 }
 
-// Checkpoint returns the last checkpoint that was published of a log, as it was; "" before the first.
+// Checkpoint returns the last checkpoint that was published of a log, as it was; "" before the
+// first.
 func (s *Store) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.one([]any{&size, &note}, `SELECT coalesce(max(size), 0), coalesce(max(note), '') FROM checkpoint WHERE log_id = ?`, logID)
@@ -106,8 +108,8 @@ func (s *Store) Checkpoint(ctx context.Context, logID string) (size int64, note 
 	return size, note, nil
 }
 
-// KeepCheckpoint keeps a checkpoint that is about to be published, unless one of a greater size was. One of the same size says the same, and
-// may be signed with another key.
+// KeepCheckpoint keeps a checkpoint that is about to be published, unless one of a greater size
+// was. One of the same size says the same, and may be signed with another key.
 func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, note string) error {
 	var number int64
 	err := s.write(ctx, func(w *conn) error {

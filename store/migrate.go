@@ -8,14 +8,16 @@ import (
 	"attestd/store/sqlite"
 )
 
-// The schemas that this program can bring up to date, and the one that it serves, which is what schema.sql makes.
+// The schemas that this program can bring up to date, and the one that it serves, which is what
+// schema.sql makes.
 const (
 	oldestSchema  = 1
 	schemaVersion = 11
 )
 
-// migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a new schema is a new step, and
-// schema.sql changed to match. Columns come last in their tables in both, so that both ways end at the same text.
+// migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
+// new schema is a new step, and schema.sql changed to match. Columns come last in their tables in
+// both, so that both ways end at the same text.
 var migrations = [schemaVersion]migration{
 	1: {sql: `
 ALTER TABLE api_key ADD COLUMN made_by TEXT;
@@ -108,7 +110,8 @@ UPDATE api_key SET fingerprint = lower(hex(substr(hash, 1, 8)));
 UPDATE oauth_client SET fingerprint = lower(hex(substr(secret_hash, 1, 8)));
 PRAGMA user_version = 5;`},
 
-	// By way of temporary tables: ALTER TABLE would change, or trip over, what an operator has laid beside ours.
+	// By way of temporary tables: ALTER TABLE would change, or trip over, what an operator has laid
+	// beside ours.
 	5: {sql: `
 CREATE TEMP TABLE old_checkpoint AS SELECT * FROM checkpoint;
 CREATE TEMP TABLE old_log AS SELECT * FROM log;
@@ -304,18 +307,22 @@ ALTER TABLE oauth_token ADD COLUMN mac BLOB CHECK (length(mac) = 32);
 PRAGMA user_version = 11;`},
 }
 
-// fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes, which may be HMACs since.
+// fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,
+// which may be HMACs since.
 const fingerprintSchema = 5
 
 // migration is one step.
 type migration struct {
-	sql   string
-	fill  func(ctx context.Context, c *conn, o Options) error // puts in what no statement computes; nil for nothing
-	guard string                                              // statements after that: guards that would have refused it
+	sql string
+	// puts in what no statement computes; nil for nothing
+	fill func(ctx context.Context, c *conn, o Options) error
+	// statements after that: guards that would have refused it
+	guard string
 }
 
-// migrate brings the file behind c to the schema of this program, in one transaction: after a crash it is of the old schema or of the
-// new one, whole. It returns the schema that the file had. No other server writes meanwhile: the caller holds the lock.
+// migrate brings the file behind c to the schema of this program, in one transaction: after a crash
+// it is of the old schema or of the new one, whole. It returns the schema that the file had. No
+// other server writes meanwhile: the caller holds the lock.
 func migrate(ctx context.Context, c *conn, o Options) (from int64, err error) {
 	if err := c.one([]any{&from}, "PRAGMA user_version"); err != nil || from == schemaVersion {
 		return from, err
@@ -341,7 +348,8 @@ func migrate(ctx context.Context, c *conn, o Options) (from int64, err error) {
 	return from, sentinel(tx.Commit())
 }
 
-// misshapen makes a sentinel of an error of a step. What SQLite has against a step itself says that the file is not what its version says.
+// misshapen makes a sentinel of an error of a step. What SQLite has against a step itself says that
+// the file is not what its version says.
 func misshapen(err error) error {
 	if err = sentinel(err); sqlite.ClassOf(err) != sqlite.None && !errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)

@@ -16,12 +16,15 @@ import (
 	"attestd/store/storetest"
 )
 
-// older are the schemas before the current one. Of each there is a file, schema-N.db, that a server of that schema wrote over its API,
-// with two agents a company, and records with a delegation and without. In schema 1, acme has 300 records and so a stored subtree
-// root, and so it has in schema 10. In schema 2 the second key made the client, and git-bot is disabled. From schema 4 on there
-// are also a reader's key that expires and a writer's; acme has had three keys, the first two compromised. From schema 8 on each has its control log. In schema 9,
-// acme has 600 records, for which a later schema has summaries.
-var older = map[string]time.Time{ // when it was in use: its access tokens and passports had not expired
+// older are the schemas before the current one. Of each there is a file, schema-N.db, that a server
+// of that schema wrote over its API, with two agents a company, and records with a delegation and
+// without. In schema 1, acme has 300 records and so a stored subtree root, and so it has in schema
+// 10. In schema 2 the second key made the client, and git-bot is disabled. From schema 4 on there
+// are also a reader's key that expires and a writer's; acme has had three keys, the first two
+// compromised. From schema 8 on each has its control log. In schema 9, acme has 600 records, for
+// which a later schema has summaries.
+// When it was in use: its access tokens and passports had not expired
+var older = map[string]time.Time{
 	"1":  time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
 	"2":  time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),
 	"4":  time.Date(2026, 11, 21, 20, 40, 0, 0, time.UTC),
@@ -53,7 +56,8 @@ func written(t testing.TB, version string) (string, fixture) {
 	return path, f
 }
 
-// shape is the schema of a file: the text of every table, index and trigger, without comments and spaces, and the version.
+// shape is the schema of a file: the text of every table, index and trigger, without comments and
+// spaces, and the version.
 func shape(t testing.TB, path string) map[string]string {
 	t.Helper()
 	db := other(t, path)
@@ -171,7 +175,8 @@ func TestWhatSchema2AddedIsKept(t *testing.T) {
 	}
 }
 
-// What cannot be served before an upgrade can be read, and a backup of it is a file of its own schema, for the attestd that wrote it.
+// What cannot be served before an upgrade can be read, and a backup of it is a file of its own
+// schema, for the attestd that wrote it.
 func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -199,8 +204,8 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 	}
 }
 
-// A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every frame, and within one: what SQLite
-// then finds is what a crash would have left.
+// A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every
+// frame, and within one: what SQLite then finds is what a crash would have left.
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

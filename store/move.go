@@ -11,18 +11,21 @@ import (
 
 // MoveOptions are those of Move.
 type MoveOptions struct {
-	Heads    string                                // the head file of the source, if it is there; "" for none
+	// the head file of the source, if it is there; "" for none
+	Heads    string
 	Progress func(stage string, done, total int64) // in records; may be nil
 }
 
-// Moved says what was moved. Digest is over the digests of the tables, in their order: the same rows have the same digest in every engine.
+// Moved says what was moved. Digest is over the digests of the tables, in their order: the same
+// rows have the same digest in every engine.
 type Moved struct {
 	Companies, Records, Rows int64
 	Tables                   []MovedTable
 	Digest                   string
 }
 
-// MovedTable is a table with its number of rows and the SHA-256 over them, in the order of their key.
+// MovedTable is a table with its number of rows and the SHA-256 over them, in the order of their
+// key.
 type MovedTable struct {
 	Name   string
 	Rows   int64
@@ -32,12 +35,16 @@ type MovedTable struct {
 // errDiffers: what was written was read back as something else.
 var errDiffers = errors.New("the copy differs from the source")
 
-// Move copies a database into another place, a new file or an empty database of PostgreSQL, and leaves the source as it was. The source is kept from being written meanwhile; all
-// of its chains are verified, and after the copy all of those of the target, where every row of every table is compared too, the heads with their lengths and roots among them.
-// Only then is anything there, so that whatever fails, and whoever ends the process, leaves nothing. Keys move as they are, sealed or in clear.
+// Move copies a database into another place, a new file or an empty database of PostgreSQL, and
+// leaves the source as it was. The source is kept from being written meanwhile; all of its chains
+// are verified, and after the copy all of those of the target, where every row of every table is
+// compared too, the heads with their lengths and roots among them. Only then is anything there, so
+// that whatever fails, and whoever ends the process, leaves nothing. Keys move as they are, sealed
+// or in clear.
 //
-// ErrInUse where the source is served, ErrRefused where the target is not empty or the source is of an older schema, a *VerifyError or ErrCorrupt where it does not hold,
-// ErrRolledBack where it is behind its head file; the others are those of Open.
+// ErrInUse where the source is served, ErrRefused where the target is not empty or the source is of
+// an older schema, a *VerifyError or ErrCorrupt where it does not hold, ErrRolledBack where it is
+// behind its head file; the others are those of Open.
 func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}

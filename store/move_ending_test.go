@@ -10,8 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// PostgreSQL lists the connections of a command or a server for a moment after its end. A move waits for that, and takes
-// for served what is connected for longer.
+// PostgreSQL lists the connections of a command or a server for a moment after its end. A move
+// waits for that, and takes for served what is connected for longer.
 func TestMoveWaitsForConnectionsThatEnd(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)

@@ -15,7 +15,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// moveUntilKilled is the part of a process that moves a database, and stops at a stage until somebody kills it. Its argument is the source, the target and the stage, with tabs between them.
+// moveUntilKilled is the part of a process that moves a database, and stops at a stage until
+// somebody kills it. Its argument is the source, the target and the stage, with tabs between them.
 func moveUntilKilled(argument string) error {
 	text, err := os.ReadFile("../schema.sql")
 	if err != nil {
@@ -31,8 +32,9 @@ func moveUntilKilled(argument string) error {
 	return err
 }
 
-// A process that is killed in the middle of a move, while it copies and while it verifies the copy, leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move finds an
-// empty place, and takes away the unfinished file.
+// A process that is killed in the middle of a move, while it copies and while it verifies the copy,
+// leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move
+// finds an empty place, and takes away the unfinished file.
 func TestAMoveIsKilled(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)

@@ -17,7 +17,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// everything is a database at rest with rows in every table: 1,500 actions of acme, which is more than a table is copied without a word, and what else there is of every kind.
+// everything is a database at rest with rows in every table: 1,500 actions of acme, which is more
+// than a table is copied without a word, and what else there is of every kind.
 func everything(t testing.TB, m *seal.Master) sealed {
 	t.Helper()
 	f := withSecrets(t, m)
@@ -69,7 +70,9 @@ func rowsOf(t testing.TB, path string) map[string]string {
 	all := map[string]string{}
 	for _, table := range tablesOf(t, db) {
 		where := ""
-		if table == "setting" { // a move leaves in its copy what the next start is to record, see TestRekeysAndMovesAreRecorded
+		// a move leaves in its copy what the next start is to record, see
+		// TestRekeysAndMovesAreRecorded
+		if table == "setting" {
 			where = " WHERE name <> 'unrecorded'"
 		}
 		all[table] = dump(t, db, "SELECT * FROM "+table+where+" ORDER BY 1, 2")
@@ -101,8 +104,9 @@ func relations(t testing.TB, url string) (n int) {
 	return n
 }
 
-// From a file into PostgreSQL and back into a file, sealed and in clear: every row of every table is the same, so all roots, keys, passports and the control logs are; each
-// move prints the same digest; the sources are as they were; and every credential is good in both copies, which go on.
+// From a file into PostgreSQL and back into a file, sealed and in clear: every row of every table
+// is the same, so all roots, keys, passports and the control logs are; each move prints the same
+// digest; the sources are as they were; and every credential is good in both copies, which go on.
 func TestMoveThereAndBack(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -174,7 +178,8 @@ func TestMoveBetweenServers(t *testing.T) {
 	f.check(t, nil)
 }
 
-// A tampered source is refused in either direction, and nothing is left at the target: a changed record, a head with another root, and a guard that is gone.
+// A tampered source is refused in either direction, and nothing is left at the target: a changed
+// record, a head with another root, and a guard that is gone.
 func TestATamperedSourceIsNotMoved(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -220,7 +225,8 @@ func isInvalid(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// A target that has anything in it is refused and left as it was: a database of ours, one of others, and files.
+// A target that has anything in it is refused and left as it was: a database of ours, one of
+// others, and files.
 func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -251,7 +257,8 @@ func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
 	}
 }
 
-// A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from moving once a minute has gone by.
+// A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from
+// moving once a minute has gone by.
 func TestMoveOfWhatIsServed(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -275,7 +282,8 @@ func TestMoveOfWhatIsServed(t *testing.T) {
 	got(move(t, url, target(t)))(t)
 }
 
-// Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a stranger has written all the same is not moved.
+// Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a
+// stranger has written all the same is not moved.
 func TestNobodyWritesWhatIsMoved(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -334,7 +342,8 @@ func TestAMoveIsInterrupted(t *testing.T) {
 	}
 }
 
-// A file that is behind its head file is not moved, for nobody would notice it afterwards. The head file of a database is also that of its copy.
+// A file that is behind its head file is not moved, for nobody would notice it afterwards. The head
+// file of a database is also that of its copy.
 func TestMoveAndTheHeadFile(t *testing.T) {
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)

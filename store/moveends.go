@@ -16,7 +16,8 @@ import (
 	"attestd/store/sqlite"
 )
 
-// fromRest calls fn with a database that nothing writes meanwhile, and one connection to it. unchanged says at the end whether that was so.
+// fromRest calls fn with a database that nothing writes meanwhile, and one connection to it.
+// unchanged says at the end whether that was so.
 func fromRest(ctx context.Context, from string, tables []movedTable, fn func(source *Store, rows *conn, unchanged func() error) error) error {
 	if IsServer(from) {
 		return fromServer(ctx, from, tables, fn)
@@ -78,19 +79,22 @@ func fromServer(ctx context.Context, from string, tables []movedTable, fn func(*
 			return own
 		}
 		c := newConn(held, postgresDialect)
-		own = fn(s, c, func() error { return c.one([]any{new(int64)}, "SELECT count(*) FROM setting") }) // the tables are held for as long as this connection lasts
+		// the tables are held for as long as this connection lasts
+		own = fn(s, c, func() error { return c.one([]any{new(int64)}, "SELECT count(*) FROM setting") })
 		return own
 	})
 	return cmp.Or(own, s.namedServer(err))
 }
 
-// filling is a transaction that makes a database, on the connection on which it can be read already.
+// filling is a transaction that makes a database, on the connection on which it can be read
+// already.
 type filling struct {
 	*conn
 	fill func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error
 }
 
-// intoEmpty makes a new database where there is none. It is there when fn has returned nil, and not before.
+// intoEmpty makes a new database where there is none. It is there when fn has returned nil, and not
+// before.
 func intoEmpty(ctx context.Context, to, schema string, fn func(target *Store, into filling) error) error {
 	if IsServer(to) {
 		return intoServer(ctx, to, fn)
@@ -164,7 +168,8 @@ func (t movedTable) holdable(row []any) error {
 	return nil
 }
 
-// onlyOn is a store to be read, all of it on one connection, which sees what its own transaction has written.
+// onlyOn is a store to be read, all of it on one connection, which sees what its own transaction
+// has written.
 func onlyOn(path string, c *conn) *Store {
 	s := newStore(path)
 	s.schema.Store(schemaVersion)
@@ -172,7 +177,8 @@ func onlyOn(path string, c *conn) *Store {
 	return s
 }
 
-// insertAll writes rows into a table of a file. Its trigger has counted the agents by the time that the counts come.
+// insertAll writes rows into a table of a file. Its trigger has counted the agents by the time that
+// the counts come.
 func (c *conn) insertAll(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
 	if t.name == "company_usage" {
 		if _, err := c.exec("DELETE FROM company_usage"); err != nil {

@@ -21,8 +21,9 @@ type movedTable struct {
 	columns, key []string
 }
 
-// movedTables reads the tables, columns and keys from schema, in its order, in which a table comes after those that it refers to. So nothing that is added
-// there is left out. What PostgreSQL has beyond that is about servers that run, and begins anew.
+// movedTables reads the tables, columns and keys from schema, in its order, in which a table comes
+// after those that it refers to. So nothing that is added there is left out. What PostgreSQL has
+// beyond that is about servers that run, and begins anew.
 func movedTables(ctx context.Context, schema string) (tables []movedTable, err error) {
 	db, err := sqlite.OpenMemory()
 	if err != nil {
@@ -65,8 +66,9 @@ func tableNames(tables []movedTable) (names []string) {
 
 func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
 
-// selection leaves out the settings that are about one file or database alone: the number of a schema of PostgreSQL, and what a change of the master key has yet to wipe out of a file;
-// and what the next start is to record, for a move adds itself to that.
+// selection leaves out the settings that are about one file or database alone: the number of a
+// schema of PostgreSQL, and what a change of the master key has yet to wipe out of a file; and what
+// the next start is to record, for a move adds itself to that.
 func (t movedTable) selection() string {
 	where := ""
 	if t.name == "setting" {
@@ -75,8 +77,8 @@ func (t movedTable) selection() string {
 	return "SELECT " + quoted(t.columns) + " FROM " + t.name + where + " ORDER BY " + quoted(t.key)
 }
 
-// rows reads all rows in the order of their key, into d too, and calls report now and then. A value is an int64, a string, a []byte that is not nil, or nil.
-// A row counts until the next one is read.
+// rows reads all rows in the order of their key, into d too, and calls report now and then. A value
+// is an int64, a string, a []byte that is not nil, or nil. A row counts until the next one is read.
 func (t movedTable) rows(ctx context.Context, c *conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		row, into := make([]any, len(t.columns)), make([]any, len(t.columns))
@@ -118,7 +120,8 @@ const reportEvery = 1 << 10
 
 var errEnded = errors.New("ended")
 
-// rowDigest is the SHA-256 over rows: of each value its kind, its length and its bytes, so that no two lists of rows give the same bytes.
+// rowDigest is the SHA-256 over rows: of each value its kind, its length and its bytes, so that no
+// two lists of rows give the same bytes.
 type rowDigest struct {
 	hash hash.Hash
 	rows int64

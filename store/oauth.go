@@ -23,8 +23,8 @@ type OAuthClient struct {
 	id int64
 }
 
-// CreateOAuthClient makes a client of the caller's company, and its secret, of which only the hash is kept; ErrTooMany where the company
-// has as many as most.
+// CreateOAuthClient makes a client of the caller's company, and its secret, of which only the hash
+// is kept; ErrTooMany where the company has as many as most.
 func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most int) (client OAuthClient, secret string, err error) {
 	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
@@ -56,8 +56,9 @@ func (s *Store) OAuthClients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
-// DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and returns the fingerprint that they acted
-// under, beside an error too where it is known; ErrNotFound.
+// DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and
+// returns the fingerprint that they acted under, beside an error too where it is known;
+// ErrNotFound.
 func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
 	// Whatever the outcome: the next use of the client, and of any token, asks the file.
 	defer s.credentials.forget()
@@ -85,7 +86,8 @@ type oauthSecret struct {
 	grant       Grant
 }
 
-// oauthSecret finds the secret of a client, which never changes, and neither does what it was made for: the hash of one that is unknown is empty.
+// oauthSecret finds the secret of a client, which never changes, and neither does what it was made
+// for: the hash of one that is unknown is empty.
 func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
 	o, err := lookup(s, &s.clients, clientID, now, func() (o oauthSecret, err error) {
 		var number int64
@@ -113,12 +115,15 @@ func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time)
 }
 
 const (
-	purgeEvery = time.Minute        // how often expired access tokens are taken out of the file
-	purgeAfter = 7 * 24 * time.Hour // how long ago they expired, so that a clock that leaps ahead for once costs no token that is valid
+	purgeEvery = time.Minute // how often expired access tokens are taken out of the file
+	// how long ago they expired, so that a clock that leaps ahead for once costs no token that is
+	// valid
+	purgeAfter = 7 * 24 * time.Hour
 )
 
-// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix oauth_), kept as its hash. It has the
-// role of its client, and ends after lifetime or with its client. ErrBadClient.
+// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix
+// oauth_), kept as its hash. It has the role of its client, and ends after lifetime or with its
+// client. ErrBadClient.
 func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
 	client, err := s.oauthSecret(ctx, clientID, now)
 	if err != nil {

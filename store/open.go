@@ -1,7 +1,9 @@
-// Package store keeps everything in one SQLite file, or in a database of PostgreSQL that other servers write too.
+// Package store keeps everything in one SQLite file, or in a database of PostgreSQL that other
+// servers write too.
 //
-// The rows and their SQL stand here, once for both; packages sqlite and postgres have what differs. A Store has one connection that writes and a few
-// that read. All writes go through the queue of a chain.Log, which commits those of many callers together; each method has its SQL beside it. What
+// The rows and their SQL stand here, once for both; packages sqlite and postgres have what differs.
+// A Store has one connection that writes and a few that read. All writes go through the queue of a
+// chain.Log, which commits those of many callers together; each method has its SQL beside it. What
 // the tables mean is said in schema.sql.
 package store
 
@@ -66,17 +68,22 @@ type Store struct {
 	passports   cache[owned, dated[passportState]]
 	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
-	looked      atomic.Pointer[time.Time] // when the writer of a file saw last that nobody else had written, or had forgotten all for it
-	uses        uses
-	tokens      atomic.Pointer[[]byte] // the key of tokenRow.mac
+	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
+	looked atomic.Pointer[time.Time]
+	uses   uses
+	tokens atomic.Pointer[[]byte] // the key of tokenRow.mac
 
-	changed  changedSet                        // companies whose tables differ from their control logs
-	halted   changedSet                        // companies of which a checkpoint shows that a log went back
-	cosigned cosigned                          // what is known of the logs of others
-	journal  atomic.Pointer[slog.Logger]       // of RunOptions, for what any goroutine finds; nil before Run
-	trust    atomic.Pointer[map[string]string] // what RecordStart was given
+	// companies whose tables differ from their control logs
+	changed changedSet
+	// companies of which a checkpoint shows that a log went back
+	halted   changedSet
+	cosigned cosigned // what is known of the logs of others
+	// of RunOptions, for what any goroutine finds; nil before Run
+	journal atomic.Pointer[slog.Logger]
+	trust   atomic.Pointer[map[string]string] // what RecordStart was given
 
-	purged time.Time // when expired access tokens were last taken out; owned by the goroutine of Run
+	// when expired access tokens were last taken out; owned by the goroutine of Run
+	purged time.Time
 }
 
 // owned is the name of something that belongs to a company.
@@ -93,16 +100,21 @@ var prepareDriver = sync.OnceFunc(func() {
 
 // Options say how a database is opened for serving.
 type Options struct {
-	cred.Domain                                       // fixed at creation; an empty field means "what the file says, or the default for a new one"
-	Master      *seal.Master                          // under which the private keys and API keys of the file are sealed, or are to be in a new one; nil for in clear
-	LogHost     string                                // of the origins of the logs of companies that register; "" for the trust domain
-	Heads       string                                // the head file; "" for none
-	Progress    func(stage string, done, total int64) // of an upgrade, in records; may be nil
+	// fixed at creation; an empty field means "what the file says, or the default for a new one"
+	cred.Domain
+	// under which the private keys and API keys of the file are sealed, or are to be in a new one;
+	// nil for in clear
+	Master *seal.Master
+	// of the origins of the logs of companies that register; "" for the trust domain
+	LogHost  string
+	Heads    string                                // the head file; "" for none
+	Progress func(stage string, done, total int64) // of an upgrade, in records; may be nil
 }
 
-// Open opens the database at path for serving, as its only server: it takes the lock beside the file, creates the file (0600) with
-// schema when there is none, and upgrades one of an older schema, which Notices then says. A database that is behind its head file is
-// opened, and every write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
+// Open opens the database at path for serving, as its only server: it takes the lock beside the
+// file, creates the file (0600) with schema when there is none, and upgrades one of an older
+// schema, which Notices then says. A database that is behind its head file is opened, and every
+// write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused, and ErrMasterKey before anything is touched.
 func Open(ctx context.Context, path, schema string, o Options) (*Store, error) {
 	if IsServer(path) {
@@ -126,7 +138,8 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	// Once before the lock, so that no lock file is laid beside what is not ours, and once when nobody else can act on the answer.
+	// Once before the lock, so that no lock file is laid beside what is not ours, and once when
+	// nobody else can act on the answer.
 	if found, err := identify(ctx, path); err == nil {
 		_, err = found.sealing.unseal(path, o.Master)
 		if err != nil {
@@ -211,15 +224,17 @@ func (s *Store) belongs(d cred.Domain) error {
 // UpToDate says whether the database is of the schema of this program, and not of an older one.
 func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 
-// Unseal makes the keys of a file that is read readable; ErrMasterKey unless master is the key that they are sealed with, and nil where
-// they are in clear. Nothing but FirstKey and Company needs it: chains verify with public keys, which are in clear.
+// Unseal makes the keys of a file that is read readable; ErrMasterKey unless master is the key that
+// they are sealed with, and nil where they are in clear. Nothing but FirstKey and Company needs it:
+// chains verify with public keys, which are in clear.
 func (s *Store) Unseal(master *seal.Master) (err error) {
 	s.secrets, err = s.settings.sealing.unseal(s.path, master)
 	s.unsealed = err == nil
 	return err
 }
 
-// MasterKeyID names the master key under which the private keys and API keys of the file are sealed; "" where they stand in clear.
+// MasterKeyID names the master key under which the private keys and API keys of the file are
+// sealed; "" where they stand in clear.
 func (s *Store) MasterKeyID() string { return s.settings.sealing.keyID }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
@@ -228,12 +243,14 @@ func (s *Store) Notices() []string { return s.notices }
 // IsNew says whether there was no database, so that Open has made one.
 func (s *Store) IsNew() bool { return s.isNew }
 
-// Behind says in what the database is behind its head file, so that nothing is written; nothing when it is not.
+// Behind says in what the database is behind its head file, so that nothing is written; nothing
+// when it is not.
 func (s *Store) Behind() []Behind { return s.behind }
 
-// OpenReadOnly opens an existing database beside a running server, or without one. It never writes to the file, creates or upgrades
-// it, and reads every schema from the oldest on; SQLite may leave an empty write-ahead log and its index beside one at rest, where
-// the folder can be written. ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
+// OpenReadOnly opens an existing database beside a running server, or without one. It never writes
+// to the file, creates or upgrades it, and reads every schema from the oldest on; SQLite may leave
+// an empty write-ahead log and its index beside one at rest, where the folder can be written.
+// ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if IsServer(path) {
 		return readServer(ctx, path)
@@ -290,7 +307,8 @@ func (s *Store) openReaders(ctx context.Context, path string, mode sqlite.Mode) 
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		s.idle <- c
-		// SQLite opens the log at the first read: now, while it is the one that belongs to the file.
+		// SQLite opens the log at the first read: now, while it is the one that belongs to the
+		// file.
 		if err := c.one([]any{new(int64)}, "PRAGMA data_version"); err != nil && mode == sqlite.ModeReader {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -351,7 +369,8 @@ func (s *Store) lookSchema(c *conn) error {
 	return err
 }
 
-// hasLooked is called by the writer when it has looked whether someone else has written the file. What lookups under way put back then was read afterwards.
+// hasLooked is called by the writer when it has looked whether someone else has written the file.
+// What lookups under way put back then was read afterwards.
 func (s *Store) hasLooked(now time.Time, external bool) {
 	if external {
 		s.forget()

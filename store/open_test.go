@@ -124,7 +124,8 @@ func TestASecondServerIsRefused(t *testing.T) {
 	open(t, path)
 }
 
-// What is not ours, too new, or damaged stays as it is, byte for byte, and nothing appears beside it.
+// What is not ours, too new, or damaged stays as it is, byte for byte, and nothing appears beside
+// it.
 func TestFilesThatAreRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -225,7 +226,8 @@ func TestReadOnly(t *testing.T) {
 
 	content := func() map[string]string {
 		all := storetest.Content(t, path)
-		maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasSuffix(name, "-wal") || strings.HasSuffix(name, "-shm") }) // which SQLite may leave, empty
+		// which SQLite may leave, empty
+		maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasSuffix(name, "-wal") || strings.HasSuffix(name, "-shm") })
 		return all
 	}
 	before := content()
@@ -241,7 +243,8 @@ func TestReadOnly(t *testing.T) {
 	open(t, path)
 }
 
-// asKilled copies the files at path as they stand on the disk at this moment, to where no process holds a lock.
+// asKilled copies the files at path as they stand on the disk at this moment, to where no process
+// holds a lock.
 func asKilled(t *testing.T, path string) string {
 	t.Helper()
 	killed := filepath.Join(t.TempDir(), "attestd.db")
@@ -284,7 +287,8 @@ func TestOpenAfterAKill(t *testing.T) {
 	}
 }
 
-// A copy made with cp, or a restored file, is in the rollback mode of SQLite; serving it puts it in WAL mode again.
+// A copy made with cp, or a restored file, is in the rollback mode of SQLite; serving it puts it in
+// WAL mode again.
 func TestOpenSetsWALAgain(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -298,8 +302,8 @@ func TestOpenSetsWALAgain(t *testing.T) {
 	}
 }
 
-// A long read keeps the write-ahead log from starting over, so it grows with every write. After that it does not keep its peak size.
-// (row 28)
+// A long read keeps the write-ahead log from starting over, so it grows with every write. After
+// that it does not keep its peak size. (row 28)
 func TestTheLogShrinksAfterABurst(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

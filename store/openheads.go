@@ -33,8 +33,9 @@ func (s *Store) openKnown(ctx context.Context, heads string) error {
 	return s.openKept(ctx)
 }
 
-// openHeads compares the database with its head file. One that is behind what that knows is not written until somebody has accepted it; to
-// any other the head file is brought up, and made where there is none.
+// openHeads compares the database with its head file. One that is behind what that knows is not
+// written until somebody has accepted it; to any other the head file is brought up, and made where
+// there is none.
 func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 	id, err := s.databaseID(ctx)
 	if err != nil {
@@ -95,7 +96,8 @@ func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *he
 	return made
 }
 
-// CheckHeads compares a database with its head file, without changing either: a *RolledBackError where it is behind, fs.ErrNotExist, ErrRefused.
+// CheckHeads compares a database with its head file, without changing either: a *RolledBackError
+// where it is behind, fs.ErrNotExist, ErrRefused.
 func (s *Store) CheckHeads(ctx context.Context, heads string) error {
 	path, err := absolute(heads)
 	if err != nil {
@@ -123,7 +125,8 @@ func (s *Store) CheckHeads(ctx context.Context, heads string) error {
 	return err
 }
 
-// newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from writing the database.
+// newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from
+// writing the database.
 func (s *Store) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
 	file, err := s.createHeads(ctx, path, id)
 	switch {
@@ -198,7 +201,8 @@ func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*
 	return file, err
 }
 
-// openHeadFile opens the head file of a database: fs.ErrNotExist, ErrRefused where it is another's or others may write it.
+// openHeadFile opens the head file of a database: fs.ErrNotExist, ErrRefused where it is another's
+// or others may write it.
 func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 	for _, name := range []string{filepath.Dir(path), path} {
 		info, err := os.Lstat(name)

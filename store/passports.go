@@ -44,7 +44,8 @@ func scanPassport(rows *sql.Rows) (p Passport, err error) {
 	return p, nil
 }
 
-// insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled. rotates is the one that it replaces, "" for none.
+// insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled. rotates
+// is the one that it replaces, "" for none.
 func insertPassport(w *conn, company int64, p Passport, rotates string) (issued controlEvent, err error) {
 	scopes, err := json.Marshal(p.Scopes)
 	if err != nil {
@@ -94,7 +95,8 @@ func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error
 	return nil
 }
 
-// Passport reads a passport; ErrNotFound when the caller's company never issued it, ErrTablesChanged where the control log says otherwise.
+// Passport reads a passport; ErrNotFound when the caller's company never issued it,
+// ErrTablesChanged where the control log says otherwise.
 func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		p, err = s.loadPassport(r, by.Company, jti)
@@ -106,14 +108,16 @@ func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport
 	return p, nil
 }
 
-// passportState is what is remembered of a passport: whether it is revoked, and a digest of what was issued.
+// passportState is what is remembered of a passport: whether it is revoked, and a digest of what
+// was issued.
 type passportState struct {
 	revoked bool
 	issued  chain.Hash
 }
 
-// passportState reads the state of a passport; ErrNotFound when the caller's company never issued it. Answers are cached; a revocation
-// takes effect before RevokePassport, RotatePassport or DisableAgent returns.
+// passportState reads the state of a passport; ErrNotFound when the caller's company never issued
+// it. Answers are cached; a revocation takes effect before RevokePassport, RotatePassport or
+// DisableAgent returns.
 func (s *Store) passportState(ctx context.Context, by Caller, jti string) (passportState, error) {
 	return lookup(s, &s.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
 		p, err := s.Passport(ctx, by, jti)
@@ -121,14 +125,16 @@ func (s *Store) passportState(ctx context.Context, by Caller, jti string) (passp
 	})
 }
 
-// PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never issued it.
+// PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never
+// issued it.
 func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
 	state, err := s.passportState(ctx, by, jti)
 	return state.revoked, err
 }
 
-// CheckPassport says whether a passport that was presented is in force. ErrNotFound: the caller's company never issued one of its ID.
-// ErrNotAsIssued: it did, for another agent, with other scopes or for another time. ErrRevoked.
+// CheckPassport says whether a passport that was presented is in force. ErrNotFound: the caller's
+// company never issued one of its ID. ErrNotAsIssued: it did, for another agent, with other scopes
+// or for another time. ErrRevoked.
 func (s *Store) CheckPassport(ctx context.Context, by Caller, presented Passport) error {
 	state, err := s.passportState(ctx, by, presented.JTI)
 	switch {
@@ -154,7 +160,8 @@ func (p Passport) digest() (sum chain.Hash) {
 
 // RevokePassport: ErrNotFound, ErrRevoked. It returns the passport as revoked.
 func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
-	defer s.passports.forget(owned{by.Company.Chain, jti}) // whatever the outcome: the next check asks the file
+	// whatever the outcome: the next check asks the file
+	defer s.passports.forget(owned{by.Company.Chain, jti})
 	err = s.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
 		var revoked controlEvent
 		p, revoked, err = revoke(w, by, jti, reason)
@@ -166,8 +173,8 @@ func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reaso
 	return p, nil
 }
 
-// RotatePassport revokes the passport that was presented and records next in one transaction: of many at once, one wins and the others
-// get ErrRevoked. ErrNotFound, ErrNotAsIssued, ErrDisabled.
+// RotatePassport revokes the passport that was presented and records next in one transaction: of
+// many at once, one wins and the others get ErrRevoked. ErrNotFound, ErrNotAsIssued, ErrDisabled.
 func (s *Store) RotatePassport(ctx context.Context, by Caller, presented, next Passport) error {
 	defer s.passports.forget(owned{by.Company.Chain, presented.JTI})
 	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -254,12 +261,13 @@ func (p Passport) Status(at time.Time) string {
 	return PassportValid
 }
 
-// passportWindow is how many passports one call of Passports looks at where it looks for some: a company has any number of them, and no
-// index for each filter.
+// passportWindow is how many passports one call of Passports looks at where it looks for some: a
+// company has any number of them, and no index for each filter.
 const passportWindow = 100_000
 
-// Passports yields issued passports that the filter means, the newest first, those older than the cursor ("" for all). rest is the cursor from
-// which on older ones were not looked at, "" where there are none. ErrNotFound for what was never a cursor.
+// Passports yields issued passports that the filter means, the newest first, those older than the
+// cursor ("" for all). rest is the cursor from which on older ones were not looked at, "" where
+// there are none. ErrNotFound for what was never a cursor.
 func (s *Store) Passports(ctx context.Context, by Caller, f PassportFilter, after string) (found iter.Seq2[Passport, error], rest string, err error) {
 	from, err := parseCursor(after)
 	if err != nil {
@@ -287,7 +295,8 @@ func (s *Store) Passports(ctx context.Context, by Caller, f PassportFilter, afte
 		}), rest, nil
 }
 
-// passportsEnd is the place of the last passport of the window that begins after a cursor; the zero one where that holds all that are left.
+// passportsEnd is the place of the last passport of the window that begins after a cursor; the zero
+// one where that holds all that are left.
 func (s *Store) passportsEnd(ctx context.Context, by Caller, from cursor) (end cursor, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		err := r.one([]any{&end.issuedAt, &end.id}, `SELECT issued_at, id FROM passport

@@ -9,7 +9,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A revocation is not taken back at a prompt, nor is what was issued changed, removed or replaced, as long as the guards are there; to revoke goes on.
+// A revocation is not taken back at a prompt, nor is what was issued changed, removed or replaced,
+// as long as the guards are there; to revoke goes on.
 func TestRevocationsAreForGood(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

@@ -96,8 +96,9 @@ func numberedPassport(n int) store.Passport {
 	return store.Passport{JTI: fmt.Sprintf("jti%d.", n), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: now.Add(time.Hour).Unix()}
 }
 
-// A write whose connection ends after any byte, of those that go to the server or come from it, is carried out exactly once, and its caller hears that it was: what
-// became of it is found out on a second connection. Where that one ends too, after any byte, a third one finds it out.
+// A write whose connection ends after any byte, of those that go to the server or come from it, is
+// carried out exactly once, and its caller hears that it was: what became of it is found out on a
+// second connection. Where that one ends too, after any byte, a third one finds it out.
 func TestCutsAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, w := range writes {
@@ -145,7 +146,8 @@ func newFar(t testing.TB) *far {
 	return f
 }
 
-// length is how many bytes a write needs, in both directions, of one of the connections that it uses.
+// length is how many bytes a write needs, in both directions, of one of the connections that it
+// uses.
 func (f *far) length(t testing.TB, w write, arm func() (up, down *cut), connection int) (toServer, fromServer int64) {
 	t.Helper()
 	var up, down *cut
@@ -156,7 +158,8 @@ func (f *far) length(t testing.TB, w write, arm func() (up, down *cut), connecti
 // all passes everything.
 func (f *far) all() (up, down *cut) { return f.cut(toServer), f.cut(fromServer) }
 
-// fail makes a write in a network that fails, and says how often it was carried out, and what was answered.
+// fail makes a write in a network that fails, and says how often it was carried out, and what was
+// answered.
 func (f *far) fail(t testing.TB, w write, fail func()) (times int, err error) {
 	t.Helper()
 	if f.writes%200 == 0 {

@@ -8,8 +8,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// The primary ends while 16 callers append to one chain on two servers, in good order and by SIGKILL in turn, and its standby is promoted: nothing that was
-// acknowledged is lost, there is no gap and no duplicate, and no answer was wrong. Appending goes on by itself.
+// The primary ends while 16 callers append to one chain on two servers, in good order and by
+// SIGKILL in turn, and its standby is promoted: nothing that was acknowledged is lost, there is no
+// gap and no duplicate, and no answer was wrong. Appending goes on by itself.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	rounds := 2

@@ -11,8 +11,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// A chain whose head an intruder has moved, or beyond whose head he has written, is refused on every server, whether its head is remembered there or not. The others
-// go on, those that are written in the same transaction too.
+// A chain whose head an intruder has moved, or beyond whose head he has written, is refused on
+// every server, whether its head is remembered there or not. The others go on, those that are
+// written in the same transaction too.
 func TestAnIntrudersChainAloneIsRefused(t *testing.T) {
 	t.Parallel()
 	const (

@@ -8,8 +8,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// However many servers write one chain, it is one list: contiguous, verified and linearizable, for those who append and those who read, on whichever server. So it is
-// when the network of a server fails every now and then.
+// However many servers write one chain, it is one list: contiguous, verified and linearizable, for
+// those who append and those who read, on whichever server. So it is when the network of a server
+// fails every now and then.
 func TestSeveralServersWriteOneList(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{2, 3} {

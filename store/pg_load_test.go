@@ -14,7 +14,8 @@ import (
 	"attestd/store"
 )
 
-// load is many callers that append to one chain on several servers and read it, and the history of what they were answered.
+// load is many callers that append to one chain on several servers and read it, and the history of
+// what they were answered.
 type load struct {
 	servers []*store.Store
 	company *store.Company
@@ -40,7 +41,8 @@ type call struct {
 	unavailable error
 }
 
-// lengthOf is the input of a read; other inputs are those of appends. The output of an append is the place of its record, that of a read how many there are.
+// lengthOf is the input of a read; other inputs are those of appends. The output of an append is
+// the place of its record, that of a read how many there are.
 const lengthOf = "length"
 
 func newLoad(c *store.Company, servers ...*store.Store) *load {
@@ -55,7 +57,8 @@ func (l *load) run(t testing.TB, callers int) {
 			for n := 0; !l.isStopped(); n++ {
 				if i/len(l.servers)%4 == 3 {
 					l.read(t, s, i)
-					time.Sleep(10 * time.Millisecond) // what porcupine needs grows with the square of the calls
+					// what porcupine needs grows with the square of the calls
+					time.Sleep(10 * time.Millisecond)
 				} else {
 					l.append(t, s, i, string(saying(l.company, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n)).Payload))
 				}
@@ -171,9 +174,10 @@ var oneList = porcupine.Model{
 	},
 }
 
-// check says whether the chain is what was answered: what was acknowledged is there, at its place and once; what was not written is not there, what is unknown is
-// there once or not at all; nothing else is there; and there is an order of all calls in which each was answered as a list in one place would. The
-// chain verifies.
+// check says whether the chain is what was answered: what was acknowledged is there, at its place
+// and once; what was not written is not there, what is unknown is there once or not at all; nothing
+// else is there; and there is an order of all calls in which each was answered as a list in one
+// place would. The chain verifies.
 func (l *load) check(t testing.TB, s *store.Store) {
 	t.Helper()
 	places := make(map[string]int64)

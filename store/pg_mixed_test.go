@@ -10,8 +10,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Changes of rows and appends to many chains, on several servers at once: each is carried out, and every chain verifies. Transactions that wait for each other in a
-// circle are tried again.
+// Changes of rows and appends to many chains, on several servers at once: each is carried out, and
+// every chain verifies. Transactions that wait for each other in a circle are tried again.
 func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
 	t.Parallel()
 	const each = 60

@@ -43,7 +43,8 @@ func through(t testing.TB, database string) (*network, string) {
 	return n, u.String()
 }
 
-// add makes the network fail, from now on, in what goes in one direction, as toxiproxy's documentation says of each way to.
+// add makes the network fail, from now on, in what goes in one direction, as toxiproxy's
+// documentation says of each way to.
 func (n *network) add(direction, kind string, attributes any) toxics.Toxic {
 	n.t.Helper()
 	text := got(json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes}))(n.t)
@@ -53,8 +54,9 @@ func (n *network) add(direction, kind string, attributes any) toxics.Toxic {
 // heal ends all failing; what was cut stays so.
 func (n *network) heal() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// cut passes, of the first connection that something is sent on, After[0] bytes, of the second one After[1], and so on; and then ends the connection, or only
-// falls silent. Of those past the end of After, and where it is negative, it passes everything.
+// cut passes, of the first connection that something is sent on, After[0] bytes, of the second one
+// After[1], and so on; and then ends the connection, or only falls silent. Of those past the end of
+// After, and where it is negative, it passes everything.
 type cut struct {
 	After  []int64 `json:"after"`
 	Silent bool    `json:"silent"`
@@ -120,5 +122,6 @@ func (c *cut) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// long asks for the long form of the tests of failing networks and servers: every byte, and many rounds.
+// long asks for the long form of the tests of failing networks and servers: every byte, and many
+// rounds.
 var long = flag.Bool("long", false, "cut connections after every byte, and fail over 20 times")

@@ -19,8 +19,9 @@ import (
 // What a pooler may be told to leave out of what a connection begins with.
 const ignoring = "ignore_startup_parameters = default_transaction_isolation,idle_in_transaction_session_timeout,search_path,options"
 
-// Behind a pooler that keeps a session to one connection servers write one chain as they do without one, and one that stalls in a transaction holds the others up
-// for as long as its timeout, whatever the pooler leaves out of what a connection begins with.
+// Behind a pooler that keeps a session to one connection servers write one chain as they do without
+// one, and one that stalls in a transaction holds the others up for as long as its timeout,
+// whatever the pooler leaves out of what a connection begins with.
 func TestPoolerInSessionMode(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]string{"as it comes": "", "ignoring what it does not know": ignoring} {
@@ -51,7 +52,8 @@ func TestPoolerInSessionMode(t *testing.T) {
 	}
 }
 
-// A pooler that gives each transaction another connection is refused by name, however busy it is, before anything is made or read.
+// A pooler that gives each transaction another connection is refused by name, however busy it is,
+// before anything is made or read.
 func TestTransactionPoolingIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "statement"} {
@@ -107,8 +109,9 @@ func opened(s *store.Store, err error) error {
 	return err
 }
 
-// A pooler that is switched to transactions under running servers has none of them acknowledge what was not to be durable: each record that is there was written
-// by a transaction that waits for the disk.
+// A pooler that is switched to transactions under running servers has none of them acknowledge what
+// was not to be durable: each record that is there was written by a transaction that waits for the
+// disk.
 func TestPoolerThatIsSwitchedUnderServers(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.Database(t)

@@ -37,7 +37,8 @@ func openHeaded(t *testing.T, url string) *headed {
 	return h
 }
 
-// stops waits until nothing is written any more because of a rollback, and says so of the head file too, now and after a start.
+// stops waits until nothing is written any more because of a rollback, and says so of the head file
+// too, now and after a start.
 func (h *headed) stops(t *testing.T, why string) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -79,8 +80,8 @@ func (h *headed) accepts(t *testing.T, company string) {
 	must(t, r.Close())
 }
 
-// copyOf copies a database under servers that run, and swapIn puts such a copy in its place, as a failover or a recovery does: all connections are lost, and
-// the next ones meet the copy.
+// copyOf copies a database under servers that run, and swapIn puts such a copy in its place, as a
+// failover or a recovery does: all connections are lost, and the next ones meet the copy.
 func copyOf(t *testing.T, name string) string {
 	t.Helper()
 	var to string
@@ -127,8 +128,9 @@ func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 	must(t, err)
 }
 
-// The primary ends, and the standby that is promoted lags behind: what was acknowledged is gone. Every server that has written or seen it stops all writes and keeps that
-// in its head file until somebody accepts it, also where another server has written on at once.
+// The primary ends, and the standby that is promoted lags behind: what was acknowledged is gone.
+// Every server that has written or seen it stops all writes and keeps that in its head file until
+// somebody accepts it, also where another server has written on at once.
 func TestFailoverToAStandbyThatLags(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.NewCluster(t)
@@ -151,12 +153,15 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 	sees.accepts(t, "acme")
 }
 
-// A database that is put in the place of the one that is served, whatever has happened to it since: no server that knows more of any log writes on.
+// A database that is put in the place of the one that is served, whatever has happened to it since:
+// no server that knows more of any log writes on.
 func TestDatabaseThatIsReplacedUnderServers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		more func(t *testing.T, s *store.Store, acme *store.Company) // on the copy, before it is put in place
-		busy bool                                                    // the server appends all the time
+		// on the copy, before it is put in place
+		more func(t *testing.T, s *store.Store, acme *store.Company)
+		// the server appends all the time
+		busy bool
 		why  string
 	}{
 		"older":                 {why: "was known at size"},
@@ -237,7 +242,8 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 	}
 }
 
-// A lost connection alone, or another server that writes the same logs, stops nothing: the head files of all servers follow.
+// A lost connection alone, or another server that writes the same logs, stops nothing: the head
+// files of all servers follow.
 func TestLostConnectionsAreNoRollback(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)

@@ -8,8 +8,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// A company's key is rotated on one server while others append that remember the former one: no record is signed with a key that had ended, nor lost, and
-// the chain is one list.
+// A company's key is rotated on one server while others append that remember the former one: no
+// record is signed with a key that had ended, nor lost, and the chain is one list.
 func TestRotationsWhileOthersAppend(t *testing.T) {
 	t.Parallel()
 	rounds := 50

@@ -14,7 +14,8 @@ import (
 // silent is as many connections as a write may ever use, all silent.
 var silent = make([]int64, 100)
 
-// Whatever the network does, a write ends in time and as what it is. All cases are tried at once, for they only wait.
+// Whatever the network does, a write ends in time and as what it is. All cases are tried at once,
+// for they only wait.
 func TestSilentNetwork(t *testing.T) {
 	t.Parallel()
 	var cases sync.WaitGroup
@@ -32,7 +33,8 @@ func TestSilentNetwork(t *testing.T) {
 	}
 }
 
-// A write whose connection falls silent at any step is given up there after some seconds, found out about on another, and carried out exactly once.
+// A write whose connection falls silent at any step is given up there after some seconds, found out
+// about on another, and carried out exactly once.
 func silentOnce(t *testing.T, w write, part int64) {
 	f := newFar(t)
 	_, length := f.length(t, w, f.all, 0)
@@ -40,11 +42,14 @@ func silentOnce(t *testing.T, w write, part int64) {
 	must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A write whose COMMIT, or the answer to that, is lost and after it the way to the server, ends as unknown: it may have been written or not, and an append is
-// here the one and the other. Of a change of rows it may be another answer that is lost, after which it is certain that nothing was written. When the way is back,
-// writing goes on.
+// A write whose COMMIT, or the answer to that, is lost and after it the way to the server, ends as
+// unknown: it may have been written or not, and an append is here the one and the other. Of a
+// change of rows it may be another answer that is lost, after which it is certain that nothing was
+// written. When the way is back, writing goes on.
 func silentForGood(t *testing.T, w write, direction string, written int) {
-	const request, answer = 24, 14 // bytes before the end, in the middle of the COMMIT and of its answer; how many come before these varies a little
+	// bytes before the end, in the middle of the COMMIT and of its answer; how many come before
+	// these varies a little
+	const request, answer = 24, 14
 	f := newFar(t)
 	up, down := f.length(t, w, f.all, 0)
 	last := map[string]int64{toServer: up - request, fromServer: down - answer}[direction]
@@ -59,8 +64,8 @@ func silentForGood(t *testing.T, w write, direction string, written int) {
 	must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A write without a way to the server ends as one that was not written, and was not; when the way is back, writing goes on. Of one that was sent while the way was
-// lost nobody can say that.
+// A write without a way to the server ends as one that was not written, and was not; when the way
+// is back, writing goes on. Of one that was sent while the way was lost nobody can say that.
 func withoutServer(t *testing.T, w write) {
 	f := newFar(t)
 	n, err := f.fail(t, w, f.proxy.Stop)
@@ -91,8 +96,8 @@ func TestSlowNetwork(t *testing.T) {
 	}
 }
 
-// Two servers are given the same payload in the same millisecond, while the connection of one is cut: the two records are both there, each once, and what was
-// answered is what is there.
+// Two servers are given the same payload in the same millisecond, while the connection of one is
+// cut: the two records are both there, each once, and what was answered is what is there.
 func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)

@@ -12,8 +12,10 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// While the standby receives nothing no append is acknowledged, and nobody sees one; also where somebody cancels the wait of the backend, which PostgreSQL calls a
-// success, with a warning. It ends as unknown, or waits on. When the standby is back, all is there once or not at all, and appending goes on.
+// While the standby receives nothing no append is acknowledged, and nobody sees one; also where
+// somebody cancels the wait of the backend, which PostgreSQL calls a success, with a warning. It
+// ends as unknown, or waits on. When the standby is back, all is there once or not at all, and
+// appending goes on.
 func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 	t.Parallel()
 	var cases sync.WaitGroup // both at once, for they only wait

@@ -12,7 +12,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Two servers write one chain at the same time: it has no gap, both read all of it, and it verifies.
+// Two servers write one chain at the same time: it has no gap, both read all of it, and it
+// verifies.
 func TestTwoServersOneChain(t *testing.T) {
 	t.Parallel()
 	const callers, each = 16, 50
@@ -38,7 +39,8 @@ func TestTwoServersOneChain(t *testing.T) {
 	}
 }
 
-// A retry may come to another server, also while the first attempt is still under way: it is answered with the one record.
+// A retry may come to another server, also while the first attempt is still under way: it is
+// answered with the one record.
 func TestARetryOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	const keys = 40
@@ -69,7 +71,8 @@ func TestARetryOnAnotherServer(t *testing.T) {
 	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A head file knows a database, so no new one is made beside it: a URL may have been mistyped, or the database lost.
+// A head file knows a database, so no new one is made beside it: a URL may have been mistyped, or
+// the database lost.
 func TestNoNewDatabaseOnAServerBesideAHeadFile(t *testing.T) {
 	t.Parallel()
 	heads := filepath.Join(t.TempDir(), "attestd.heads")

@@ -15,8 +15,10 @@ type Migrated struct {
 	Namespace string // what PostgreSQL calls a schema: where they are
 }
 
-// Migrate makes the tables of an empty database of PostgreSQL, as the first server would with o, or brings those of an older schema to that of this program, as their owner.
-// Two that do so at once do it once. ErrForeign, ErrNewer, ErrRefused and ErrUnavailable leave the database as it was, of an upgrade as the last whole step has left it.
+// Migrate makes the tables of an empty database of PostgreSQL, as the first server would with o, or
+// brings those of an older schema to that of this program, as their owner. Two that do so at once
+// do it once. ErrForeign, ErrNewer, ErrRefused and ErrUnavailable leave the database as it was, of
+// an upgrade as the last whole step has left it.
 func Migrate(ctx context.Context, address string, o Options) (m Migrated, err error) {
 	s, _, err := dialServer(address)
 	if err != nil {
@@ -47,5 +49,6 @@ func Migrate(ctx context.Context, address string, o Options) (m Migrated, err er
 	return m, s.belongs(o.Domain)
 }
 
-// Grants is the SQL that lets a role of PostgreSQL serve from the tables in a namespace, and change nothing there that must not change. Their owner carries it out.
+// Grants is the SQL that lets a role of PostgreSQL serve from the tables in a namespace, and change
+// nothing there that must not change. Their owner carries it out.
 func Grants(namespace, role string) string { return postgres.Grants(namespace, role) }

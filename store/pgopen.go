@@ -16,7 +16,8 @@ import (
 // IsServer says whether what names a database is the URL of a server, and no path.
 func IsServer(name string) bool { return postgres.IsURL(name) }
 
-// Name is what a database is called before people: its path, or its URL without what is secret there.
+// Name is what a database is called before people: its path, or its URL without what is secret
+// there.
 func Name(name string) string {
 	if IsServer(name) {
 		return postgres.Name(name)
@@ -27,7 +28,8 @@ func Name(name string) string {
 	return name
 }
 
-// openServer opens a database of a PostgreSQL server for serving, beside others that serve it, and makes its tables where there are none.
+// openServer opens a database of a PostgreSQL server for serving, beside others that serve it, and
+// makes its tables where there are none.
 func openServer(ctx context.Context, address string, o Options) (_ *Store, err error) {
 	s, notes, err := dialServer(address)
 	if err != nil {
@@ -150,7 +152,8 @@ func (s *Store) lookStandby(ctx context.Context) error {
 
 func (s *Store) namedServer(err error) error { return namedServer(s.path, err) }
 
-// namedServer puts the name of a database and the sentinel of the store in front of an error of package postgres.
+// namedServer puts the name of a database and the sentinel of the store in front of an error of
+// package postgres.
 func namedServer(name string, err error) error {
 	if err == nil {
 		return nil

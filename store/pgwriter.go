@@ -23,7 +23,8 @@ func newPGWriter(to *postgres.Writer, x secrets, u *uses) *pgWriter {
 	return &pgWriter{writer: newWriter(x, u), to: to}
 }
 
-// Begin implements chain.Storage. That another server has written is said by Commit, of the chains that it concerns.
+// Begin implements chain.Storage. That another server has written is said by Commit, of the chains
+// that it concerns.
 func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 	if err := w.mayBegin(); err != nil {
 		return nil, false, err
@@ -61,7 +62,8 @@ func (w *pgWriter) connect() error {
 	return nil
 }
 
-// changing opens the transaction: one that changes no rows needs none, for what it appends is a single statement.
+// changing opens the transaction: one that changes no rows needs none, for what it appends is a
+// single statement.
 func (w *pgWriter) changing() (*conn, error) {
 	if w.changed = true; w.to.Open() {
 		return w.conn, nil
@@ -73,7 +75,8 @@ func (w *pgWriter) changing() (*conn, error) {
 	return w.conn, nil
 }
 
-// noteUses writes in which hour credentials were used last. What cannot be written is noted again at the next use.
+// noteUses writes in which hour credentials were used last. What cannot be written is noted again
+// at the next use.
 func (w *pgWriter) noteUses() {
 	var keys, clients []postgres.Use
 	for id, hour := range w.uses.take(maxUses) {
@@ -108,7 +111,8 @@ func namedPG(err error) error {
 	if errors.Is(err, chain.ErrUnknown) {
 		return err
 	}
-	if postgres.ClassOf(err) == postgres.Duplicate { // what is appended has places that nobody has, unless an intruder was there
+	// what is appended has places that nobody has, unless an intruder was there
+	if postgres.ClassOf(err) == postgres.Duplicate {
 		return fmt.Errorf("%w: rows stand beyond the head: %w", ErrCorrupt, err)
 	}
 	err, _ = judgePostgres(err)
@@ -184,7 +188,8 @@ func (tx *pgTransaction) Record(number, index int64) (*chain.Record, error) {
 	return r, tx.read(err)
 }
 
-// read takes the error of a statement that reads: in a transaction that is open it has ended all of it.
+// read takes the error of a statement that reads: in a transaction that is open it has ended all of
+// it.
 func (tx *pgTransaction) read(err error) error {
 	if err != nil && !errors.Is(err, chain.ErrMissing) && tx.fatal == nil && tx.w.to.Open() {
 		tx.fatal = err
@@ -251,7 +256,8 @@ func (tx *pgTransaction) Rollback() {
 	tx.fatal = nil
 }
 
-// readServer runs fn on a connection of the pool. Where that has been lost before anything was read on it, fn runs once more on another.
+// readServer runs fn on a connection of the pool. Where that has been lost before anything was read
+// on it, fn runs once more on another.
 func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
 	for again := true; ; again = false {
 		if c.sql == nil || c.fatal != nil || c.generation != s.lost.Load() {
@@ -264,7 +270,8 @@ func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (
 		if c.fatal == nil {
 			return err
 		}
-		s.lost.CompareAndSwap(c.generation, c.generation+1) // the others were lost with it, most often
+		// the others were lost with it, most often
+		s.lost.CompareAndSwap(c.generation, c.generation+1)
 		if !again || c.yielded || !errors.Is(c.fatal, chain.ErrAgain) {
 			return err
 		}

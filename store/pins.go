@@ -17,17 +17,20 @@ import (
 // maxPins is of how many chains the memory is kept that the head file has too: some 300 bytes each.
 const maxPins = 1 << 14
 
-// pin is what this server knows of a chain: what it has written itself, and what it has seen that others have.
+// pin is what this server knows of a chain: what it has written itself, and what it has seen that
+// others have.
 type pin struct {
 	base headfile.Tree // from what on; the file has it, as far as is known here
 	from headfile.Tree // the newest that this server has built on base without a gap
-	to   headfile.Tree // the newest of all; where it is not from, that one is still to be proven to be a prefix of it
+	// the newest of all; where it is not from, that one is still to be proven to be a prefix of it
+	to headfile.Tree
 
 	session    int                 // of the connection under which to became known
 	checkpoint headfile.Checkpoint // to be written with to
 }
 
-// treeOf is the state of a chain in the form of the head file, where a log without records has no roots.
+// treeOf is the state of a chain in the form of the head file, where a log without records has no
+// roots.
 func treeOf(h *chain.Head) headfile.Tree {
 	if h.Length == 0 {
 		return headfile.Tree{}
@@ -99,7 +102,8 @@ func (h *heads) published(number int64, note string) {
 	h.ring()
 }
 
-// reconnected puts down that the database is written by another connection than before, behind which another copy of it may be.
+// reconnected puts down that the database is written by another connection than before, behind
+// which another copy of it may be.
 func (h *heads) reconnected() {
 	h.mu.Lock()
 	h.session++
@@ -107,7 +111,8 @@ func (h *heads) reconnected() {
 	h.suspect()
 }
 
-// suspect has all that is known compared once more, for a connection was lost. What is read for that is read on new connections.
+// suspect has all that is known compared once more, for a connection was lost. What is read for
+// that is read on new connections.
 func (h *heads) suspect() {
 	h.store.lost.Add(1)
 	h.mu.Lock()
@@ -129,9 +134,10 @@ func (h *heads) pinned(chains []int64) map[int64]pin {
 	return known
 }
 
-// check says whether a head of a chain that was read under the connection of now, to be built on, has what was known of it before: nil, a *RolledBackError after which
-// nothing is written, or that it could not be found out. A longer head is proven to have it after a lost connection alone; else the
-// goroutine of the head file does that in its own time.
+// check says whether a head of a chain that was read under the connection of now, to be built on,
+// has what was known of it before: nil, a *RolledBackError after which nothing is written, or that
+// it could not be found out. A longer head is proven to have it after a lost connection alone; else
+// the goroutine of the head file does that in its own time.
 func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.Head, log *slog.Logger) error {
 	h.mu.Lock()
 	session := h.session
@@ -165,7 +171,8 @@ func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.
 	return nil
 }
 
-// shrunk puts down that chains have fewer records than were known of them before, and than anything else here may know.
+// shrunk puts down that chains have fewer records than were known of them before, and than anything
+// else here may know.
 func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Logger) error {
 	known := h.pinned(slices.Collect(maps.Keys(before)))
 	var list []Behind
@@ -194,7 +201,8 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 	return nil
 }
 
-// rolledBack stops all writes, for the database has not what was known of it, and has the head file keep what that was.
+// rolledBack stops all writes, for the database has not what was known of it, and has the head file
+// keep what that was.
 func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	reason := &RolledBackError{behind}
 	if h.store.StopWrites(reason) {
@@ -214,7 +222,8 @@ func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	return reason
 }
 
-// each yields what the file knows, and of the chains of which more is in memory that too, the newest first. What is read after each was called must have it.
+// each yields what the file knows, and of the chains of which more is in memory that too, the
+// newest first. What is read after each was called must have it.
 func (h *heads) each() func(yield func(headfile.Head) error) error {
 	h.mu.Lock()
 	pins := make(map[int64]pin, len(h.pins))
@@ -257,7 +266,8 @@ func (h *heads) each() func(yield func(headfile.Head) error) error {
 	}
 }
 
-// advance writes to the file what has become known, where what the file has is a prefix of it. What needs a proof waits for its time.
+// advance writes to the file what has become known, where what the file has is a prefix of it. What
+// needs a proof waits for its time.
 func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) error {
 	h.mu.Lock()
 	due := make(map[int64]pin, len(h.due))
@@ -310,8 +320,8 @@ func (h *heads) written(number int64, was *pin) {
 	}
 }
 
-// prove says whether the tree of a pin has what the file and this server knew before it. Where it does not, all writes are stopped; where that needs a proof whose
-// time has not come, it says no.
+// prove says whether the tree of a pin has what the file and this server knew before it. Where it
+// does not, all writes are stopped; where that needs a proof whose time has not come, it says no.
 func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin, log *slog.Logger) (bool, error) {
 	known, err := h.file.Head(number)
 	if err != nil {
@@ -352,7 +362,8 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 	return true, nil
 }
 
-// behindOf says in what a head that was read of a chain is behind a tree of it that was known; nil where it is not.
+// behindOf says in what a head that was read of a chain is behind a tree of it that was known; nil
+// where it is not.
 func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
 	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
 	company, log, err := s.LogOfChain(ctx, number)

@@ -3,13 +3,15 @@ package store
 import "time"
 
 const (
-	proofShare   = 50 // proofs take this part of the time of their goroutine, so that appends keep theirs
+	// proofs take this part of the time of their goroutine, so that appends keep theirs
+	proofShare   = 50
 	proofRest    = time.Second
 	maxProofRest = time.Minute
 	maxProofTurn = 2 * time.Second // what is left then waits for the next round
 )
 
-// proofPace spreads the proofs that the head file needs of chains which others write too. What waits for one is in memory meanwhile.
+// proofPace spreads the proofs that the head file needs of chains which others write too. What
+// waits for one is in memory meanwhile.
 type proofPace struct {
 	next    time.Time // when the next one may be made
 	waiting bool      // something waits for one

@@ -121,7 +121,8 @@ func TestADeletedKeyNeverComesBack(t *testing.T) {
 	}
 }
 
-// The same for a revocation: a check that overtakes it must not bring the valid passport back into memory.
+// The same for a revocation: a check that overtakes it must not bring the valid passport back into
+// memory.
 func TestARevokedPassportNeverComesBack(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

@@ -51,7 +51,8 @@ func (s *Store) Owner(ctx context.Context, number int64) (o chain.Owner, err err
 	return o, err
 }
 
-// Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as yield takes: callers read short ranges.
+// Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as
+// yield takes: callers read short ranges.
 func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
 	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id", yield) })
 }
@@ -83,7 +84,8 @@ func (c *conn) records(ctx context.Context, number, from, to int64, order string
 		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
 }
 
-// Hashes implements chain.Reader; it costs one statement and to-from rows. What is missing wraps chain.ErrMissing.
+// Hashes implements chain.Reader; it costs one statement and to-from rows. What is missing wraps
+// chain.ErrMissing.
 func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to int64) ([]chain.Hash, error) {
 	if from < 0 || to > indexMask+1 || from > to {
 		return nil, fmt.Errorf("hashes [%d, %d) of chain %d: %w", from, to, number, chain.ErrMissing)
@@ -153,10 +155,12 @@ const (
 	twoLogs  = 6
 )
 
-// ofOneLog is a table of chains as it stands in a file of before twoLogs, where a company had the log of its actions alone.
+// ofOneLog is a table of chains as it stands in a file of before twoLogs, where a company had the
+// log of its actions alone.
 func ofOneLog(table string) string { return "(SELECT *, company AS chain FROM " + table + ")" }
 
-// since is a part of a statement that files of an earlier schema, which are only read, take in another form.
+// since is a part of a statement that files of an earlier schema, which are only read, take in
+// another form.
 func (s *Store) since(schema int64, now, before string) string {
 	if s.schema.Load() < schema {
 		return before
@@ -164,8 +168,9 @@ func (s *Store) since(schema int64, now, before string) string {
 	return now
 }
 
-// fill copies a stored hash or signature. One of a wrong length, which only a changed file can hold, reads as zeroes, which no
-// check accepts: to verification that is a bad record, not a read that failed.
+// fill copies a stored hash or signature. One of a wrong length, which only a changed file can
+// hold, reads as zeroes, which no check accepts: to verification that is a bad record, not a read
+// that failed.
 func fill(dst, stored []byte) {
 	clear(dst)
 	if len(stored) == len(dst) {

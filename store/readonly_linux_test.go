@@ -12,7 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// readOnly makes a folder that cannot be written after fill has run: as read-only media for root, by its mode for others.
+// readOnly makes a folder that cannot be written after fill has run: as read-only media for root,
+// by its mode for others.
 func readOnly(t *testing.T, fill func(dir string)) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +47,8 @@ func TestReadOnlyMedia(t *testing.T) {
 		copyTo("rest.db", path)
 		copyTo("emptylog.db", path)
 		must(t, os.WriteFile(filepath.Join(dir, "emptylog.db-wal"), nil, 0o600))
-		for _, suffix := range []string{"", "-wal", "-shm"} { // as a server that was killed there leaves them
+		// as a server that was killed there leaves them
+		for _, suffix := range []string{"", "-wal", "-shm"} {
 			copyTo("killed.db"+suffix, live+suffix)
 		}
 		for _, suffix := range []string{"", "-wal"} {

@@ -6,7 +6,8 @@ import (
 	"attestd/chain"
 )
 
-// A record's row number is its chain's number and its index, so that one B-tree holds every chain in one piece and in order.
+// A record's row number is its chain's number and its index, so that one B-tree holds every chain
+// in one piece and in order.
 const (
 	indexBits = 40
 	indexMask = 1<<indexBits - 1
@@ -14,7 +15,8 @@ const (
 
 func recordID(chain, index int64) int64 { return chain<<indexBits + index }
 
-// Extend implements chain.Transaction. A row that is there already, which only a changed file can hold, is ErrCorrupt.
+// Extend implements chain.Transaction. A row that is there already, which only a changed file can
+// hold, is ErrCorrupt.
 func (tx *transaction) Extend(e *chain.Extension) error {
 	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ?, log_root = ?, log_frontier = ?
 		WHERE chain = ? AND length = ? AND root = ?`,
@@ -31,7 +33,8 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 		if r.Delegation != nil {
 			delegation = string(r.Delegation)
 		}
-		// A row at a time: rows in one statement were measured at a tenth less, of a fraction of the sync.
+		// A row at a time: rows in one statement were measured at a tenth less, of a fraction of
+		// the sync.
 		if _, err := tx.exec(`INSERT INTO record (id, hash, signature, timestamp, payload, delegation) VALUES (?, ?, ?, ?, ?, ?)`,
 			recordID(e.Chain, r.Index), r.Hash[:], r.Signature[:], r.Timestamp, string(r.Payload), delegation); err != nil {
 			return beyondHead(fmt.Sprintf("record %d", r.Index), err)

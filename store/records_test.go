@@ -184,8 +184,9 @@ func TestChangedRecordsCanBeRead(t *testing.T) {
 	}
 }
 
-// What is acknowledged is synced: the connection that writes syncs the log at every commit (2 is FULL), and keeps what it needs meanwhile
-// in memory (2 is MEMORY). No crash of a process can show the first, for the system writes what it was given.
+// What is acknowledged is synced: the connection that writes syncs the log at every commit (2 is
+// FULL), and keeps what it needs meanwhile in memory (2 is MEMORY). No crash of a process can show
+// the first, for the system writes what it was given.
 func TestTheWriterSyncs(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

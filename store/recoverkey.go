@@ -18,7 +18,8 @@ const (
 	RecoveredByCommand = "command line"
 )
 
-// RecoverKey returns the oldest API key of a company, and records in its control log that it was shown, and by which way. ErrNotFound; without the record there is no key.
+// RecoverKey returns the oldest API key of a company, and records in its control log that it was
+// shown, and by which way. ErrNotFound; without the record there is no key.
 func (s *Store) RecoverKey(ctx context.Context, companyID, via string, at time.Time) (APIKey, error) {
 	key, err := s.FirstKey(ctx, companyID)
 	if err != nil {
@@ -45,8 +46,10 @@ func unrecordedKey(companyID string, key APIKey, via string) unrecorded {
 	return unrecorded{Action: APIKeyRecovered, Company: companyID, Subject: subjectRecovery(fingerprint), Details: map[string]any{"fingerprint": fingerprint, "via": via}}
 }
 
-// RecoverKeyAt is RecoverKey for the command line: of the database at path, which a server may have open. Where the record cannot be made now it is left for the next start
-// of the server; where not even that can be written, as on read-only media, the key is returned with the reason, for whoever reads the file has the key.
+// RecoverKeyAt is RecoverKey for the command line: of the database at path, which a server may have
+// open. Where the record cannot be made now it is left for the next start of the server; where not
+// even that can be written, as on read-only media, the key is returned with the reason, for whoever
+// reads the file has the key.
 func RecoverKeyAt(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) (key APIKey, notRecorded error, err error) {
 	s, err := OpenReadOnly(ctx, path)
 	if err != nil {
@@ -69,7 +72,8 @@ func RecoverKeyAt(ctx context.Context, path, schema, companyID string, master *s
 	return key, notRecorded, nil
 }
 
-// recordKeyAt makes the record in a database that nobody else has open, or that others may have open too.
+// recordKeyAt makes the record in a database that nobody else has open, or that others may have
+// open too.
 func recordKeyAt(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) (err error) {
 	s, err := Open(ctx, path, schema, Options{Master: master})
 	if err != nil {

@@ -20,7 +20,8 @@ func said(t testing.TB, s *store.Store, c *store.Company, kind string) []string 
 	return slices.DeleteFunc(controlRecords(t, s, c), func(r string) bool { return !strings.HasPrefix(r, kind+" ") })
 }
 
-// A key that is shown again by the command line or over HTTP has a record in its company's control log alone, also where a server has the file open: then the next start makes it.
+// A key that is shown again by the command line or over HTTP has a record in its company's control
+// log alone, also where a server has the file open: then the next start makes it.
 func TestARecoveredKeyIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -56,7 +57,8 @@ func TestARecoveredKeyIsRecorded(t *testing.T) {
 		t.Errorf("another company's log: %q", list)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	if _, err := s.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil { // the row of the key is still what the log says
+	// the row of the key is still what the log says
+	if _, err := s.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil {
 		t.Error(err)
 	}
 }
@@ -80,7 +82,8 @@ func TestAKeyThatIsRecoveredWithoutARecord(t *testing.T) {
 	}
 }
 
-// A head file that is made for a database that is there already trusts it as it is: the next start says so in every control log, once.
+// A head file that is made for a database that is there already trusts it as it is: the next start
+// says so in every control log, once.
 func TestAHeadFileMadeLaterIsRecorded(t *testing.T) {
 	t.Parallel()
 	path, _ := grown(t)
@@ -100,7 +103,8 @@ func TestAHeadFileMadeLaterIsRecorded(t *testing.T) {
 	fine(t, path)
 }
 
-// A change of the master key is recorded by the next start, also one that was undone before it, and so is a move, with its digest.
+// A change of the master key is recorded by the next start, also one that was undone before it, and
+// so is a move, with its digest.
 func TestRekeysAndMovesAreRecorded(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -13,18 +13,21 @@ import (
 	"attestd/store/sqlite"
 )
 
-// RekeyOptions say under which master key the secrets of a file are, and under which they are to be; nil is none, in clear.
+// RekeyOptions say under which master key the secrets of a file are, and under which they are to
+// be; nil is none, in clear.
 type RekeyOptions struct {
 	Old, New *seal.Master
 	Progress func(stage string, done, total int64) // "seal" in secrets, "copy" in bytes; may be nil
 }
 
-// Rekey seals the private keys and API keys of the database at path, seals them under another master key, or puts them back in clear,
-// and turns the hashes of credentials into HMACs where they are none yet. No server has it open meanwhile: ErrInUse.
+// Rekey seals the private keys and API keys of the database at path, seals them under another
+// master key, or puts them back in clear, and turns the hashes of credentials into HMACs where they
+// are none yet. No server has it open meanwhile: ErrInUse.
 //
-// It works in two steps, each of which is whole or absent, and goes on where it was interrupted: one transaction changes all secrets and
-// settings, and then a copy without free pages, in which old secrets could stand, takes the place of the file. Old is not asked for where
-// the first step is done. What older backups, snapshots and blocks of the disk hold is out of its reach.
+// It works in two steps, each of which is whole or absent, and goes on where it was interrupted:
+// one transaction changes all secrets and settings, and then a copy without free pages, in which
+// old secrets could stand, takes the place of the file. Old is not asked for where the first step
+// is done. What older backups, snapshots and blocks of the disk hold is out of its reach.
 func Rekey(ctx context.Context, path, schema string, o RekeyOptions) error {
 	prepareDriver()
 	path, err := absolute(path)
@@ -77,8 +80,8 @@ func newLookupKey() []byte {
 	return key
 }
 
-// newSealing are the settings of a file whose secrets are sealed under master. The lookup key outlives every master key: what is kept as
-// an HMAC only cannot be computed anew.
+// newSealing are the settings of a file whose secrets are sealed under master. The lookup key
+// outlives every master key: what is kept as an HMAC only cannot be computed anew.
 func newSealing(master seal.Master, lookup []byte) map[string]string {
 	salt := seal.NewSalt()
 	return map[string]string{

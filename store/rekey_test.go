@@ -158,8 +158,8 @@ func rekey(t testing.TB, path string, old, next *seal.Master) error {
 	return store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: old, New: next})
 }
 
-// Keys are sealed, sealed under another master key, put back in clear and sealed again; each time everything is as good as before, and what
-// was in clear is gone, from free pages too.
+// Keys are sealed, sealed under another master key, put back in clear and sealed again; each time
+// everything is as good as before, and what was in clear is gone, from free pages too.
 func TestRekey(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -169,7 +169,8 @@ func TestRekey(t *testing.T) {
 		t.Fatalf("in clear, the file holds only: %v", found)
 	}
 	for i, step := range []struct{ old, next *seal.Master }{{nil, &a}, {&a, &b}, {&b, &a}, {&a, nil}, {nil, &b}, {nil, &b}} {
-		must(t, rekey(t, f.path, step.old, step.next)) // the last is done already, and asks for nothing
+		// the last is done already, and asks for nothing
+		must(t, rekey(t, f.path, step.old, step.next))
 		if found := f.found(t); step.next != nil && len(found) > 0 {
 			t.Errorf("step %d: %v", i, found)
 		}
@@ -182,7 +183,8 @@ func TestRekey(t *testing.T) {
 	compareShapes(t, "after a rekey", shape(t, f.path), shape(t, empty))
 }
 
-// A database that is sealed from its first start never holds a secret in clear, and nor does its backup, which is made without the master key.
+// A database that is sealed from its first start never holds a secret in clear, and nor does its
+// backup, which is made without the master key.
 func TestSealedFromTheStart(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
@@ -201,7 +203,8 @@ func TestSealedFromTheStart(t *testing.T) {
 	f.check(t, &m)
 }
 
-// A master key that is missing, another one, or one for keys in clear: nothing is opened, and nothing is touched.
+// A master key that is missing, another one, or one for keys in clear: nothing is opened, and
+// nothing is touched.
 func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -236,7 +239,8 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 	}
 }
 
-// A sealed secret is good at its own place alone: a stranger who writes the file gives no company the key of another.
+// A sealed secret is good at its own place alone: a stranger who writes the file gives no company
+// the key of another.
 func TestASealedSecretThatWasMoved(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
@@ -263,7 +267,8 @@ func TestASealedSecretThatWasMoved(t *testing.T) {
 	}
 }
 
-// Where the keys are changed and the file could not be copied, it serves with a warning, and the next run comes to the end.
+// Where the keys are changed and the file could not be copied, it serves with a warning, and the
+// next run comes to the end.
 func TestARekeyThatWasInterrupted(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -15,8 +15,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// replaced are the ways in which the files of a running server are taken away from under it. Each says what it did, and where the
-// database stands then that the server had open: "" where it is gone.
+// replaced are the ways in which the files of a running server are taken away from under it. Each
+// says what it did, and where the database stands then that the server had open: "" where it is
+// gone.
 var replaced = map[string]func(t *testing.T, path, older string) (happened, stands string){
 	"moved": func(t *testing.T, path, _ string) (string, string) {
 		must(t, os.Rename(path, path+".moved"))
@@ -47,9 +48,9 @@ var replaced = map[string]func(t *testing.T, path, older string) (happened, stan
 	},
 }
 
-// Once the database or its log is not where the server opened it, nothing is acknowledged any more, by no method; the log says once what
-// happened; reads go on. At the end all that was acknowledged stands in the database that was open, and nothing that is not ours
-// was touched (row 24).
+// Once the database or its log is not where the server opened it, nothing is acknowledged any more,
+// by no method; the log says once what happened; reads go on. At the end all that was acknowledged
+// stands in the database that was open, and nothing that is not ours was touched (row 24).
 func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -120,7 +121,8 @@ func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 	}
 }
 
-// A database that was moved, and written by another since, is not touched by the server that had it open: its log no longer fits.
+// A database that was moved, and written by another since, is not touched by the server that had it
+// open: its log no longer fits.
 func TestACloseLeavesWhatOthersHaveWritten(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -46,7 +46,8 @@ func (r *resealing) advance() {
 	}
 }
 
-// change reads all rows of a query before it changes the first, for an index would else show some of them a second time.
+// change reads all rows of a query before it changes the first, for an index would else show some
+// of them a second time.
 func change[T any](r *resealing, scan func(*sql.Rows) (T, error), query string, each func(T) error) error {
 	var found []T
 	err := r.each(func(rows *sql.Rows) error {

@@ -13,15 +13,19 @@ import (
 
 // RestoreOptions are what a restore may do to a database that is there already.
 type RestoreOptions struct {
-	Force          bool                                  // replace it where nothing of it would be lost
-	AcceptRollback bool                                  // with Force: replace it whatever would be lost
-	At             time.Time                             // of the restore, which the next start records in the control logs
-	Progress       func(stage string, done, total int64) // as for Backup; may be nil
+	// replace it where nothing of it would be lost
+	Force bool
+	// with Force: replace it whatever would be lost
+	AcceptRollback bool
+	// of the restore, which the next start records in the control logs
+	At       time.Time
+	Progress func(stage string, done, total int64) // as for Backup; may be nil
 }
 
-// Restore checks in wholly (integrity, schema, every chain) and then puts it at path. undone is what that takes back of the database that
-// was at path, or, with ErrRefused, would take back. ErrRefused also when path exists and Force is not set; ErrInUse.
-// A foreign file at either place is ErrForeign; a chain that does not verify is a *VerifyError.
+// Restore checks in wholly (integrity, schema, every chain) and then puts it at path. undone is
+// what that takes back of the database that was at path, or, with ErrRefused, would take back.
+// ErrRefused also when path exists and Force is not set; ErrInUse. A foreign file at either place
+// is ErrForeign; a chain that does not verify is a *VerifyError.
 func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
 	prepareDriver()
 	if in, err = absolute(in); err != nil {
@@ -89,11 +93,11 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 	return l, err
 }
 
-// retire makes sure that nobody has the database at path open, and that its journals are gone: SQLite would play the write-ahead log
-// of the old database into the new one.
+// retire makes sure that nobody has the database at path open, and that its journals are gone:
+// SQLite would play the write-ahead log of the old database into the new one.
 //
-// To leave WAL mode, SQLite takes the file for itself alone, moves the log into it and deletes the log. So a crash before the new file
-// is in place leaves the old database, whole.
+// To leave WAL mode, SQLite takes the file for itself alone, moves the log into it and deletes the
+// log. So a crash before the new file is in place leaves the old database, whole.
 func retire(ctx context.Context, path string) error {
 	if _, err := identify(ctx, path); err == nil || errors.Is(err, ErrNewer) {
 		db, err := sqlite.Open(path, sqlite.ModeEdit)
@@ -113,7 +117,8 @@ func retire(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	for _, left := range sqlite.Leftovers(path) { // of a database that is gone, or too damaged for SQLite to open
+	// of a database that is gone, or too damaged for SQLite to open
+	for _, left := range sqlite.Leftovers(path) {
 		if err := os.Remove(left); err != nil {
 			return err
 		}

@@ -25,7 +25,8 @@ func TestRolesCoverThoseBefore(t *testing.T) {
 	}
 }
 
-// A key, and a token by its client, has the role that it was made with, until it ends to the millisecond; then it is as if it were not there.
+// A key, and a token by its client, has the role that it was made with, until it ends to the
+// millisecond; then it is as if it were not there.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

@@ -10,13 +10,14 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Rollback is what a restore takes back: a line for each loss, deletion that comes undone, and history that is another. There are at most
-// maxRollback lines; More counts those beyond.
+// Rollback is what a restore takes back: a line for each loss, deletion that comes undone, and
+// history that is another. There are at most maxRollback lines; More counts those beyond.
 type Rollback struct {
 	Lines []string
 	More  int
 
-	replaced map[string]map[LogName]int64 // the lengths of the logs that are to be replaced, by company
+	// the lengths of the logs that are to be replaced, by company
+	replaced map[string]map[LogName]int64
 }
 
 const (
@@ -42,8 +43,8 @@ func (r *Rollback) note(company string, name LogName, length int64) {
 	r.replaced[company][name] = length
 }
 
-// findRollback compares the database at path with the backup that is to replace it. What cannot be read might hold anything, and so is a
-// rollback too.
+// findRollback compares the database at path with the backup that is to replace it. What cannot be
+// read might hold anything, and so is a rollback too.
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
 	target, err := identify(ctx, path)
 	if err == nil {
@@ -62,7 +63,8 @@ func findRollback(ctx context.Context, path, backup string) (r Rollback, err err
 	return r, err
 }
 
-// compare fills r. The backup is the main database of one connection, and the one at path is its "target".
+// compare fills r. The backup is the main database of one connection, and the one at path is its
+// "target".
 func (r *Rollback) compare(ctx context.Context, path, backup string, target settings) error {
 	replacement, err := identify(ctx, backup)
 	if err != nil {
@@ -122,7 +124,8 @@ func (r *Rollback) compareTables(ctx context.Context, c *conn, target string) er
 	return r.compareWitness(c, versions)
 }
 
-// compared is a company of the database that is to be replaced, and that of the same companyId in the backup, if there is one.
+// compared is a company of the database that is to be replaced, and that of the same companyId in
+// the backup, if there is one.
 type compared struct {
 	id      string
 	number  int64
@@ -168,7 +171,8 @@ func headChain(schema int64) string {
 	return "chain"
 }
 
-// compareLog reads the hashes that a log has in both, up to the first that differs. A log that one of the two does not know is empty there.
+// compareLog reads the hashes that a log has in both, up to the first that differs. A log that one
+// of the two does not know is empty there.
 func (r *Rollback) compareLog(c *conn, p compared, name LogName, of schemas) error {
 	number, backup, title := name.number(p.number), name.number(p.backup.Int64), name.titled(p.id)
 	var length, oldLength, at int64
@@ -203,7 +207,8 @@ func (r *Rollback) compareLog(c *conn, p compared, name LogName, of schemas) err
 	return nil
 }
 
-// rollbackList is what one query finds of a company: ?1 is its number in the target, ?2 that in the backup. Keys go by their fingerprint.
+// rollbackList is what one query finds of a company: ?1 is its number in the target, ?2 that in the
+// backup. Keys go by their fingerprint.
 type rollbackList struct{ what, query string }
 
 // rollbackLists leaves out what a file of an older schema cannot know.
@@ -237,7 +242,8 @@ func rollbackLists(of schemas) []rollbackList {
 	if of.target >= keysSchema {
 		has, compromised := "SELECT public_key FROM main.company_key WHERE company = ?2", " AND compromised_at IS NOT NULL"
 		if of.backup < keysSchema {
-			has, compromised = "SELECT ed25519_public(seed) FROM main.company WHERE id = ?2", " AND false" // none could be declared so
+			// none could be declared so
+			has, compromised = "SELECT ed25519_public(seed) FROM main.company WHERE id = ?2", " AND false"
 		}
 		const number = `SELECT 'key ' || generation FROM target.company_key WHERE company = ?1 AND `
 		lists = append(lists,

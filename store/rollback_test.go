@@ -15,8 +15,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// checkRollback restores in over path, which must be refused with exactly the lines wanted (in which … stands for anything), and change
-// nothing; accepted, it is done, and says the same.
+// checkRollback restores in over path, which must be refused with exactly the lines wanted (in
+// which … stands for anything), and change nothing; accepted, it is done, and says the same.
 func checkRollback(t *testing.T, in, path string, want ...string) {
 	t.Helper()
 	before := got(os.ReadFile(path))(t)
@@ -105,7 +105,8 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 		"acme: agents disabled since, enabled again (1): stopped",
 		"umbrella: 2 records, and the backup has no such company")
 
-	// What is there now is the backup itself, of which nothing would be lost; nor of one that the backup is ahead of.
+	// What is there now is the backup itself, of which nothing would be lost; nor of one that the
+	// backup is ahead of.
 	must(t, restore(t, in, path, store.RestoreOptions{Force: true}))
 	s = open(t, path)
 	attest(t, s, acme, 1)
@@ -176,7 +177,8 @@ func TestARestoreOfAnOlderSchema(t *testing.T) {
 	path := target(t)
 	must(t, restore(t, in, path, store.RestoreOptions{}))
 	must(t, open(t, path).Close())
-	must(t, restore(t, in, path, store.RestoreOptions{Force: true})) // nothing but the schema is newer
+	// nothing but the schema is newer
+	must(t, restore(t, in, path, store.RestoreOptions{Force: true}))
 	must(t, open(t, path).Close())
 	must(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	checkRollback(t, in, path, "acme: agents disabled since, enabled again (1): git-bot")

@@ -8,7 +8,8 @@ import (
 // witnessSchema is the first schema with what a witness keeps.
 const witnessSchema = 7
 
-// compareWitness finds what a witness would forget: it would sign another history, and nobody but those who compare could tell.
+// compareWitness finds what a witness would forget: it would sign another history, and nobody but
+// those who compare could tell.
 func (r *Rollback) compareWitness(c *conn, of schemas) error {
 	if of.target < witnessSchema {
 		return nil

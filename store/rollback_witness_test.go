@@ -8,7 +8,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A restore says what it would make a witness forget: its key, and the logs of which it has signed more.
+// A restore says what it would make a witness forget: its key, and the logs of which it has signed
+// more.
 func TestARestoreSaysWhatAWitnessForgets(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

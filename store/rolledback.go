@@ -68,7 +68,8 @@ func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err
 		}
 		fill(l.Root[:], root)
 		fill(l.LogRoot[:], logRoot)
-		if c, malformed := parseCheckpoint(note); malformed == nil { // what is none is no checkpoint that was lost
+		// what is none is no checkpoint that was lost
+		if c, malformed := parseCheckpoint(note); malformed == nil {
 			l.Checkpoint = c
 		}
 		logs[l.Chain] = l
@@ -99,8 +100,9 @@ func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err
 	return logs, nil
 }
 
-// compareHeads finds the logs that are behind what each yields of them, or have another root at a size that it knows, and the companies with fewer
-// revocations than it knows, or than the database itself has counted. Of a log of which it yields more, the first that is missing is named.
+// compareHeads finds the logs that are behind what each yields of them, or have another root at a
+// size that it knows, and the companies with fewer revocations than it knows, or than the database
+// itself has counted. Of a log of which it yields more, the first that is missing is named.
 func (s *Store) compareHeads(ctx context.Context, each func(yield func(headfile.Head) error) error) (list []Behind, err error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
@@ -156,7 +158,8 @@ func proven(t headfile.Tree) headfile.Tree {
 	return t
 }
 
-// whyBehind says in what a log is behind what is known of it, which may be its size alone; "" when it is not. head is that of l, or nil for the one of now.
+// whyBehind says in what a log is behind what is known of it, which may be its size alone; "" when
+// it is not. head is that of l, or nil for the one of now.
 func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
 	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
 	switch {
@@ -186,7 +189,8 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 	return "", nil
 }
 
-// treeAt returns what a log was at a size up to its own. Its roots lead to those of its head; nil is the one of now.
+// treeAt returns what a log was at a size up to its own. Its roots lead to those of its head; nil
+// is the one of now.
 func (s *Store) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size int64) (headfile.Tree, error) {
 	if size == l.Size {
 		return l.Tree, nil
@@ -263,7 +267,8 @@ func checkpointText(origin string, c headfile.Checkpoint) string {
 	return text + "\n— " + origin + " " + base64.StdEncoding.EncodeToString(c.Signature[:]) + "\n"
 }
 
-// refuseWithoutDatabase keeps a new database from being made in the place of one that a head file knows: ErrRefused.
+// refuseWithoutDatabase keeps a new database from being made in the place of one that a head file
+// knows: ErrRefused.
 func refuseWithoutDatabase(path, heads string) error {
 	if info, err := os.Stat(heads); heads == "" || err != nil || info.Size() == 0 {
 		return nil

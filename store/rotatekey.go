@@ -11,11 +11,14 @@ import (
 	"attestd/crypto/keys"
 )
 
-// RotateKey gives the caller's company a new key, which signs its tokens, and the records of both logs from the next one on. The old key ends; its
-// tokens verify until they expire. With compromised, no token signed until now verifies from the return of RotateKey on: the old key and
-// all whose tokens could still be valid are declared compromised. Of next it returns the range in the actions, of old none. ErrTooMany.
+// RotateKey gives the caller's company a new key, which signs its tokens, and the records of both
+// logs from the next one on. The old key ends; its tokens verify until they expire. With
+// compromised, no token signed until now verifies from the return of RotateKey on: the old key and
+// all whose tokens could still be valid are declared compromised. Of next it returns the range in
+// the actions, of old none. ErrTooMany.
 //
-// It is one transaction. Whoever comes after it is answered with the new key: nothing that was remembered of the company outlives it.
+// It is one transaction. Whoever comes after it is answered with the new key: nothing that was
+// remembered of the company outlives it.
 func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -44,7 +47,8 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	if err != nil {
 		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
-	// What is signed with the old key from now on counts no more, and to cut the log may take a while.
+	// What is signed with the old key from now on counts no more, and to cut the log may take a
+	// while.
 	s.forgetKeys()
 	if err := s.wipeLog(ctx); err != nil { // the rotation is done all the same
 		s.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
@@ -52,7 +56,8 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	return old, next, nil
 }
 
-// rotate ends the key that signs and puts another in its place. The seed of a key that has ended signs nothing more, and goes.
+// rotate ends the key that signs and puts another in its place. The seed of a key that has ended
+// signs nothing more, and goes.
 func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (old, next keyring.Key, err error) {
 	company := by.Company.Chain
 	var seed []byte
@@ -84,7 +89,8 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 	if err := s.overwriteDeleted(w, false); err != nil {
 		return old, next, err
 	}
-	if compromised { // whoever asks for it after a theft may have rotated before: then it was a former key
+	// whoever asks for it after a theft may have rotated before: then it was a former key
+	if compromised {
 		began, err := parseTime(next.CreatedAt)
 		if err != nil {
 			return old, next, err
@@ -104,7 +110,8 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 	return old, next, err
 }
 
-// rotateIn says, and has both keys sign, from which record of a log on a key follows the one before it.
+// rotateIn says, and has both keys sign, from which record of a log on a key follows the one before
+// it.
 func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (from int64, r *keyring.Rotation, err error) {
 	if err := w.one([]any{&from}, w.dialect.rekey, l.Chain); err != nil {
 		return 0, nil, err
@@ -115,8 +122,8 @@ func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (f
 	return from, r, err
 }
 
-// forgetKeys drops what is remembered of companies, and then of those who ask in their name: a lookup of a caller that began before and
-// still holds a former company finds its place taken.
+// forgetKeys drops what is remembered of companies, and then of those who ask in their name: a
+// lookup of a caller that began before and still holds a former company finds its place taken.
 func (s *Store) forgetKeys() {
 	s.companies.forget()
 	s.chains.forget()

@@ -29,7 +29,8 @@ func rotate(t testing.TB, s *store.Store, c *store.Company, at time.Time, compro
 	return now
 }
 
-// rotated is a database with acme under four keys: from 0, 40, 300 (which has signed nothing) and 300 on, of 310 records, and zoo.
+// rotated is a database with acme under four keys: from 0, 40, 300 (which has signed nothing) and
+// 300 on, of 310 records, and zoo.
 func rotated(t testing.TB) (*store.Store, string, *store.Company) {
 	t.Helper()
 	s, path := fresh(t)
@@ -45,7 +46,8 @@ func rotated(t testing.TB) (*store.Store, string, *store.Company) {
 	return s, path, c
 }
 
-// The whole story of a company's keys: who reads the chain finds which key signed what, and each key proven by the one before.
+// The whole story of a company's keys: who reads the chain finds which key signed what, and each
+// key proven by the one before.
 func TestRotations(t *testing.T) {
 	t.Parallel()
 	s, path, c := rotated(t)
@@ -98,7 +100,8 @@ func TestRotations(t *testing.T) {
 	must(t, read.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Each token is judged by the key that it names: in the process that rotated, whatever it remembers, and in the next one.
+// Each token is judged by the key that it names: in the process that rotated, whatever it
+// remembers, and in the next one.
 func TestTokensAcrossRotations(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -141,12 +144,14 @@ func TestTokensAcrossRotations(t *testing.T) {
 	check()
 	at = at.Add(25 * time.Hour)
 	got2(s.RotateKey(ctx, by(c, at), false))(t)
-	if list := issuer(at).Keys(at); len(list) != 2 { // the key that has just ended, but none that ended a day before
+	// the key that has just ended, but none that ended a day before
+	if list := issuer(at).Keys(at); len(list) != 2 {
 		t.Errorf("keys: %+v", list)
 	}
 }
 
-// A key or its range that is not as the company's keys have proven it is found at the first record that it concerns.
+// A key or its range that is not as the company's keys have proven it is found at the first record
+// that it concerns.
 func TestTamperedKeysAreFound(t *testing.T) {
 	t.Parallel()
 	s, path, _ := rotated(t)
@@ -186,7 +191,8 @@ func TestTamperedKeysAreFound(t *testing.T) {
 	}
 }
 
-// Rotations among the records of 32 writers to both logs: nothing is lost, every record and every rotation is in order, and each is signed by the key of its time.
+// Rotations among the records of 32 writers to both logs: nothing is lost, every record and every
+// rotation is in order, and each is signed by the key of its time.
 func TestRotationsUnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, each, rotations = 32, 20, 8
@@ -228,8 +234,9 @@ func TestRotationsUnderLoad(t *testing.T) {
 	}
 }
 
-// A crash at any moment leaves a rotation whole or not at all, and the records that came after it only with it. The log of the database is
-// cut at every frame, and within one: what SQLite then finds is what a crash would have left.
+// A crash at any moment leaves a rotation whole or not at all, and the records that came after it
+// only with it. The log of the database is cut at every frame, and within one: what SQLite then
+// finds is what a crash would have left.
 func TestARotationIsWholeOrAbsent(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -239,7 +246,8 @@ func TestARotationIsWholeOrAbsent(t *testing.T) {
 	must(t, s.Close())
 	content := got(os.ReadFile(path))(t)
 	s = open(t, path)
-	reader := other(t, path, "BEGIN", "SELECT count(*) FROM record") // which keeps the log from being cut after a rotation
+	// which keeps the log from being cut after a rotation
+	reader := other(t, path, "BEGIN", "SELECT count(*) FROM record")
 	rotate(t, s, c, now, false)
 	attest(t, s, c, 1)
 	rotate(t, s, got(s.Company(ctx, "acme"))(t), now, true)
@@ -264,7 +272,8 @@ func TestARotationIsWholeOrAbsent(t *testing.T) {
 	}
 }
 
-// A rotation is refused where the file says that its seed is another key's, and the chain with it: nothing is signed that would not verify.
+// A rotation is refused where the file says that its seed is another key's, and the chain with it:
+// nothing is signed that would not verify.
 func TestASeedThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

@@ -10,7 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// The seed of a key that has ended is gone from a file that goes on being served, and from its write-ahead log, when the rotation is answered.
+// The seed of a key that has ended is gone from a file that goes on being served, and from its
+// write-ahead log, when the rotation is answered.
 func TestASeedOfAnEndedKeyIsInNoFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -10,10 +10,12 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Check looks at what stands beside the chains: that the tables, indices and triggers of the file are those of schema, and that each row
-// belongs to one that is there. Without its guards a chain would verify and lie open. ErrCorrupt, which names all that is wrong.
+// Check looks at what stands beside the chains: that the tables, indices and triggers of the file
+// are those of schema, and that each row belongs to one that is there. Without its guards a chain
+// would verify and lie open. ErrCorrupt, which names all that is wrong.
 //
-// It reads each table once in a statement of its own, so that it does not keep a running server from checkpoints.
+// It reads each table once in a statement of its own, so that it does not keep a running server
+// from checkpoints.
 func (s *Store) Check(ctx context.Context, schema string) error {
 	if s.server {
 		wrong, err := postgres.Check(ctx, s.db)

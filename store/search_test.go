@@ -19,7 +19,8 @@ func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilt
 	return found
 }
 
-// Agents are found by a part of their ID in any case and by their state, and counted so; what a pattern of SQL means is a letter like any other.
+// Agents are found by a part of their ID in any case and by their state, and counted so; what a
+// pattern of SQL means is a letter like any other.
 func TestAgentSearch(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
@@ -114,8 +115,8 @@ func TestPassportSearch(t *testing.T) {
 	}
 }
 
-// One look for passports stops after 100,000 of them and says where to go on, and the looks together find what a look at all would; without a
-// filter there is nothing to look for.
+// One look for passports stops after 100,000 of them and says where to go on, and the looks
+// together find what a look at all would; without a filter there is nothing to look for.
 func TestPassportWindows(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

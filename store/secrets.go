@@ -13,23 +13,27 @@ import (
 
 // sealing is what the settings say of the secrets of a file.
 type sealing struct {
-	keyID  string // of the master key; "" where secrets stand in clear
-	salt   []byte
-	lookup []byte // the key of the HMAC by which credentials are found, sealed like all others; nil in a file that was never sealed
-	scrub  bool   // free pages may still hold what an earlier master key has sealed, or none
+	keyID string // of the master key; "" where secrets stand in clear
+	salt  []byte
+	// the key of the HMAC by which credentials are found, sealed like all others; nil in a file
+	// that was never sealed
+	lookup []byte
+	scrub  bool // free pages may still hold what an earlier master key has sealed, or none
 }
 
 // lookupPlace is where the key of the HMAC stands.
 const lookupPlace = "setting\n0\nlookup_key"
 
-// secrets is how the secrets of a file are kept: in clear, or sealed under a master key. Each is bound to its table, company and row.
+// secrets is how the secrets of a file are kept: in clear, or sealed under a master key. Each is
+// bound to its table, company and row.
 type secrets struct {
 	sealed bool
 	key    *seal.Key // nil where the secrets are in clear, or nobody has said the master key
 	lookup []byte    // as in sealing, in clear
 }
 
-// unseal makes the secrets of a file readable; ErrMasterKey unless master is the key that it was sealed with, and nil where it was not.
+// unseal makes the secrets of a file readable; ErrMasterKey unless master is the key that it was
+// sealed with, and nil where it was not.
 func (f sealing) unseal(path string, master *seal.Master) (secrets, error) {
 	switch {
 	case f.keyID == "" && master != nil:
@@ -49,8 +53,8 @@ func (f sealing) unseal(path string, master *seal.Master) (secrets, error) {
 	return s, nil
 }
 
-// keep is a secret as it is stored at a place, and open is the way back; ErrMasterKey where the key is missing, ErrCorrupt where what is
-// stored does not open.
+// keep is a secret as it is stored at a place, and open is the way back; ErrMasterKey where the key
+// is missing, ErrCorrupt where what is stored does not open.
 func (s secrets) keep(secret []byte, place string) []byte {
 	if !s.sealed {
 		return secret
@@ -72,7 +76,8 @@ func (s secrets) open(stored []byte, place string) ([]byte, error) {
 	return secret, nil
 }
 
-// index is what a credential is stored and found by, of the SHA-256 of its text. A file that was never sealed holds that itself.
+// index is what a credential is stored and found by, of the SHA-256 of its text. A file that was
+// never sealed holds that itself.
 func (s secrets) index(hash [sha256.Size]byte) []byte {
 	if s.lookup == nil {
 		return hash[:]
@@ -91,7 +96,8 @@ func (s secrets) keepSeed(company, generation int64, private ed25519.PrivateKey)
 	return s.keep(private.Seed(), seedPlace(company, generation))
 }
 
-// privateKey returns the private key that belongs to a stored public one. A seed that does not would sign what never verifies.
+// privateKey returns the private key that belongs to a stored public one. A seed that does not
+// would sign what never verifies.
 func (s secrets) privateKey(company, generation int64, stored, public []byte) (ed25519.PrivateKey, error) {
 	seed, err := s.open(stored, seedPlace(company, generation))
 	if err != nil {
@@ -158,7 +164,8 @@ func webhookPlaces(company int64, id string) (secret, former string) {
 	return secret, secret + "\nformer"
 }
 
-// keepWebhook is how the secret of a webhook and the one before it, nil for none, are stored; openWebhook is how they are read.
+// keepWebhook is how the secret of a webhook and the one before it, nil for none, are stored;
+// openWebhook is how they are read.
 func (s secrets) keepWebhook(company int64, id string, secret, former []byte) (storedSecret, storedFormer []byte) {
 	place, formerPlace := webhookPlaces(company, id)
 	if former != nil {

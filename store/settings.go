@@ -22,13 +22,16 @@ const (
 
 // restoration is a restore as the file that was put in place carries it to its next start.
 type restoration struct {
-	RestoredAt string                       `json:"restoredAt"`
-	Replaced   map[string]map[LogName]int64 `json:"replaced"` // the lengths of the logs that were there before, by company
+	RestoredAt string `json:"restoredAt"`
+	// the lengths of the logs that were there before, by company
+	Replaced map[string]map[LogName]int64 `json:"replaced"`
 }
 
-// RecordStart makes control records, in the logs of all companies, of what has changed since the last start: settings that bear on trust, by
-// their names, and what was done while nobody could record it: a restore, a move, another master key, a head file that was made, a key that was
-// shown. What has not changed is not recorded. A company that registers is told the settings of its time.
+// RecordStart makes control records, in the logs of all companies, of what has changed since the
+// last start: settings that bear on trust, by their names, and what was done while nobody could
+// record it: a restore, a move, another master key, a head file that was made, a key that was
+// shown. What has not changed is not recorded. A company that registers is told the settings of its
+// time.
 func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
 	trust = maps.Clone(trust)
 	if trust == nil {
@@ -138,7 +141,8 @@ func takeSetting(w *conn, name string, into any) error {
 	return err
 }
 
-// markRestored leaves in the database at path, which nobody else has open, what its next start is to record.
+// markRestored leaves in the database at path, which nobody else has open, what its next start is
+// to record.
 func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[LogName]int64) error {
 	text, err := json.Marshal(restoration{chain.FormatTime(at), replaced})
 	if err != nil {

@@ -30,7 +30,8 @@ func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []stri
 	return list
 }
 
-// A start records in every control log which settings have changed, and nothing where none has. A company that registers is told all.
+// A start records in every control log which settings have changed, and nothing where none has. A
+// company that registers is told all.
 func TestSettingsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

@@ -12,7 +12,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What is taken away on one server holds on another, which has just been asked about it, from the moment that the first has answered.
+// What is taken away on one server holds on another, which has just been asked about it, from the
+// moment that the first has answered.
 func TestWhatIsTakenAwayIsGoneEverywhere(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

@@ -13,8 +13,10 @@ import (
 
 // Errors of WitnessShows.
 var (
-	ErrNoProof = errors.New("what the witness shows proves nothing")     // it is not of the log, or not signed by it, or fits it
-	ErrGivenUp = errors.New("a tree which an accepted rollback gave up") // what the witness shows was accepted
+	// it is not of the log, or not signed by it, or fits it
+	ErrNoProof = errors.New("what the witness shows proves nothing")
+	// what the witness shows was accepted
+	ErrGivenUp = errors.New("a tree which an accepted rollback gave up")
 )
 
 // WitnessShows compares a log with the checkpoint that a witness has shown of it. ErrNoProof and
@@ -52,7 +54,8 @@ func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, sign
 		return err
 	}
 	halted := s.halt(*b)
-	if err := s.keepShown(ctx, l, shown); err != nil && s.journal.Load() != nil { // the next start asks the witness again
+	// the next start asks the witness again
+	if err := s.keepShown(ctx, l, shown); err != nil && s.journal.Load() != nil {
 		s.journal.Load().Error("what a witness has shown of a log is not kept", "witness", witness.Name, "log", l.Origin, "error", err)
 	}
 	return halted

@@ -9,8 +9,9 @@ import (
 	"attestd/chain/search"
 )
 
-// SizeAt returns how many of the first size records of a chain are of before a time, in the form of the API. The times of a chain never run backwards.
-// Where a record is missing, nobody can say: *search.DamageError.
+// SizeAt returns how many of the first size records of a chain are of before a time, in the form of
+// the API. The times of a chain never run backwards. Where a record is missing, nobody can say:
+// *search.DamageError.
 func (s *Store) SizeAt(ctx context.Context, number, size int64, at string) (before int64, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		before = int64(sort.Search(int(size), func(i int) bool {

@@ -36,7 +36,8 @@ func (s *Store) Summaries(ctx context.Context, number, from, to int64, backward 
 	})
 }
 
-// insertSummaries writes summaries. A row that is there already was made of the same records, or by whoever changes the database: verification compares.
+// insertSummaries writes summaries. A row that is there already was made of the same records, or by
+// whoever changes the database: verification compares.
 func insertSummaries(w *conn, ready []search.Ready) error {
 	for _, r := range ready {
 		if _, err := w.exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`, summaryID(r.Chain, r.Index), r.Terms); err != nil {
@@ -46,8 +47,9 @@ func insertSummaries(w *conn, ready []search.Ready) error {
 	return nil
 }
 
-// checkSummaries compares the summaries of a chain that is valid with its records. One that says something else could keep a record from being
-// found: then the verdict is that the first of its records fails.
+// checkSummaries compares the summaries of a chain that is valid with its records. One that says
+// something else could keep a record from being found: then the verdict is that the first of its
+// records fails.
 func (s *Store) checkSummaries(ctx context.Context, v *ChainVerdict) error {
 	if s.schema.Load() < summarized {
 		return nil

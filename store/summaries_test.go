@@ -57,7 +57,8 @@ func act(t testing.TB, s *store.Store, c *store.Company, n int) {
 	}
 }
 
-// The log's writer makes the summary of each range whose records it has written all; what a restart has cut is made later, once, and nothing else.
+// The log's writer makes the summary of each range whose records it has written all; what a restart
+// has cut is made later, once, and nothing else.
 func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -102,7 +103,8 @@ func TestASummaryHasNothingOfALostTransaction(t *testing.T) {
 	wantSummaries(t, s, c.Chain, 0)
 }
 
-// A file of before there were summaries is searched as it is, and gets them beside what else is done, once.
+// A file of before there were summaries is searched as it is, and gets them beside what else is
+// done, once.
 func TestOldRecordsGetSummaries(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -131,7 +133,8 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Whichever summaries are missing, as after a crash while they were being made, and wherever a search begins and ends, it finds the same. The next start makes what is missing.
+// Whichever summaries are missing, as after a crash while they were being made, and wherever a
+// search begins and ends, it finds the same. The next start makes what is missing.
 func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -193,7 +196,8 @@ func TestADamagedRangeHasNoSummary(t *testing.T) {
 	}
 }
 
-// A summary that says something else than its records could hide one from a search: verification names it, and one that stands where no range is.
+// A summary that says something else than its records could hide one from a search: verification
+// names it, and one that stands where no range is.
 func TestVerificationComparesSummaries(t *testing.T) {
 	t.Parallel()
 	for does, trick := range map[string]struct {
@@ -217,7 +221,8 @@ func TestVerificationComparesSummaries(t *testing.T) {
 	}
 }
 
-// Two servers extend one chain: neither sees a range whole, and the summaries that are made then are those that follow from the records.
+// Two servers extend one chain: neither sees a range whole, and the summaries that are made then
+// are those that follow from the records.
 func TestSummariesOfAChainOfTwoServers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -226,7 +231,8 @@ func TestSummariesOfAChainOfTwoServers(t *testing.T) {
 	for i := range 9 {
 		act(t, servers[i%2], c, 100)
 	}
-	act(t, servers[1], c, 300) // the range of records 1024 to 1279 is not whole, the one before was begun by both
+	// the range of records 1024 to 1279 is not whole, the one before was begun by both
+	act(t, servers[1], c, 300)
 	var both sync.WaitGroup
 	for _, s := range servers {
 		both.Go(func() {

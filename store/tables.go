@@ -42,8 +42,9 @@ type comparison struct {
 	more        int64                    // differences beyond
 }
 
-// compareTables replays the control log of a company and compares with it every row that the service obeys. What
-// changes meanwhile is left for the next comparison. Whether the log itself holds is for a Verifier to say.
+// compareTables replays the control log of a company and compares with it every row that the
+// service obeys. What changes meanwhile is left for the next comparison. Whether the log itself
+// holds is for a Verifier to say.
 func (s *Store) compareTables(ctx context.Context, c *Company) (*comparison, error) {
 	head, _, err := s.Tip(ctx, c.Control.Chain)
 	if err != nil {
@@ -69,7 +70,8 @@ func (s *Store) compareTables(ctx context.Context, c *Company) (*comparison, err
 // replayStep is how many records are read at once: no read lasts long.
 const replayStep = 1024
 
-// eachControl calls fn with the records of the company's control log in [from, to). While fn has some, the next ones are read.
+// eachControl calls fn with the records of the company's control log in [from, to). While fn has
+// some, the next ones are read.
 func (r *comparison) eachControl(ctx context.Context, from, to int64, fn func(*chain.Record) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	pages := make(chan []chain.Record, 1)
@@ -180,7 +182,8 @@ func (s *Store) VerifyTables(ctx context.Context, number int64, v *chain.Verdict
 	return nil
 }
 
-// CompanyNumbers yields the numbers of all companies, which are those of the chains of their actions.
+// CompanyNumbers yields the numbers of all companies, which are those of the chains of their
+// actions.
 func (s *Store) CompanyNumbers(ctx context.Context) iter.Seq2[int64, error] {
 	scan := func(rows *sql.Rows) (number int64, err error) {
 		err = rows.Scan(&number)

@@ -17,8 +17,9 @@ import (
 // adoptStep is how many rows are adopted or accepted in one transaction.
 const adoptStep = 256
 
-// CheckTables compares the tables of a company with its control log, which the caller has verified, and remembers what differs: a *TablesChangedError.
-// Rows of before the log are adopted: each gets a record of its own, so that from then on the log tells of every row.
+// CheckTables compares the tables of a company with its control log, which the caller has verified,
+// and remembers what differs: a *TablesChangedError. Rows of before the log are adopted: each gets
+// a record of its own, so that from then on the log tells of every row.
 func (s *Store) CheckTables(ctx context.Context, number int64) error {
 	c, err := s.named(ctx, number)
 	if err != nil {
@@ -42,8 +43,8 @@ func (s *Store) CheckTables(ctx context.Context, number int64) error {
 	return nil
 }
 
-// enter makes a record of each row that a difference names, as it stands when that is written, and behind them one that says that
-// the log tells of all; details are its further members.
+// enter makes a record of each row that a difference names, as it stands when that is written, and
+// behind them one that says that the log tells of all; details are its further members.
 func (s *Store) enter(ctx context.Context, c *Company, action ControlAction, rows []*projection.Difference, details map[string]any) error {
 	for {
 		step := rows[:min(adoptStep, len(rows))]
@@ -88,7 +89,8 @@ func (s *Store) enter(ctx context.Context, c *Company, action ControlAction, row
 	}
 }
 
-// rowEvent reads a row again, in the transaction that tells of it. A row of the company itself stands in the last record.
+// rowEvent reads a row again, in the transaction that tells of it. A row of the company itself
+// stands in the last record.
 func (s *Store) rowEvent(w *conn, c *Company, action ControlAction, d *projection.Difference) (e controlEvent, err error) {
 	t := tableOf(d.Table)
 	if t == nil {
@@ -120,8 +122,9 @@ type AcceptTablesOptions struct {
 	Reason  string // in the operator's words, for the control log
 }
 
-// AcceptTables makes what the tables of a company say what its control log says, too: a record of each row that differs, and one with the
-// reason. Signing keys and records cannot be accepted. It returns what differed. ErrRefused, also where nothing differs; ErrNotFound.
+// AcceptTables makes what the tables of a company say what its control log says, too: a record of
+// each row that differs, and one with the reason. Signing keys and records cannot be accepted. It
+// returns what differed. ErrRefused, also where nothing differs; ErrNotFound.
 func (s *Store) AcceptTables(ctx context.Context, o AcceptTablesOptions) ([]*projection.Difference, error) {
 	if o.Reason == "" || len(o.Reason) > maxAcceptReason || !utf8.ValidString(o.Reason) {
 		return nil, fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", ErrRefused, maxAcceptReason)

@@ -59,5 +59,6 @@ func (s *Store) Changeable(by Caller) error {
 	return s.changed.of(by.Company.Chain)
 }
 
-// TablesChanged are the first differences that were found, a *TablesChangedError for each company that has one.
+// TablesChanged are the first differences that were found, a *TablesChangedError for each company
+// that has one.
 func (s *Store) TablesChanged() []error { return s.changed.all() }

@@ -11,10 +11,11 @@ import (
 	"attestd/store/projection"
 )
 
-// checkCompany holds the row of a company, and the names of its logs, against its control log, and finds out whether that tells of every row.
-// latest is the newest record about the company.
+// checkCompany holds the row of a company, and the names of its logs, against its control log, and
+// finds out whether that tells of every row. latest is the newest record about the company.
 func (s *Store) checkCompany(r *conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
-	first, err := r.controlRecord(c, sql.NullInt64{Int64: recordID(c.Control.Chain, 0), Valid: true}) // which names the company, whatever it tells
+	// which names the company, whatever it tells
+	first, err := r.controlRecord(c, sql.NullInt64{Int64: recordID(c.Control.Chain, 0), Valid: true})
 	if errors.Is(err, ErrNotFound) {
 		return nil // a log of before anything was recorded
 	}
@@ -59,12 +60,15 @@ type keyCheck struct {
 	company *Company
 	keys    []ringKey
 
-	endedAt         string // when the key at hand ended, as the record of the next one says; "" where nobody knows
-	exact           bool
-	compromisedFrom string // keys that ended later were declared compromised; "" while no rotation has said so
+	// when the key at hand ended, as the record of the next one says; "" where nobody knows
+	endedAt string
+	exact   bool
+	// keys that ended later were declared compromised; "" while no rotation has said so
+	compromisedFrom string
 }
 
-// difference returns the first one. Each key but the company's first came with a rotation, whose record is about it.
+// difference returns the first one. Each key but the company's first came with a rotation, whose
+// record is about it.
 func (k *keyCheck) difference() (*projection.Difference, error) {
 	for _, key := range k.keys {
 		name := keys.Describe(key.public).Fingerprint

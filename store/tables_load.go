@@ -9,14 +9,16 @@ import (
 	"attestd/store/projection"
 )
 
-// A row is held against the newest control record about it in the statement that reads the row: one statement sees one
-// moment, and row and record are written in one transaction. latestOf is the SQL for the ID of that record, of a company
-// and a subject that are expressions themselves. What the record says is read afterwards, for records never change.
+// A row is held against the newest control record about it in the statement that reads the row: one
+// statement sees one moment, and row and record are written in one transaction. latestOf is the SQL
+// for the ID of that record, of a company and a subject that are expressions themselves. What the
+// record says is read afterwards, for records never change.
 func latestOf(company, subject string) string {
 	return aboutSubject(company, subject, "", "DESC")
 }
 
-// firstDisabling is the SQL for the ID of the first record behind another one that disables an agent.
+// firstDisabling is the SQL for the ID of the first record behind another one that disables an
+// agent.
 func firstDisabling(company, agent, after string) string {
 	return aboutSubject(company, "'agent:' || "+agent, " AND id > "+after+" AND json_extract(payload, '$.actionType') = 'agent.disabled'", "ASC")
 }
@@ -27,8 +29,8 @@ func aboutSubject(company, subject, further, order string) string {
 			AND id >= (-{company}) * 1099511627776 AND id <= (-{company}) * 1099511627776 + 1099511627775{further} ORDER BY id {order} LIMIT 1)`)
 }
 
-// controlRecord reads the control record with an ID, nil for none, and checks its hash: whoever changes a row and the record about it leaves
-// that wrong, or a chain that does not verify.
+// controlRecord reads the control record with an ID, nil for none, and checks its hash: whoever
+// changes a row and the record about it leaves that wrong, or a chain that does not verify.
 func (c *conn) controlRecord(company *Company, id sql.NullInt64) (*projection.Latest, error) {
 	if !id.Valid {
 		return nil, nil
@@ -53,7 +55,8 @@ func changedTables(company *Company, d *projection.Difference) error {
 	return &TablesChangedError{Company: company.ID, Difference: *d}
 }
 
-// checked makes an error of a difference, nil for none. A row that no record tells of is obeyed in a company whose log does not tell of all.
+// checked makes an error of a difference, nil for none. A row that no record tells of is obeyed in
+// a company whose log does not tell of all.
 func (s *Store) checked(company *Company, d *projection.Difference) error {
 	if d == nil || d.Unrecorded() && !company.complete {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"attestd/store"
 )
 
-// While rights change all the time, nobody who reads them, and no comparison of the tables, takes a change for an intruder's.
+// While rights change all the time, nobody who reads them, and no comparison of the tables, takes a
+// change for an intruder's.
 func TestChangesAreNoDifferences(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

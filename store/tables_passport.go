@@ -8,7 +8,8 @@ import (
 	"attestd/store/projection"
 )
 
-// passportLatest is the SQL for the ID of the newest control record about a passport, and of the first one behind it that disables its agent.
+// passportLatest is the SQL for the ID of the newest control record about a passport, and of the
+// first one behind it that disables its agent.
 var passportLatest = latestOf("passport.company", "'passport:' || jti") + ` AS latest`
 
 // loadPassport is findPassport held against the control log.

@@ -14,7 +14,8 @@ import (
 	"attestd/store/projection"
 )
 
-// obeyedTable is a table whose rows the service obeys: how they are read, and how one is held against the control log.
+// obeyedTable is a table whose rows the service obeys: how they are read, and how one is held
+// against the control log.
 type obeyedTable struct {
 	name   string // as a Difference names it
 	query  string // of the rows of company ?1, up to WHERE and AND
@@ -154,7 +155,8 @@ func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error
 	return r, err
 }
 
-// isKey says whether the text of an API key, where this process can read it, is that of the key which the row names.
+// isKey says whether the text of an API key, where this process can read it, is that of the key
+// which the row names.
 func (s *Store) isKey(c *Company, index []byte, stored, fingerprint string) bool {
 	if !s.unsealed {
 		return true // nobody has said how the keys stand

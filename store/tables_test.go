@@ -16,7 +16,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// obeyed are the columns that say who may do what, each with a statement that changes it in one row as a stranger to the service would.
+// obeyed are the columns that say who may do what, each with a statement that changes it in one row
+// as a stranger to the service would.
 var obeyed = map[string]string{
 	"company.company_id":    `UPDATE company SET company_id = 'other' WHERE company_id = 'acme'`,
 	"company.registered_at": `UPDATE company SET registered_at = '2020-01-01T00:00:00.000Z' WHERE company_id = 'acme'`,
@@ -86,7 +87,8 @@ var rows = map[string]string{
 	"two roles swapped":                `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
 }
 
-// harmless are the columns that say nothing of rights, or that something else proves, each with the reason.
+// harmless are the columns that say nothing of rights, or that something else proves, each with the
+// reason.
 var harmless = map[string]string{
 	"company.id":                 "the number of the company's chains, whose records name the company",
 	"company_key.seed":           "the private part: one that does not fit the public key signs nothing",
@@ -187,7 +189,8 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 				must(t, other(t, path, append(guards(t, path), list[what])...).Close())
 				s := got(store.OpenReadOnly(ctx, path))(t)
 				defer s.Close()
-				must(t, s.Unseal(master())) // the texts of sealed keys are held against their hashes by who has the master key
+				// the texts of sealed keys are held against their hashes by who has the master key
+				must(t, s.Unseal(master()))
 				err := s.VerifyAll(ctx, "", 2, nil, nil)
 				if invalid := (*store.VerifyError)(nil); !errors.As(err, &invalid) {
 					t.Errorf("%s: verify says %v", list[what], err)
@@ -197,7 +200,8 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 	}
 }
 
-// Every column of the schema is obeyed, and then changed by the test above, or harmless for a reason.
+// Every column of the schema is obeyed, and then changed by the test above, or harmless for a
+// reason.
 func TestEveryColumnIsObeyedOrHarmless(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -273,7 +277,8 @@ func guards(t *testing.T, path string) (drop []string) {
 	return append(drop, "PRAGMA foreign_keys = OFF")
 }
 
-// A row that was changed is not obeyed, though nobody has verified: who comes with it, or asks about it, is told that the tables have changed.
+// A row that was changed is not obeyed, though nobody has verified: who comes with it, or asks
+// about it, is told that the tables have changed.
 func TestAChangedRowIsNotObeyed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -325,7 +330,8 @@ func passportOf(jti string) func(context.Context, *testing.T, *store.Store) erro
 	}
 }
 
-// A reader who makes himself an admin in the file is refused, and so are the changes of his company, while it reads on.
+// A reader who makes himself an admin in the file is refused, and so are the changes of his
+// company, while it reads on.
 func TestARoleThatWasChangedIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -402,7 +408,8 @@ func TestAnAccessTokenIsOnlyWhatWasIssued(t *testing.T) {
 	}
 }
 
-// A record that names another company or the other log is found, though the company's key has signed it.
+// A record that names another company or the other log is found, though the company's key has
+// signed it.
 func TestRecordsOfAnotherCompany(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -432,7 +439,8 @@ func TestRecordsOfAnotherCompany(t *testing.T) {
 	}
 }
 
-// Rows that are older than the control log are adopted once, each with a record of its own. From then on the log tells of every row.
+// Rows that are older than the control log are adopted once, each with a record of its own. From
+// then on the log tells of every row.
 func TestRowsOfBeforeTheLogAreAdopted(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -474,7 +482,8 @@ func TestRowsOfBeforeTheLogAreAdopted(t *testing.T) {
 	}
 }
 
-// What differs already in a database of today is reported after the upgrade, and not obeyed in silence.
+// What differs already in a database of today is reported after the upgrade, and not obeyed in
+// silence.
 func TestAnUpgradeReportsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -12,8 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A backup that was killed leaves a copy of every key. The next backup, restore or start in that folder removes it, and nothing that is
-// not ours or that somebody works on. (row 28)
+// A backup that was killed leaves a copy of every key. The next backup, restore or start in that
+// folder removes it, and nothing that is not ours or that somebody works on. (row 28)
 func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -77,8 +77,8 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// A start that was killed between giving a new database its name and taking the temporary one away leaves one file with two names. The
-// next start takes the other away.
+// A start that was killed between giving a new database its name and taking the temporary one away
+// leaves one file with two names. The next start takes the other away.
 func TestAStartKilledWhileItCreates(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

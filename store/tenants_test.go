@@ -176,7 +176,8 @@ func TestOAuth(t *testing.T) {
 	if !strings.HasPrefix(token, "oauth_") {
 		t.Errorf("token %q", token)
 	}
-	// A week after its end the next token sweeps it out; until then a clock that leapt ahead for once has cost nothing.
+	// A week after its end the next token sweeps it out; until then a clock that leapt ahead for
+	// once has cost nothing.
 	db := other(t, path)
 	for _, step := range []struct {
 		after  time.Duration

@@ -10,8 +10,9 @@ import (
 	"fmt"
 )
 
-// Access tokens are too many to have control records. So the row of each carries an HMAC over all that it says, under a key that stands among the
-// settings, sealed where other secrets are: whoever writes rows without that key gives nobody a token, and no token another client or end.
+// Access tokens are too many to have control records. So the row of each carries an HMAC over all
+// that it says, under a key that stands among the settings, sealed where other secrets are: whoever
+// writes rows without that key gives nobody a token, and no token another client or end.
 const (
 	tokenKeySetting = "token_key"
 	tokenKeyPlace   = "setting\n0\ntoken_key"
@@ -60,7 +61,8 @@ func (s *Store) readTokenKey(c *conn) ([]byte, error) {
 	return stored, nil
 }
 
-// needTokenKey is tokenKey in a change, where the key is made when there is none. Of two servers that make one, the first has made it for both.
+// needTokenKey is tokenKey in a change, where the key is made when there is none. Of two servers
+// that make one, the first has made it for both.
 func (s *Store) needTokenKey(w *conn) ([]byte, error) {
 	if known := s.tokens.Load(); known != nil {
 		return *known, nil

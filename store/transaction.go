@@ -70,7 +70,8 @@ func (tx *transaction) Savepoint(rows func() error) error {
 	return err
 }
 
-// Err implements chain.Transaction. What a full disk or a bad one does to a statement, SQLite may do to the whole transaction.
+// Err implements chain.Transaction. What a full disk or a bad one does to a statement, SQLite may
+// do to the whole transaction.
 func (tx *transaction) Err() error { return tx.fatal }
 
 // Commit implements chain.Transaction.
@@ -103,9 +104,10 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	return nil, nil
 }
 
-// overwrite makes the outcome of a commit that failed certain again, where the disk lets it. SQLite forgets such a transaction, but
-// its frames may stand in the write-ahead log, and the next process would find them there. The next commit writes its own frames in
-// their place: once that is durable, the lost ones are gone for good.
+// overwrite makes the outcome of a commit that failed certain again, where the disk lets it. SQLite
+// forgets such a transaction, but its frames may stand in the write-ahead log, and the next process
+// would find them there. The next commit writes its own frames in their place: once that is
+// durable, the lost ones are gone for good.
 func (tx *transaction) overwrite() error {
 	_, err := tx.exec("BEGIN IMMEDIATE")
 	if err == nil {
@@ -126,8 +128,9 @@ func (tx *transaction) writePage() error {
 	return err
 }
 
-// Rollback implements chain.Transaction. Its own error is of no use: where SQLite has rolled back by itself there is nothing to end, and
-// where the transaction stays open the next Begin finds that.
+// Rollback implements chain.Transaction. Its own error is of no use: where SQLite has rolled back
+// by itself there is nothing to end, and where the transaction stays open the next Begin finds
+// that.
 func (tx *transaction) Rollback() {
 	tx.w.fail(tx.fatal)
 	tx.exec("ROLLBACK")

@@ -8,8 +8,8 @@ import (
 	"attestd/chain"
 )
 
-// unrecordedSetting is the row of table setting with what was done to a database while nobody could sign records of it, in JSON: the next start
-// makes the control records.
+// unrecordedSetting is the row of table setting with what was done to a database while nobody could
+// sign records of it, in JSON: the next start makes the control records.
 const unrecordedSetting = "unrecorded"
 
 // unrecorded is what waits for its control record.
@@ -62,7 +62,8 @@ func unrecordedMove(from, to *Store, digest string, at time.Time) unrecorded {
 	return unrecorded{Action: DatabaseMoved, Subject: subjectDatabase, Details: map[string]any{"from": from.engine(), "to": to.engine(), "digest": digest, "movedAt": chain.FormatTime(at)}}
 }
 
-// unrecordedHeadFile says that a head file was made for a database that was there already, and so trusts what it was then.
+// unrecordedHeadFile says that a head file was made for a database that was there already, and so
+// trusts what it was then.
 func unrecordedHeadFile(at time.Time) unrecorded {
 	return unrecorded{Action: HeadFileMade, Subject: subjectDatabase, Details: map[string]any{"madeAt": chain.FormatTime(at)}}
 }

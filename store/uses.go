@@ -5,8 +5,9 @@ import "sync"
 // credentialID is an API key or an OAuth client: the row of one of the two.
 type credentialID struct{ key, client int64 }
 
-// uses is in which hour credentials were used last, as far as the file does not know it yet. It is written with whatever is written
-// next: nobody waits for it, and a credential is as good where nothing can be written.
+// uses is in which hour credentials were used last, as far as the file does not know it yet. It is
+// written with whatever is written next: nobody waits for it, and a credential is as good where
+// nothing can be written.
 type uses struct {
 	mu      sync.Mutex
 	pending map[credentialID]string
@@ -32,7 +33,8 @@ func (u *uses) last(id credentialID, written string) string {
 	return max(written, u.pending[id])
 }
 
-// take hands over what is pending, of so many at most. Lost with a transaction that fails, it is noted again at the next use.
+// take hands over what is pending, of so many at most. Lost with a transaction that fails, it is
+// noted again at the next use.
 func (u *uses) take(most int) map[credentialID]string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -16,7 +16,8 @@ type ChainVerdict struct {
 	chain.Verdict
 }
 
-// Title names the chain by its company where it has one, and by its log where that is not the one of the actions.
+// Title names the chain by its company where it has one, and by its log where that is not the one
+// of the actions.
 func (v ChainVerdict) Title() string {
 	if v.Company == "" {
 		return v.Log.titled(fmt.Sprintf("chain %d", v.Chain))
@@ -40,11 +41,13 @@ func (e *VerifyError) Error() string {
 	return fmt.Sprintf("%s, record %d: %s", e.Log.titled(fmt.Sprintf("company %q", e.Company)), e.Index, e.Reason)
 }
 
-// VerifyAll verifies the logs of the company named, or when company is "" those of all companies, in the order of their IDs, and then
-// whatever else the file holds of chains. So it finds what companies, heads and records have and another of them lacks.
+// VerifyAll verifies the logs of the company named, or when company is "" those of all companies,
+// in the order of their IDs, and then whatever else the file holds of chains. So it finds what
+// companies, heads and records have and another of them lacks.
 //
-// each, if not nil, gets every verdict; progress, if not nil, the records done so far and their number at the start. A chain that
-// fails does not stop the others: the first failure is returned at the end, a *VerifyError. ErrNotFound where there is no such company.
+// each, if not nil, gets every verdict; progress, if not nil, the records done so far and their
+// number at the start. A chain that fails does not stop the others: the first failure is returned
+// at the end, a *VerifyError. ErrNotFound where there is no such company.
 func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each func(ChainVerdict), progress func(done, total int64)) error {
 	a := audit{store: s, verifier: chain.NewVerifier(s, workers), each: each, progress: progress}
 	var err error
@@ -175,8 +178,9 @@ func (a *audit) add(v ChainVerdict) {
 	}
 }
 
-// chainsOfNobody finds the chains that no company has: those with a head, records or nodes, and the numbers that were left out though
-// companies are numbered without a gap. One statement, so one snapshot: a company that is being registered is there wholly or not at all.
+// chainsOfNobody finds the chains that no company has: those with a head, records or nodes, and the
+// numbers that were left out though companies are numbered without a gap. One statement, so one
+// snapshot: a company that is being registered is there wholly or not at all.
 func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {

@@ -10,7 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// edited is a sample that a stranger has changed: company 1 is acme with 300 records, company 2 zoo with 5.
+// edited is a sample that a stranger has changed: company 1 is acme with 300 records, company 2 zoo
+// with 5.
 func edited(t *testing.T, statements ...string) *store.Store {
 	t.Helper()
 	path, _ := sample(t)
@@ -21,8 +22,8 @@ func edited(t *testing.T, statements ...string) *store.Store {
 	return s
 }
 
-// Whatever one of companies, heads and records has and another lacks is a failure that names its chain, and the other chains are
-// verified all the same (rows 1 and 2).
+// Whatever one of companies, heads and records has and another lacks is a failure that names its
+// chain, and the other chains are verified all the same (rows 1 and 2).
 func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 	t.Parallel()
 	const (

@@ -21,37 +21,48 @@ const (
 	purgeFeedEvery = 10 * time.Second
 )
 
-// appends is where a watch reads what all servers append; a postgres.Feed. After an error it is opened again.
+// appends is where a watch reads what all servers append; a postgres.Feed. After an error it is
+// opened again.
 type appends interface {
 	Open(ctx context.Context) error
-	Next(ctx context.Context) (lengths map[int64]int64, err error) // of the chains that were extended since the last look
+	// of the chains that were extended since the last look
+	Next(ctx context.Context) (lengths map[int64]int64, err error)
 	Heads(ctx context.Context, after int64, most int) (lengths map[int64]int64, last int64, err error)
 	Lengths(ctx context.Context, chains []int64) (map[int64]int64, error)
 	Purge(ctx context.Context) error
 	Close()
 }
 
-// watch says to those who follow chains what other servers append. It knows how long each chain is that was said to them, some 30 bytes each, so
-// that everything is said once and in order, whichever comes first: the notice of an own commit or its publication, and what another server had appended before it.
+// watch says to those who follow chains what other servers append. It knows how long each chain is
+// that was said to them, some 30 bytes each, so that everything is said once and in order,
+// whichever comes first: the notice of an own commit or its publication, and what another server
+// had appended before it.
 //
-// A notice that is lost does no harm. After a lost connection all heads are compared with what is known, and a thousand of them every few seconds anyhow.
+// A notice that is lost does no harm. After a lost connection all heads are compared with what is
+// known, and a thousand of them every few seconds anyhow.
 type watch struct {
-	source  appends
-	log     *slog.Logger
-	grown   func(number int64)           // of each chain that others have extended
-	others  func(number, from, to int64) // with the records of actions that they have appended
-	changed func(company int64)          // of which they have changed something, as its control log says
-	shrunk  func(chains []int64)         // called when the database is behind what it was, with the chains that are
+	source appends
+	log    *slog.Logger
+	grown  func(number int64)           // of each chain that others have extended
+	others func(number, from, to int64) // with the records of actions that they have appended
+	// of which they have changed something, as its control log says
+	changed func(company int64)
+	// called when the database is behind what it was, with the chains that are
+	shrunk func(chains []int64)
 
 	// What the head file is to know; nil without one.
-	seen   func(ctx context.Context, chains []int64) error         // with those that others have extended
-	lost   func(ctx context.Context, before map[int64]int64) error // with the lengths that chains had before they were shorter
-	opened func()                                                  // with each connection after the first
+	// With those that others have extended
+	seen func(ctx context.Context, chains []int64) error
+	// with the lengths that chains had before they were shorter
+	lost func(ctx context.Context, before map[int64]int64) error
+	// with each connection after the first
+	opened func()
 
 	mu      sync.Mutex // held while anything is said, which so is in order
 	lengths map[int64]int64
-	whole   bool            // lengths has all chains: one that it has not is new
-	fresh   map[int64]int64 // to what others have extended chains since seen was called; at most maxPins
+	whole   bool // lengths has all chains: one that it has not is new
+	// to what others have extended chains since seen was called; at most maxPins
+	fresh map[int64]int64
 }
 
 func newWatch(source appends) *watch {
@@ -142,13 +153,15 @@ func (w *watch) reconcileAll(ctx context.Context) error {
 	return nil
 }
 
-// reconcile compares the next heads after a chain with what is known, and returns the last of these chains; the first number there is where no more follow.
+// reconcile compares the next heads after a chain with what is known, and returns the last of these
+// chains; the first number there is where no more follow.
 func (w *watch) reconcile(ctx context.Context, after int64) (last int64, err error) {
 	heads, last, err := w.source.Heads(ctx, after, reconcileRows)
 	if err != nil {
 		return after, err
 	}
-	if shorter := w.heard(heads); len(shorter) > 0 { // or this server has appended since they were read
+	// or this server has appended since they were read
+	if shorter := w.heard(heads); len(shorter) > 0 {
 		lengths, err := w.source.Lengths(ctx, slices.Collect(maps.Keys(shorter)))
 		if err != nil {
 			return after, err
@@ -165,7 +178,8 @@ func (w *watch) reconcile(ctx context.Context, after int64) (last int64, err err
 	return last, nil
 }
 
-// heard says of the chains that are longer than is known that others have extended them, and returns what is known of those that are shorter.
+// heard says of the chains that are longer than is known that others have extended them, and
+// returns what is known of those that are shorter.
 func (w *watch) heard(lengths map[int64]int64) (shorter map[int64]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +229,8 @@ func (w *watch) sawExtended(ctx context.Context) error {
 	return err
 }
 
-// behind notices that chains have become shorter than was known before their lengths were read, which it returns: the database is an older copy of what it was.
+// behind notices that chains have become shorter than was known before their lengths were read,
+// which it returns: the database is an older copy of what it was.
 func (w *watch) behind(known, lengths map[int64]int64) map[int64]int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,7 +250,8 @@ func (w *watch) behind(known, lengths map[int64]int64) map[int64]int64 {
 	return known
 }
 
-// publish hands on what this server has committed, after what others had appended before it, and without what was read as theirs meanwhile.
+// publish hands on what this server has committed, after what others had appended before it, and
+// without what was read as theirs meanwhile.
 func (w *watch) publish(batch []chain.Extension, next func([]chain.Extension)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -257,8 +273,9 @@ func (w *watch) publish(batch []chain.Extension, next func([]chain.Extension)) {
 // Shared says whether other servers may write the database too.
 func (s *Store) Shared() bool { return s.server }
 
-// watched begins to watch a database that other servers write too, and returns publish as it is to be used then, and what ends the watch. It waits until it is known how long
-// all chains are, or that this cannot be read now.
+// watched begins to watch a database that other servers write too, and returns publish as it is to
+// be used then, and what ends the watch. It waits until it is known how long all chains are, or
+// that this cannot be read now.
 func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.Extension, bool)) (_ func([]chain.Extension, bool), stop func()) {
 	if !s.server {
 		return publish, func() {}

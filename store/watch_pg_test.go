@@ -39,7 +39,8 @@ func listen(t *testing.T, url string) *listener {
 	return l
 }
 
-// want waits for the events of the first n records of a chain: each once, in order, and of a chain that is valid.
+// want waits for the events of the first n records of a chain: each once, in order, and of a chain
+// that is valid.
 func (l *listener) want(t *testing.T, c *store.Company, n int64) {
 	t.Helper()
 	for i := range n {
@@ -59,7 +60,8 @@ func (l *listener) want(t *testing.T, c *store.Company, n int64) {
 	}
 }
 
-// Two servers write one chain at once: who listens to either is sent all of it, each record once and in order, and that the chain is valid.
+// Two servers write one chain at once: who listens to either is sent all of it, each record once
+// and in order, and that the chain is valid.
 func TestServersHearOfEachOther(t *testing.T) {
 	t.Parallel()
 	const callers, each = 8, 50
@@ -82,7 +84,8 @@ func TestServersHearOfEachOther(t *testing.T) {
 	}
 }
 
-// The primary is killed under load and its standby promoted: who listens to the other server is sent every record that was acknowledged, in order and without a gap.
+// The primary is killed under load and its standby promoted: who listens to the other server is
+// sent every record that was acknowledged, in order and without a gap.
 func TestListenersOverAFailover(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.NewCluster(t)
@@ -98,7 +101,8 @@ func TestListenersOverAFailover(t *testing.T) {
 					return
 				default:
 				}
-				_, _ = a.Append(ctx, saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n))) // what was not written is no event, and what was is one, whatever the answer
+				// what was not written is no event, and what was is one, whatever the answer
+				_, _ = a.Append(ctx, saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n)))
 			}
 		})
 	}

@@ -168,7 +168,8 @@ func (w *watching) want(t *testing.T, wait time.Duration, want ...said) {
 	w.said = nil
 }
 
-// Each growth is said once and in order, whichever comes first: a notice, which is repeated, or the own commit behind what it tells of.
+// Each growth is said once and in order, whichever comes first: a notice, which is repeated, or the
+// own commit behind what it tells of.
 func TestWatchSaysEachGrowthOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +199,8 @@ func TestWatchSaysEachGrowthOnce(t *testing.T) {
 	})
 }
 
-// What was missed while the database was away is found in the heads, also of many chains; and so is what a notice did not tell of.
+// What was missed while the database was away is found in the heads, also of many chains; and so is
+// what a notice did not tell of.
 func TestWatchReconciles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +227,8 @@ func TestWatchReconciles(t *testing.T) {
 
 func (w *watching) lengths() map[int64]int64 { return w.others.lengths }
 
-// A database in which chains have become shorter is noticed, once, and what is written there then is said.
+// A database in which chains have become shorter is noticed, once, and what is written there then
+// is said.
 func TestWatchNoticesAnOlderCopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -69,8 +69,8 @@ func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
 	return h, err
 }
 
-// CreateWebhook makes a webhook of the caller's company, which begins with the records that come after it, from what h says of itself; ErrTooMany
-// where the company has as many as most.
+// CreateWebhook makes a webhook of the caller's company, which begins with the records that come
+// after it, from what h says of itself; ErrTooMany where the company has as many as most.
 func (s *Store) CreateWebhook(ctx context.Context, by Caller, h Webhook, secret WebhookSecret, most int) (Webhook, error) {
 	h.ID, h.CreatedAt = "wh_"+rand.Text(), chain.FormatTime(by.At)
 	h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
@@ -148,7 +148,8 @@ func (s *Store) DeleteWebhook(ctx context.Context, by Caller, id string) error {
 	return nil
 }
 
-// DisableWebhook makes a webhook of the caller's company be sent nothing more, for one of the reasons. One that is disabled stays so since when it was. ErrNotFound.
+// DisableWebhook makes a webhook of the caller's company be sent nothing more, for one of the
+// reasons. One that is disabled stays so since when it was. ErrNotFound.
 func (s *Store) DisableWebhook(ctx context.Context, by Caller, id, reason string) (h Webhook, err error) {
 	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt != "" {
@@ -164,7 +165,8 @@ func (s *Store) DisableWebhook(ctx context.Context, by Caller, id, reason string
 	return h, nil
 }
 
-// EnableWebhook makes a webhook of the caller's company go on where it has stopped, with all attempts before it. ErrNotFound.
+// EnableWebhook makes a webhook of the caller's company go on where it has stopped, with all
+// attempts before it. ErrNotFound.
 func (s *Store) EnableWebhook(ctx context.Context, by Caller, id string) (h Webhook, err error) {
 	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
@@ -180,7 +182,8 @@ func (s *Store) EnableWebhook(ctx context.Context, by Caller, id string) (h Webh
 	return h, nil
 }
 
-// RotateWebhookSecret gives a webhook of the caller's company another secret. The one before it signs too until a time; one before that no more. ErrNotFound.
+// RotateWebhookSecret gives a webhook of the caller's company another secret. The one before it
+// signs too until a time; one before that no more. ErrNotFound.
 func (s *Store) RotateWebhookSecret(ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time) (h Webhook, err error) {
 	company := by.Company.Chain
 	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {

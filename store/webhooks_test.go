@@ -19,7 +19,8 @@ func webhookSecret() store.WebhookSecret {
 	return store.WebhookSecret{Bytes: k.Bytes(), Fingerprint: k.Fingerprint(), Public: k.Public()}
 }
 
-// A webhook begins after the records that are there, is of its company alone, and goes on after a disabling where it was.
+// A webhook begins after the records that are there, is of its company alone, and goes on after a
+// disabling where it was.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

@@ -15,9 +15,10 @@ const (
 	wipePatience = 2 * time.Second
 )
 
-// wipeLog makes the write-ahead log of a file part of it and cuts it, so that no secret which was overwritten stands there any more. A reader that holds the log keeps it from
-// that: it is tried again for a while, and each try is short, for appends wait meanwhile. ErrUnavailable where it could not be done; the log starts over at a
-// later checkpoint, and at the end of the server.
+// wipeLog makes the write-ahead log of a file part of it and cuts it, so that no secret which was
+// overwritten stands there any more. A reader that holds the log keeps it from that: it is tried
+// again for a while, and each try is short, for appends wait meanwhile. ErrUnavailable where it
+// could not be done; the log starts over at a later checkpoint, and at the end of the server.
 func (s *Store) wipeLog(ctx context.Context) error {
 	if s.server { // its log is the server's, and its backups'
 		return nil
@@ -43,7 +44,8 @@ func (s *Store) wipeLog(ctx context.Context) error {
 	return nil
 }
 
-// overwriteDeleted has SQLite overwrite what is deleted on the connection that writes, where it would else stay in the free part of a page, or leave it.
+// overwriteDeleted has SQLite overwrite what is deleted on the connection that writes, where it
+// would else stay in the free part of a page, or leave it.
 func (s *Store) overwriteDeleted(w *conn, on bool) error {
 	if s.server {
 		return nil

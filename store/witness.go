@@ -14,10 +14,11 @@ import (
 	"attestd/store/headfile"
 )
 
-// CosignerKey returns the name and the private key with which this database's owner cosigns the logs of others. Both are made at the first call,
-// and are fixed from then on: a cosignature does not say whose it is, so the key is used for nothing else. An empty name means "the one that it
-// has", which is, if it is made so, that of the origins of logs with "/witness". Call it before Run. ErrRefused when the cosigner has
-// another name, or name can be none.
+// CosignerKey returns the name and the private key with which this database's owner cosigns the
+// logs of others. Both are made at the first call, and are fixed from then on: a cosignature does
+// not say whose it is, so the key is used for nothing else. An empty name means "the one that it
+// has", which is, if it is made so, that of the origins of logs with "/witness". Call it before
+// Run. ErrRefused when the cosigner has another name, or name can be none.
 func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
 	if s.writer == nil {
 		return "", nil, errReadOnly
@@ -126,7 +127,8 @@ func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.
 	return advanced, nil
 }
 
-// latestCosigned reads the last tree that was cosigned of a log, the one without leaves when none was.
+// latestCosigned reads the last tree that was cosigned of a log, the one without leaves when none
+// was.
 func latestCosigned(c *conn, origin string) (tlog.Tree, error) {
 	var size int64
 	var root []byte
@@ -142,7 +144,8 @@ func latestCosigned(c *conn, origin string) (tlog.Tree, error) {
 	return tree, nil
 }
 
-// Checkpoint returns the last checkpoint that was cosigned of the log whose origin has this SHA-256, with the cosignature; ErrNotFound.
+// Checkpoint returns the last checkpoint that was cosigned of the log whose origin has this
+// SHA-256, with the cosignature; ErrNotFound.
 func (l CosignedLogs) Checkpoint(ctx context.Context, originHash [sha256.Size]byte) (note string, err error) {
 	err = l.store.read(ctx, func(r *conn) error {
 		return r.one([]any{&note}, `SELECT note FROM witness_log WHERE origin_hash = ?`, originHash[:])

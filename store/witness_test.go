@@ -106,7 +106,8 @@ func TestCosignedLogs(t *testing.T) {
 			t.Errorf("step %d: kept is %q: %v", i, kept, err)
 		}
 	}
-	for from, to := range map[tlog.Tree]tlog.Tree{nine: five, {Size: 9, Root: tlog.Hash{9}}: {Size: 9, Root: tlog.Hash{8}}} { // no Cosigner asks for that
+	// no Cosigner asks for that
+	for from, to := range map[tlog.Tree]tlog.Tree{nine: five, {Size: 9, Root: tlog.Hash{9}}: {Size: 9, Root: tlog.Hash{8}}} {
 		if _, err := s.CosignedLogs().Advance(ctx, watchedOrigin, from, to, nil); err == nil {
 			t.Errorf("from %+v to %+v", from, to)
 		}
@@ -121,9 +122,10 @@ func TestCosignedLogs(t *testing.T) {
 	}
 }
 
-// A hundred requests at a time over two histories of one log, and then a crash at any moment: the write-ahead log is cut at every frame, and
-// within one. What had been answered by then still stands, and what the other history asks of the database after the crash never gets a
-// smaller tree signed, nor a second root of a size.
+// A hundred requests at a time over two histories of one log, and then a crash at any moment: the
+// write-ahead log is cut at every frame, and within one. What had been answered by then still
+// stands, and what the other history asks of the database after the crash never gets a smaller tree
+// signed, nor a second root of a size.
 func TestCosignerOverCrashes(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

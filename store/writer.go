@@ -14,19 +14,33 @@ import (
 
 // RunOptions are what a server brings to the writing of a Store.
 type RunOptions struct {
-	Publish     func(batch []chain.Extension, external bool) // see chain.Log.Run; gets nothing of control logs; nil when nobody listens
-	Grown       func(number int64)                           // called after each commit for the chain of each log that it has grown; nil when nobody asks
-	Others      func(number, from, to int64)                 // called for the records that other servers have appended to a chain, as Publish is for the others; nil when nobody listens
-	Changed     func(company int64)                          // called when other servers have changed something of a company, by its number; nil when nobody asks
-	WentBack    func(number int64)                           // called for each chain of actions that has fewer records than it had, for a standby was promoted that had not all of them; nil when nobody listens
-	Now         func() time.Time                             // the clock of the records; nil is time.Now
-	Steady      func() time.Duration                         // a clock that nobody sets, by which a leap of Now is found; nil is that of the process
-	AcceptClock bool                                         // what the clock says at the start is right, however long after the newest time in the file
-	Log         *slog.Logger                                 // hears of a changed file, and of a head file that cannot be written, once; nil when nobody does
+	// see chain.Log.Run; gets nothing of control logs; nil when nobody listens
+	Publish func(batch []chain.Extension, external bool)
+	// called after each commit for the chain of each log that it has grown; nil when nobody asks
+	Grown func(number int64)
+	// called for the records that other servers have appended to a chain, as Publish is for the
+	// others; nil when nobody listens
+	Others func(number, from, to int64)
+	// called when other servers have changed something of a company, by its number; nil when nobody
+	// asks
+	Changed func(company int64)
+	// called for each chain of actions that has fewer records than it had, for a standby was
+	// promoted that had not all of them; nil when nobody listens
+	WentBack func(number int64)
+	// the clock of the records; nil is time.Now
+	Now func() time.Time
+	// a clock that nobody sets, by which a leap of Now is found; nil is that of the process
+	Steady func() time.Duration
+	// what the clock says at the start is right, however long after the newest time in the file
+	AcceptClock bool
+	// hears of a changed file, and of a head file that cannot be written, once; nil when nobody
+	// does
+	Log *slog.Logger
 }
 
-// Run makes durable what is written, by all methods of s, until ctx is done or Close is called; then it answers all that waits and
-// returns nil. The server starts it and stops it after the last request; nobody else writes the file. Call it once.
+// Run makes durable what is written, by all methods of s, until ctx is done or Close is called;
+// then it answers all that waits and returns nil. The server starts it and stops it after the last
+// request; nobody else writes the file. Call it once.
 func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if s.writer == nil {
 		return errReadOnly
@@ -106,7 +120,8 @@ func withoutControl(batch []chain.Extension) []chain.Extension {
 
 var errReadOnly = fmt.Errorf("%w: the database is open for reading only", ErrRefused)
 
-// Append returns a record once it is durable. An error says that nothing was written, unless it is ErrUnknown.
+// Append returns a record once it is durable. An error says that nothing was written, unless it is
+// ErrUnknown.
 func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
 	if s.writer == nil {
 		return chain.Record{}, errReadOnly
@@ -117,7 +132,8 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 	return s.log.Append(ctx, d)
 }
 
-// AppendAll returns the records of drafts once all of them are durable; errors are those of Append, and chain.DraftError.
+// AppendAll returns the records of drafts once all of them are durable; errors are those of Append,
+// and chain.DraftError.
 func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
 	if s.writer == nil {
 		return nil, errReadOnly
@@ -164,7 +180,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.write(ctx, func(*conn) error { return s.storage.probe() })
 }
 
-// writer is what the chain.Storage of either engine has. The goroutine of Run owns it from its start to its end.
+// writer is what the chain.Storage of either engine has. The goroutine of Run owns it from its
+// start to its end.
 type writer struct {
 	uses    *uses
 	secrets secrets
@@ -179,8 +196,10 @@ type writer struct {
 	summaries *search.Builder // of the chains that are extended
 	gaps      *gaps           // what it has left out
 
-	urgent  bool                  // the next transaction is that of a change that must be made also while nothing else is written
-	stopped atomic.Pointer[error] // why nothing is written any more; set by any goroutine, see StopWrites
+	// the next transaction is that of a change that must be made also while nothing else is written
+	urgent bool
+	// why nothing is written any more; set by any goroutine, see StopWrites
+	stopped atomic.Pointer[error]
 }
 
 func newWriter(x secrets, u *uses) *writer {
@@ -201,12 +220,13 @@ type storage interface {
 	chain.Storage
 	changing() (*conn, error) // the connection, inside the transaction in which rows are changed
 	check() error             // nil while what was opened is in its place
-	probe() error             // inside a transaction: nil while it is likely that one can be durable
+	// inside a transaction: nil while it is likely that one can be durable
+	probe() error
 	close() error
 }
 
-// StopWrites makes every write from now on fail with reason, until a restart; what is committing ends first. Of several reasons the first
-// stays. It says whether this one was the first.
+// StopWrites makes every write from now on fail with reason, until a restart; what is committing
+// ends first. Of several reasons the first stays. It says whether this one was the first.
 func (s *Store) StopWrites(reason error) bool {
 	return s.writer != nil && s.writer.stopped.CompareAndSwap(nil, &reason)
 }

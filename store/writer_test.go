@@ -88,7 +88,8 @@ func TestAnErrorUndoesOneChangeOnly(t *testing.T) {
 	})
 }
 
-// Rows and records come together or not at all, also when the records cannot be written, and beside others.
+// Rows and records come together or not at all, also when the records cannot be written, and beside
+// others.
 func TestNoChangeWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
@@ -129,7 +130,8 @@ func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
 	refused := errors.New("refused")
 	full := func(c *conn) error {
 		defer c.one([]any{new(int)}, "PRAGMA max_page_count = 1073741823")
-		if err := c.one([]any{new(int)}, "PRAGMA max_page_count = 1"); err != nil { // of the pages that there are
+		// of the pages that there are
+		if err := c.one([]any{new(int)}, "PRAGMA max_page_count = 1"); err != nil {
 			return err
 		}
 		_, err := c.exec("INSERT INTO setting (name, value) VALUES ('big', hex(zeroblob(1000000)))")

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// plainPayloads are values at the edges of what JSON, JavaScript and Unicode can say, each kept by RFC 8785 without loss.
+// plainPayloads are values at the edges of what JSON, JavaScript and Unicode can say, each kept by
+// RFC 8785 without loss.
 func plainPayloads() []string {
 	values := []string{
 		`null`, `true`, `false`, `""`, `{}`, `[]`, `[[]]`, `[{}]`, `{"":{"":{}}}`, "\t[ 1 ,\r\n 2 ]", `{ "b" : 1, "a" : 2 }`,
@@ -81,8 +82,8 @@ func (p payloads) value(depth int) string {
 
 func (p payloads) space() string { return []string{"", "", "", " ", "\n", "\t", "\r\n "}[p.IntN(7)] }
 
-// number returns a random double, of the magnitudes that are and are not written with an exponent, in a random spelling that keeps its
-// decimal value.
+// number returns a random double, of the magnitudes that are and are not written with an exponent,
+// in a random spelling that keeps its decimal value.
 func (p payloads) number() string {
 	f := math.Float64frombits(p.Uint64())
 	switch p.IntN(5) {

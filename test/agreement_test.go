@@ -16,8 +16,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// What the service signs is checked by an implementation that shares nothing with it: testdata/agreement.mjs, in JavaScript with nothing
-// but Node's own library, written from the specification. It gets what was sent and what was answered, and the public key.
+// What the service signs is checked by an implementation that shares nothing with it:
+// testdata/agreement.mjs, in JavaScript with nothing but Node's own library, written from the
+// specification. It gets what was sent and what was answered, and the public key.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")
@@ -63,8 +64,8 @@ type evidence struct {
 	Statuses []status
 }
 
-// sentRecord is an attestation as it was asked for, and as it was answered, told by the chain and proved. They are texts, so that
-// not even their spelling is lost on the way.
+// sentRecord is an attestation as it was asked for, and as it was answered, told by the chain and
+// proved. They are texts, so that not even their spelling is lost on the way.
 type sentRecord struct {
 	AgentID, ActionType, Payload string // Payload is JSON
 	Delegation                   *token // the token that was handed in

@@ -118,7 +118,8 @@ func TestGoClientManages(t *testing.T) {
 	must(t, err)
 }
 
-// The Go client reads and proves: what it gets checks offline, over a rotation of the signing key too, and not with another company's key.
+// The Go client reads and proves: what it gets checks offline, over a rotation of the signing key
+// too, and not with another company's key.
 func TestGoClientProves(t *testing.T) {
 	t.Parallel()
 	s := serve(t, storetest.New(t))
@@ -223,7 +224,8 @@ func TestGoClientProves(t *testing.T) {
 	check(t, "cosigned", strings.HasPrefix(string(cosigned), string(text)) && strings.HasSuffix(string(cosigned), string(line)), string(cosigned))
 }
 
-// The Go client issues passports and delegations, and checks both kinds of answers about a passport offline.
+// The Go client issues passports and delegations, and checks both kinds of answers about a passport
+// offline.
 func TestGoClientDelegates(t *testing.T) {
 	t.Parallel()
 	s := serve(t, storetest.New(t))

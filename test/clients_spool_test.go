@@ -13,7 +13,8 @@ import (
 // kills is how often a spool's process is killed.
 const kills = 20
 
-// A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was told to be safe on disk is in the chain at the end, and nothing is there twice.
+// A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was
+// told to be safe on disk is in the chain at the end, and nothing is there twice.
 func TestClientSpoolsSurviveKills(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
@@ -26,7 +27,8 @@ func TestClientSpoolsSurviveKills(t *testing.T) {
 			for range kills {
 				first := 0
 				if len(safe) > 0 {
-					first = safe[len(safe)-1] + 1000 // what was not acknowledged may be there all the same
+					// what was not acknowledged may be there all the same
+					first = safe[len(safe)-1] + 1000
 				}
 				safe = append(safe, addUntilKilled(t, script, s.URL, c.key, folder, first)...)
 			}
@@ -56,7 +58,8 @@ func TestClientSpoolsSurviveKills(t *testing.T) {
 	}
 }
 
-// addUntilKilled runs a process that fills a spool until it has acknowledged a random number of attestations, and returns them.
+// addUntilKilled runs a process that fills a spool until it has acknowledged a random number of
+// attestations, and returns them.
 func addUntilKilled(t *testing.T, script, url, key, folder string, first int) (safe []int) {
 	t.Helper()
 	cmd := clientScript(t, script, url, key, folder, strconv.Itoa(first))

@@ -32,7 +32,8 @@ func builtClient(t *testing.T) {
 				return err
 			}
 			info, err := d.Info()
-			if err == nil && info.ModTime().After(built.ModTime().Add(time.Minute)) { // a checkout writes all files within that
+			// a checkout writes all files within that
+			if err == nil && info.ModTime().After(built.ModTime().Add(time.Minute)) {
 				missing(t, path+" is newer than the TypeScript client: npm run build --prefix sdk/typescript")
 			}
 			return err
@@ -40,7 +41,8 @@ func builtClient(t *testing.T) {
 	}
 }
 
-// othersRun skips a test in which the processes of others run: the race detector sees nothing of them.
+// othersRun skips a test in which the processes of others run: the race detector sees nothing of
+// them.
 func othersRun(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -49,7 +51,8 @@ func othersRun(t *testing.T) {
 	t.Parallel()
 }
 
-// clientScript is a script of testdata/clients in the language of its name's ending, with the client at hand.
+// clientScript is a script of testdata/clients in the language of its name's ending, with the
+// client at hand.
 func clientScript(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join("testdata", "clients", name)
@@ -119,7 +122,8 @@ func documented(t *testing.T) map[string]operation {
 				switch {
 				case p.In == "query":
 					o.Query = append(o.Query, p.Name)
-				case p.In == "header" && said.OperationID != "stream": // its headers are the handshake's
+				case p.In == "header" && said.OperationID != "stream":
+					// its headers are the handshake's
 					o.Header = append(o.Header, p.Name)
 				}
 			}
@@ -149,7 +153,8 @@ func (o operation) sorted() operation {
 	return o
 }
 
-// Both clients have every operation of the API reference and no other, each with its route, its parameters and its success.
+// Both clients have every operation of the API reference and no other, each with its route, its
+// parameters and its success.
 func TestClientsHaveEveryOperation(t *testing.T) {
 	othersRun(t)
 	want := documented(t)
@@ -201,7 +206,8 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 	}
 }
 
-// Calls of the built TypeScript client are typed: the compiler knows their arguments and their answers by the reference.
+// Calls of the built TypeScript client are typed: the compiler knows their arguments and their
+// answers by the reference.
 func TestTypeScriptCallsAreTyped(t *testing.T) {
 	othersRun(t)
 	builtClient(t)

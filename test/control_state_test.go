@@ -33,7 +33,8 @@ type standing struct {
 	Stream      string   // the setting
 }
 
-// replayed is what follows from a control log alone. A record that does not follow from those before it is an error.
+// replayed is what follows from a control log alone. A record that does not follow from those
+// before it is an error.
 func replayed(t *testing.T, log []controlRecord) standing {
 	t.Helper()
 	type agent struct{ registered, disabled string }
@@ -181,8 +182,9 @@ func shownBy(t *testing.T, c *client, company string) (s standing) {
 	return s.sorted()
 }
 
-// agrees demands that what the API shows of a company is what its control log says, and returns how many records there are of each "action
-// subject". The log has as many records as it was verified with. The setting of the stream is the server's.
+// agrees demands that what the API shows of a company is what its control log says, and returns how
+// many records there are of each "action subject". The log has as many records as it was verified
+// with. The setting of the stream is the server's.
 func agrees(t *testing.T, c *client, company, stream string, verified int64) map[string]int {
 	t.Helper()
 	var chain struct{ Records []controlRecord }

@@ -14,8 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// On a full disk every write says so with 503, every read works, and nothing that was acknowledged is lost, whatever is done to the
-// server meanwhile. With room on the disk it goes on.
+// On a full disk every write says so with 503, every read works, and nothing that was acknowledged
+// is lost, whatever is done to the server meanwhile. With room on the disk it goes on.
 func TestFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -51,7 +51,8 @@ func TestFullDisk(t *testing.T) {
 	makeRoom(t, disk)
 	known = appendUntil(t, c, known, 201, 5)
 
-	// Stopped on a full disk: its journal cannot be moved into the file any more. It may say so, and the next start does it.
+	// Stopped on a full disk: its journal cannot be moved into the file any more. It may say so,
+	// and the next start does it.
 	fillUp(t, disk)
 	known = appendUntil(t, c, known, 503, 1)
 	if err := s.interrupt(); err != nil && !strings.HasSuffix(s.log.String(), "attestd: storage unavailable: database or disk is full (13)\n") {
@@ -63,7 +64,8 @@ func TestFullDisk(t *testing.T) {
 	hasAll(t, c, known)
 	must(t, s.interrupt())
 
-	// Started where there is not one byte of room, not even for a journal: it says what is wrong, and with room it goes on.
+	// Started where there is not one byte of room, not even for a journal: it says what is wrong,
+	// and with room it goes on.
 	fillUp(t, disk)
 	if _, err := attestd(t, "serve", "--listen", "127.0.0.1:0", "--db", db); err == nil || !strings.Contains(err.Error(), "attestd.db: storage unavailable") {
 		t.Errorf("a start without any room: %v", err)
@@ -118,7 +120,8 @@ func makeRoom(t *testing.T, disk string) {
 	must(t, os.Remove(filepath.Join(disk, "ballast")))
 }
 
-// appendUntil appends records of 10 kB until want has been answered n times, and returns what is known with what was acknowledged.
+// appendUntil appends records of 10 kB until want has been answered n times, and returns what is
+// known with what was acknowledged.
 func appendUntil(t *testing.T, c *client, known []string, want, n int) []string {
 	t.Helper()
 	for range 500 {

@@ -23,8 +23,9 @@ func evidenceSample(t *testing.T, name string) string {
 	return string(text)
 }
 
-// evidenceCases are genuine files and those that were changed: as package evidence's own list says and in odd spellings, with a key, with a policy and
-// with nothing; each value of two samples, with a key; and odd signatures and policies.
+// evidenceCases are genuine files and those that were changed: as package evidence's own list says
+// and in odd spellings, with a key, with a policy and with nothing; each value of two samples, with
+// a key; and odd signatures and policies.
 func evidenceCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
 	policy := evidenceSample(t, "policy")
@@ -63,7 +64,8 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 	return all
 }
 
-// mutations are package evidence's own: a JSON Pointer says what is changed, and one of the other members how.
+// mutations are package evidence's own: a JSON Pointer says what is changed, and one of the other
+// members how.
 func mutations(t *testing.T) map[string]string {
 	t.Helper()
 	var list []struct {
@@ -135,7 +137,8 @@ func within(v any, path []string, f func(any) any) any {
 	return v
 }
 
-// everyValue leaves out, changes and exchanges each value of a file, whatever it is in, one at a time.
+// everyValue leaves out, changes and exchanges each value of a file, whatever it is in, one at a
+// time.
 func everyValue(t *testing.T, sample string, yield func(path, file string)) {
 	t.Helper()
 	root := parsed(t, sample)
@@ -181,7 +184,8 @@ func everyValue(t *testing.T, sample string, yield func(path, file string)) {
 	walk(root, "", func(v any) { root = v })
 }
 
-// spellings are of the same values in other spellings, which is no other file, and of what is no JSON to some and JSON to others.
+// spellings are of the same values in other spellings, which is no other file, and of what is no
+// JSON to some and JSON to others.
 func spellings(t *testing.T, whole string) map[string]string {
 	t.Helper()
 	replaced := func(from, to string) string {

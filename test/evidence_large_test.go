@@ -27,7 +27,9 @@ import (
 type ownFile struct {
 	signer  *signer
 	payload string // JSON
-	control int64  // size of the tree of the control log, with a record of which agent:bot is the subject; 0 for none
+	// size of the tree of the control log, with a record of which agent:bot is the subject; 0 for
+	// none
+	control int64
 
 	next      *signer // or nil: whose key follows from record 1 on
 	statement string  // of that rotation

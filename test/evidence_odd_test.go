@@ -18,8 +18,8 @@ import (
 	"attestd/crypto/keys"
 )
 
-// oddSignatures are the sample with one signature, of each kind in turn, in which S is larger by the order of the group: the same equation
-// holds of it, and RFC 8032 refuses it.
+// oddSignatures are the sample with one signature, of each kind in turn, in which S is larger by
+// the order of the group: the same equation holds of it, and RFC 8032 refuses it.
 func oddSignatures(t *testing.T, whole string) map[string]string {
 	t.Helper()
 	odd := func(signature []byte) []byte {
@@ -58,8 +58,9 @@ func oddSignatures(t *testing.T, whole string) map[string]string {
 // oddFile is a file, and the fingerprint of its key.
 type oddFile struct{ file, fingerprint string }
 
-// oddKey is a file whose key is the identity of the group: R the identity and S zero is a signature by it of whatever there is. Go and OpenSSL
-// take it; browsers need not, and noble does not. Whoever publishes such a key has published a private key, and no more.
+// oddKey is a file whose key is the identity of the group: R the identity and S zero is a signature
+// by it of whatever there is. Go and OpenSSL take it; browsers need not, and noble does not.
+// Whoever publishes such a key has published a private key, and no more.
 func oddKey(t *testing.T) oddFile {
 	t.Helper()
 	identity := append([]byte{1}, make([]byte, 31)...)

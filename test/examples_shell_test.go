@@ -31,7 +31,8 @@ func (c *client) shellRecords(t *testing.T) []shellRecord {
 	return chain.Records
 }
 
-// workshop is a git repository for an example, with attestd on the PATH and nothing of the user's own.
+// workshop is a git repository for an example, with attestd on the PATH and nothing of the user's
+// own.
 type workshop struct {
 	dir string
 	env []string
@@ -82,7 +83,8 @@ func closedPort(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// The git hook attests a commit when it is made, lets nothing leave that is not attested, and attests each commit once.
+// The git hook attests a commit when it is made, lets nothing leave that is not attested, and
+// attests each commit once.
 func TestGitHookAttestsCommits(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t))
@@ -132,7 +134,8 @@ type job struct {
 	}
 }
 
-// The job of GitHub Actions attests its run and how it ended, when it succeeds and when it fails. Its steps are run as a runner does.
+// The job of GitHub Actions attests its run and how it ended, when it succeeds and when it fails.
+// Its steps are run as a runner does.
 func TestGitHubActionsJobAttestsItsRun(t *testing.T) {
 	othersRun(t)
 	text, err := os.ReadFile("../examples/github-actions/build.yml")
@@ -177,7 +180,8 @@ func TestGitHubActionsJobAttestsItsRun(t *testing.T) {
 
 var expression = regexp.MustCompile(`\$\{\{ *([\w.]+) *\}\}`)
 
-// runJob runs the steps of a job that have a script, as `bash -e`, with what a runner sets, and returns how the job ended.
+// runJob runs the steps of a job that have a script, as `bash -e`, with what a runner sets, and
+// returns how the job ended.
 func runJob(t *testing.T, w *workshop, j job, url, key string) (status string) {
 	t.Helper()
 	status = "success"

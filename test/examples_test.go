@@ -25,8 +25,8 @@ type toolRecord struct {
 	}
 }
 
-// The examples that watch an agent's framework, with the real package and a model that is a script, attest each tool call of their agent: what was asked and what came
-// of it, in order and once.
+// The examples that watch an agent's framework, with the real package and a model that is a script,
+// attest each tool call of their agent: what was asked and what came of it, in order and once.
 func TestExamplesAttestToolCalls(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")

@@ -15,7 +15,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// The records that a client follows come in order, each once, whatever becomes of the server and of the connections meanwhile.
+// The records that a client follows come in order, each once, whatever becomes of the server and of
+// the connections meanwhile.
 func TestFollowMissesNothing(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -83,7 +84,8 @@ func TestFollowEnds(t *testing.T) {
 		want api.Error
 	}{
 		{"svc_wrong", 0, api.Error{Status: 401}},
-		{own.key, 17, api.Error{Status: 409, Code: "CURSOR_BEYOND_LOG"}}, // the database is older than it was
+		// the database is older than it was
+		{own.key, 17, api.Error{Status: 409, Code: "CURSOR_BEYOND_LOG"}},
 		{"", 0, api.Error{Status: 400}},
 	} {
 		config := api.Config{URL: s.URL}

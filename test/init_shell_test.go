@@ -20,7 +20,8 @@ var shellPayloads = []string{
 	"'; touch ran; '", "", "svc_a b", "svc_a\x1b[2J", "svc_é",
 }
 
-// fakeServer answers what `attestd init` asks, with this key for a new company and this for a new agent.
+// fakeServer answers what `attestd init` asks, with this key for a new company and this for a new
+// agent.
 func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +49,8 @@ func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Ser
 	return s
 }
 
-// initIn runs `attestd init claude-code` in a folder that is home, project and configuration at once.
+// initIn runs `attestd init claude-code` in a folder that is home, project and configuration at
+// once.
 func initIn(t *testing.T, folder string, args ...string) (out string, err error) {
 	t.Helper()
 	program, built := binary()
@@ -59,7 +61,8 @@ func initIn(t *testing.T, folder string, args ...string) (out string, err error)
 	return string(text), err
 }
 
-// A server's answer reaches no shell: a key that is not of the form of keys is refused before anything is written or shown.
+// A server's answer reaches no shell: a key that is not of the form of keys is refused before
+// anything is written or shown.
 func TestInitRefusesKeysThatAreNone(t *testing.T) {
 	t.Parallel()
 	for i, payload := range shellPayloads {
@@ -86,7 +89,8 @@ func TestInitRefusesKeysThatAreNone(t *testing.T) {
 	}
 }
 
-// What init writes and prints for a shell means there what it says, whatever the address and the names of folders hold.
+// What init writes and prints for a shell means there what it says, whatever the address and the
+// names of folders hold.
 func TestInitQuotesForShells(t *testing.T) {
 	t.Parallel()
 	sh := tool(t, "sh")

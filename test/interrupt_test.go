@@ -18,7 +18,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Ctrl-C in the midst of a backup or a restore leaves no part of a copy behind: it would hold private keys that nobody looks after.
+// Ctrl-C in the midst of a backup or a restore leaves no part of a copy behind: it would hold
+// private keys that nobody looks after.
 func TestInterruptedCopyLeavesNothing(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -52,7 +53,8 @@ func TestInterruptedCopyLeavesNothing(t *testing.T) {
 	}
 }
 
-// A backup that is killed cannot clean up; the next one into the same folder, under another name, does it. (row 28)
+// A backup that is killed cannot clean up; the next one into the same folder, under another name,
+// does it. (row 28)
 func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -93,7 +95,8 @@ func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
 	}
 }
 
-// A stop waits for a request that is under way, up to a while; whoever does not want to wait signals again.
+// A stop waits for a request that is under way, up to a while; whoever does not want to wait
+// signals again.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, storetest.New(t))
@@ -104,7 +107,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	_, err = io.WriteString(conn, "POST /v1/companies HTTP/1.1\r\nHost: "+address+"\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n")
 	must(t, err)
 	answer, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil || answer != "HTTP/1.1 100 Continue\r\n" { // it comes when the server begins to read the body, for which it now waits
+	// it comes when the server begins to read the body, for which it now waits
+	if err != nil || answer != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("%q, %v", answer, err)
 	}
 

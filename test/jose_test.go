@@ -9,8 +9,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// The package jose, which is none of ours, verifies the tokens of old and new keys with its remote JWK set: over three rotations each until
-// it expires, where a client that holds the old set finds the new key by itself, and none of before a key was declared compromised.
+// The package jose, which is none of ours, verifies the tokens of old and new keys with its remote
+// JWK set: over three rotations each until it expires, where a client that holds the old set finds
+// the new key by itself, and none of before a key was declared compromised.
 func TestJoseFollowsRotations(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")

@@ -14,8 +14,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed at any moment leaves each change of who may do what together with its control record, or neither: what the API shows is
-// what follows from the control log alone, for every kind of change, and whatever was acknowledged is there. Every round kills the next server.
+// A server that is killed at any moment leaves each change of who may do what together with its
+// control record, or neither: what the API shows is what follows from the control log alone, for
+// every kind of change, and whatever was acknowledged is there. Every round kills the next server.
 func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 	t.Parallel()
 	rounds := 50
@@ -52,7 +53,8 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 		}
 		for n := range w.companies {
 			if id := fmt.Sprintf("co-%d-%d", round, n); verified[id] != 0 {
-				agrees(t, recovered(t, s, id), id, stream, verified[id]+1) // the recovery is recorded, too
+				// the recovery is recorded, too
+				agrees(t, recovered(t, s, id), id, stream, verified[id]+1)
 			} else if s.client(t, "").call(t, 404, "GET", "/v1/ca/public-keys?companyId="+id, "", nil); w.changed["company.registered company:"+id] {
 				t.Errorf("%s was acknowledged and is not there", id)
 			}
@@ -224,7 +226,8 @@ func (w *writers) company(n int) bool {
 	return ok && n < 1
 }
 
-// acknowledged is what acme's control log must hold: the changes that were noted, and what the ledger says of keys and passports.
+// acknowledged is what acme's control log must hold: the changes that were noted, and what the
+// ledger says of keys and passports.
 func (w *writers) acknowledged() map[string]bool {
 	known := map[string]bool{}
 	for what := range w.changed {

@@ -15,8 +15,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed under load is never behind its own head file, whatever moment that is: the file is written after the commit. And
-// each time a copy from before the load, in the place of the database, is found.
+// A server that is killed under load is never behind its own head file, whatever moment that is:
+// the file is written after the commit. And each time a copy from before the load, in the place of
+// the database, is found.
 func TestKilledServerIsNotBehindItsHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -70,7 +71,8 @@ func TestKilledServerIsNotBehindItsHeadFile(t *testing.T) {
 	must(t, s.interrupt())
 }
 
-// refusesBefore serves a copy from before with the head file of a database, which must write nothing.
+// refusesBefore serves a copy from before with the head file of a database, which must write
+// nothing.
 func refusesBefore(t *testing.T, db, before string) {
 	t.Helper()
 	heads := before + ".heads"

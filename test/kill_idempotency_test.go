@@ -12,8 +12,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed after the commit and before the answer leaves its callers in doubt. Each asks again under its key, 64 at once for one of
-// them: every action is in the chain once, and whoever had an answer gets the same one.
+// A server that is killed after the commit and before the answer leaves its callers in doubt. Each
+// asks again under its key, 64 at once for one of them: every action is in the chain once, and
+// whoever had an answer gets the same one.
 func TestRetriesAfterAKill(t *testing.T) {
 	t.Parallel()
 	rounds := 6

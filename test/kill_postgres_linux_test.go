@@ -16,8 +16,9 @@ import (
 
 var long = flag.Bool("long", false, "kill and halt servers of a PostgreSQL database 20 times")
 
-// One of two servers on one database is killed, or halted, in the middle of its batches. Its chain is free for the other one at once, or after some seconds. When a
-// halted one wakes it does no harm: it answers what is true, writes nothing on heads that have moved, and goes on serving.
+// One of two servers on one database is killed, or halted, in the middle of its batches. Its chain
+// is free for the other one at once, or after some seconds. When a halted one wakes it does no
+// harm: it answers what is true, writes nothing on heads that have moved, and goes on serving.
 func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -36,9 +37,11 @@ func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
 			l.await(s.URL, 50)
 			l.await(other.URL, 50)
 			must(t, s.cmd.Process.Signal(signal))
-			slowest = max(slowest, l.await(other.URL, 20)) // 20 of 8 callers: some were begun after the signal
+			// 20 of 8 callers: some were begun after the signal
+			slowest = max(slowest, l.await(other.URL, 20))
 			if signal == syscall.SIGSTOP {
-				until := time.Now().Add(time.Duration(round%3) * 2500 * time.Millisecond) // shorter and longer than its transactions last
+				// shorter and longer than its transactions last
+				until := time.Now().Add(time.Duration(round%3) * 2500 * time.Millisecond)
 				for time.Now().Before(until) {
 					l.await(other.URL, 20)
 				}
@@ -139,8 +142,9 @@ func (l *pgLedger) await(url string, more int) time.Duration {
 	return time.Since(begun)
 }
 
-// check says whether the chain holds what was answered: what was acknowledged is there at its place, nothing is there twice, and what was refused is not there. What
-// was answered as unknown, or not at all, is there once or not.
+// check says whether the chain holds what was answered: what was acknowledged is there at its
+// place, nothing is there twice, and what was refused is not there. What was answered as unknown,
+// or not at all, is there once or not.
 func (l *pgLedger) check(c *client) {
 	l.t.Helper()
 	var chain struct {

@@ -14,7 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A restore that is killed at any moment is there with its control record, after the next start, or neither is: also where that start is killed.
+// A restore that is killed at any moment is there with its control record, after the next start, or
+// neither is: also where that start is killed.
 func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -24,7 +24,8 @@ func signingKeys(t *testing.T, c *client) []signingKey {
 	return list.Keys
 }
 
-// A rotation at the command line that is killed at any moment is whole or absent, and whole when it has said so.
+// A rotation at the command line that is killed at any moment is whole or absent, and whole when it
+// has said so.
 func TestKilledRotationIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
 	rounds := 50

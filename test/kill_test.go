@@ -13,8 +13,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed at any moment has kept all that it has acknowledged: records, byte for byte, revocations, deletions
-// of keys, and new signing keys. Every round kills the next server on the same file.
+// A server that is killed at any moment has kept all that it has acknowledged: records, byte for
+// byte, revocations, deletions of keys, and new signing keys. Every round kills the next server on
+// the same file.
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	rounds := 20
@@ -48,7 +49,8 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	verifyAcme(t, db)
 }
 
-// moments is how many calls a round has at most. There are fewer on PostgreSQL, where load does not count.
+// moments is how many calls a round has at most. There are fewer on PostgreSQL, where load does not
+// count.
 func moments(onFile, onPostgres int64) int64 {
 	if storetest.OnPostgres() {
 		return onPostgres
@@ -68,8 +70,8 @@ type ledger struct {
 	newState []string         // of the latest round, the jti of those of revoked
 }
 
-// fill has 16 clients append, and a few revoke passports and delete keys, all at once, and kills the server when so many calls have
-// been begun or answered.
+// fill has 16 clients append, and a few revoke passports and delete keys, all at once, and kills
+// the server when so many calls have been begun or answered.
 func (l *ledger) fill(t *testing.T, c *client, s *service, round int, moments int64) {
 	t.Helper()
 	l.newKeys, l.newState = nil, nil
@@ -115,8 +117,9 @@ type attack struct {
 	now     chan struct{} // closed when they are over
 }
 
-// load is a for those who append. On PostgreSQL their calls do not bring the end nearer: a revocation is answered there after it holds on every server, which takes as long
-// as hundreds of records, and there are to be some in each round.
+// load is a for those who append. On PostgreSQL their calls do not bring the end nearer: a
+// revocation is answered there after it holds on every server, which takes as long as hundreds of
+// records, and there are to be some in each round.
 func (a *attack) load() *attack {
 	if !storetest.OnPostgres() {
 		return a

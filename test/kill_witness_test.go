@@ -62,8 +62,9 @@ func (h history) request(from, to int64) (body string, root tlog.Hash, err error
 	return string(r.Format()), root, err
 }
 
-// A witness that is killed again and again, while a hundred callers ask it at a time for cosignatures over two histories of one log, never
-// signs a smaller tree than one that it has answered with, and never two roots of one size.
+// A witness that is killed again and again, while a hundred callers ask it at a time for
+// cosignatures over two histories of one log, never signs a smaller tree than one that it has
+// answered with, and never two roots of one size.
 func TestKilledWitnessNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	rounds := 20

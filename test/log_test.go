@@ -14,7 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Standard error is a pipe that nobody reads, and soon full: every request is answered all the same, and a stop is prompt (row 23).
+// Standard error is a pipe that nobody reads, and soon full: every request is answered all the
+// same, and a stop is prompt (row 23).
 func TestLogThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	s, stderr := serveToPipe(t)
@@ -24,7 +25,8 @@ func TestLogThatNobodyReads(t *testing.T) {
 	must(t, s.wait())
 }
 
-// The reader of standard error dies: the server goes on, and its exit status is that of any other (row 23).
+// The reader of standard error dies: the server goes on, and its exit status is that of any other
+// (row 23).
 func TestLogWhoseReaderDies(t *testing.T) {
 	t.Parallel()
 	s, stderr := serveToPipe(t)
@@ -34,7 +36,8 @@ func TestLogWhoseReaderDies(t *testing.T) {
 	must(t, s.wait())
 }
 
-// serveToPipe starts the built binary with a pipe for standard error, of which no more is read than where the service is.
+// serveToPipe starts the built binary with a pipe for standard error, of which no more is read than
+// where the service is.
 func serveToPipe(t *testing.T) (s *service, stderr *os.File) {
 	t.Helper()
 	program, err := binary()
@@ -71,7 +74,8 @@ func askOften(t *testing.T, s *service) {
 	acme.call(t, http.StatusCreated, "POST", "/v1/attest", `{"agentId":"bot","actionType":"deploy","payload":{}}`, nil)
 }
 
-// A start that is refused ends with its exit status, though standard error is full and nobody reads why (row 23).
+// A start that is refused ends with its exit status, though standard error is full and nobody reads
+// why (row 23).
 func TestRefusalThatNobodyReads(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -1,4 +1,5 @@
-// Package test holds the end-to-end tests: the built binary, its command line, and the README as it is typed.
+// Package test holds the end-to-end tests: the built binary, its command line, and the README as it
+// is typed.
 package test
 
 import (
@@ -18,13 +19,14 @@ import (
 // scratch is a folder that lasts as long as all tests.
 var scratch string
 
-// TestMain makes this test binary stand in for attestd in the scripts, so that -race and -cover reach it there. The other tests build
-// the real one.
+// TestMain makes this test binary stand in for attestd in the scripts, so that -race and -cover
+// reach it there. The other tests build the real one.
 func TestMain(m *testing.M) {
 	testscript.Main(inScratch{m}, map[string]func(){"attestd": program, "spooler": spooler})
 }
 
-// program is what the top level's main is. A script runs it in a folder of its own, so that it finds the schema by the place of this file.
+// program is what the top level's main is. A script runs it in a folder of its own, so that it
+// finds the schema by the place of this file.
 func program() {
 	_, here, _, _ := runtime.Caller(0)
 	schema, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "schema.sql"))
@@ -46,11 +48,13 @@ func (m inScratch) Run() int {
 	return pgtest.Run(m.M)
 }
 
-// The command line, told by the scripts in testdata/script. See script_test.go for the commands that they add to testscript's.
+// The command line, told by the scripts in testdata/script. See script_test.go for the commands
+// that they add to testscript's.
 func TestCommandLine(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:         "testdata/script",
-		WorkdirRoot: t.TempDir(), // testscript leaves its own behind where -run names some scripts only
+		Dir: "testdata/script",
+		// testscript leaves its own behind where -run names some scripts only
+		WorkdirRoot: t.TempDir(),
 		Setup: func(env *testscript.Env) error {
 			env.Values[serverKey], env.Values[testKey] = new(*service), t
 			env.Setenv("DB", "attestd.db")
@@ -64,8 +68,10 @@ func TestCommandLine(t *testing.T) {
 				return err
 			}
 			env.Setenv("FIXTURES", fixtures)
-			env.Setenv("ATTESTD_MASTER_KEY_FILE", os.Getenv("ATTESTD_MASTER_KEY_FILE")) // the scripts hold with keys that are sealed, too
-			env.Setenv("GORACE", "atexit_sleep_ms=0")                                   // with -race, every process would else take a second to end
+			// the scripts hold with keys that are sealed, too
+			env.Setenv("ATTESTD_MASTER_KEY_FILE", os.Getenv("ATTESTD_MASTER_KEY_FILE"))
+			// with -race, every process would else take a second to end
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			return nil
 		},
 		Cmds: scriptCommands,

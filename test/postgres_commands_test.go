@@ -40,7 +40,8 @@ func command(t *testing.T, args ...string) (r ran) {
 	return r
 }
 
-// exits runs a command, which must exit with a status and print a text. No password of a URL is in what it prints.
+// exits runs a command, which must exit with a status and print a text. No password of a URL is in
+// what it prints.
 func exits(t *testing.T, status int, text string, args ...string) ran {
 	t.Helper()
 	r := command(t, args...)
@@ -57,7 +58,8 @@ func exits(t *testing.T, status int, text string, args ...string) ran {
 	return r
 }
 
-// postgres returns the URLs of new databases. Its tests choose the engine themselves, so that they run once.
+// postgres returns the URLs of new databases. Its tests choose the engine themselves, so that they
+// run once.
 func postgres(t *testing.T) (first, second string) {
 	t.Helper()
 	storetest.NotOnPostgres(t, "is about PostgreSQL whatever the engine of the others")
@@ -76,8 +78,9 @@ func execute(t *testing.T, database string, statements ...string) {
 	}
 }
 
-// A file is moved into PostgreSQL and back by the command; each prints the digest, alone on standard output. The served copy answers as the file did. What is refused has the exit statuses of the
-// other commands: 2, 3, 4, 5, 6 and 8.
+// A file is moved into PostgreSQL and back by the command; each prints the digest, alone on
+// standard output. The served copy answers as the file did. What is refused has the exit statuses
+// of the other commands: 2, 3, 4, 5, 6 and 8.
 func TestMoveCommand(t *testing.T) {
 	there, other := postgres(t)
 	file, back := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(t.TempDir(), "back.db")
@@ -120,7 +123,8 @@ func TestMoveCommand(t *testing.T) {
 	exits(t, 4, "FAILS at index 0", "verify", "--db", there)
 }
 
-// Tables are made once however many migrate at the same time, and the grants are enough to serve and too little to rewrite; what is not ours, is newer, or is not UTF8 is refused and left as it
+// Tables are made once however many migrate at the same time, and the grants are enough to serve
+// and too little to rewrite; what is not ours, is newer, or is not UTF8 is refused and left as it
 // was, with the exit statuses of files. An older schema is named with the command that upgrades it.
 func TestMigrateCommand(t *testing.T) {
 	db, other := postgres(t)
@@ -198,7 +202,8 @@ func withDatabase(t *testing.T, database, name string) string {
 	return u.String()
 }
 
-// Commands of files refuse a PostgreSQL database with exit status 2 and say what to use instead; the others work on one.
+// Commands of files refuse a PostgreSQL database with exit status 2 and say what to use instead;
+// the others work on one.
 func TestCommandsOnPostgres(t *testing.T) {
 	db, empty := postgres(t)
 	for command, instead := range map[string]string{"backup out.db": "docs/postgres.md", "restore in.db": "attestd move", "rekey --off": "attestd move"} {
@@ -218,7 +223,8 @@ func TestCommandsOnPostgres(t *testing.T) {
 	exits(t, 3, `no API key for company "nobody" in postgres://`, "recover-key", "--company", "nobody", "--db", db)
 	exits(t, 0, "acme: valid", "verify", "--db", db)
 
-	// A key is changed beside two servers that write: both sign with the new one from then on, every record was signed by the key of its place, and all verify.
+	// A key is changed beside two servers that write: both sign with the new one from then on,
+	// every record was signed by the key of its place, and all verify.
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
 	for _, c := range []*client{a, b} {
@@ -255,7 +261,8 @@ func TestCommandsOnPostgres(t *testing.T) {
 	exits(t, 4, "acme: FAILS at index 0", "verify", "--db", db)
 }
 
-// No error and no line of a log shows the password of a URL: a server that is not there, a wrong password, an unknown database, addresses that cannot be read, and one in the wrong place.
+// No error and no line of a log shows the password of a URL: a server that is not there, a wrong
+// password, an unknown database, addresses that cannot be read, and one in the wrong place.
 func TestNoPasswordIsShown(t *testing.T) {
 	db, _ := postgres(t)
 	exits(t, 0, "", "migrate", "--db", db)
@@ -283,7 +290,8 @@ func TestNoPasswordIsShown(t *testing.T) {
 	}
 }
 
-// A point-in-time recovery is noticed by the next start with a head file, which writes nothing, and by verify; so is one on another server. Accepted, it goes on.
+// A point-in-time recovery is noticed by the next start with a head file, which writes nothing, and
+// by verify; so is one on another server. Accepted, it goes on.
 func TestAPointInTimeRecoveryIsNoticed(t *testing.T) {
 	db, _ := postgres(t)
 	folder := t.TempDir()

@@ -13,10 +13,12 @@ import (
 	"unicode"
 )
 
-// hostile would end the line and begin another, clear and colour the terminal, set its title, and turn text around, in all the ways that there are.
+// hostile would end the line and begin another, clear and colour the terminal, set its title, and
+// turn text around, in all the ways that there are.
 const hostile = "bot\nFORGED a\rFORGED b\x1b[2J\x1b]0;title\x07\x7f\u0085\u009b31m\u009d0;t\u009c\u061c\u200e\u200f\u202eevil\u2066\u2069\u2028FORGED c\u2029\t\b"
 
-// isPrintable demands of what was printed that it has no character that a terminal carries out, and no line that data began.
+// isPrintable demands of what was printed that it has no character that a terminal carries out, and
+// no line that data began.
 func isPrintable(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.SplitSeq(text, "\n") {
@@ -68,7 +70,8 @@ func copyTo(t *testing.T, dir, name string) {
 	must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 }
 
-// Whatever a record, a file, a server or a tool is called, no command and no checker prints what a terminal would carry out, nor a line that is not its own.
+// Whatever a record, a file, a server or a tool is called, no command and no checker prints what a
+// terminal would carry out, nor a line that is not its own.
 func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	t.Parallel()
 	program, err := binary()

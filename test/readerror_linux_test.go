@@ -15,9 +15,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A disk that cannot be read is not a damaged database: 1, not 8. attestd takes the place of a child process in which the kernel answers
-// reads with EIO, from the second page of a file on (the first is what loads the program itself), and from pages that only verification
-// comes to. (row 27)
+// A disk that cannot be read is not a damaged database: 1, not 8. attestd takes the place of a
+// child process in which the kernel answers reads with EIO, from the second page of a file on (the
+// first is what loads the program itself), and from pages that only verification comes to. (row 27)
 func TestAReadThatFailsIsNotCorruption(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -37,7 +37,8 @@ func TestAReadThatFailsIsNotCorruption(t *testing.T) {
 	for _, offset := range []string{"4096", "65536", "131072"} {
 		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		child.Env = append(os.Environ(), program+"="+built, file+"="+db, from+"="+offset,
-			"TMPDIR="+t.TempDir()) // what the child has made there by then, it cannot remove any more
+			// what the child has made there by then, it cannot remove any more
+			"TMPDIR="+t.TempDir())
 		out, err := child.CombinedOutput()
 		if exited := (*exec.ExitError)(nil); !errors.As(err, &exited) || exited.ExitCode() != 1 ||
 			!strings.Contains(string(out), "storage unavailable") || strings.Contains(string(out), "corrupt") {
@@ -49,7 +50,8 @@ func TestAReadThatFailsIsNotCorruption(t *testing.T) {
 // failReads makes every pread(2) of this process at offset or beyond fail, for good (seccomp(2)).
 func failReads(t *testing.T, offset uint32) {
 	t.Helper()
-	const number, fourth = 0, 16 + 3*8 // where struct seccomp_data has the system call and the low half of its fourth argument
+	// where struct seccomp_data has the system call and the low half of its fourth argument
+	const number, fourth = 0, 16 + 3*8
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PREAD64, Jf: 3},

@@ -14,7 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// The terminal session of the README, as it stands there, on the history of this very project, and then both of the checkers that it names.
+// The terminal session of the README, as it stands there, on the history of this very project, and
+// then both of the checkers that it names.
 func TestReadme(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -54,12 +55,14 @@ func walk(t *testing.T, history string) *walkthrough {
 	w := &walkthrough{dir: t.TempDir()}
 	s := serve(t, filepath.Join(w.dir, "attestd.db"))
 	session := strings.Replace(blocks[1], address, s.URL, 1)
-	const keep = "\nprintf %s \"$KEY\" > KEY; printf %s \"$PASSPORT\" > PASSPORT\n" // for the checks below
+	// for the checks below
+	const keep = "\nprintf %s \"$KEY\" > KEY; printf %s \"$PASSPORT\" > PASSPORT\n"
 
 	tool(t, "curl")
 	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-c", session+keep)
 	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "GIT_DIR="+history) // as if typed in the project's folder, but without leaving files there
+	// as if typed in the project's folder, but without leaving files there
+	cmd.Env = append(os.Environ(), "GIT_DIR="+history)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -146,8 +149,8 @@ func (w *walkthrough) takeStatus(t *testing.T) {
 	w.write(t, "other.json", w.client.call(t, 200, "GET", "/v1/ca/public-key?companyId=other", "", nil))
 }
 
-// checkOffline types the README's line for a checker, lets it check the proof alone, and then calls each of its functions, through a script of testdata, on
-// what is genuine and on what was changed.
+// checkOffline types the README's line for a checker, lets it check the proof alone, and then calls
+// each of its functions, through a script of testdata, on what is genuine and on what was changed.
 func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller string) {
 	line := regexp.MustCompile(`(?m)^curl -s \$BASE/` + regexp.QuoteMeta(name) + ` .*&& (python3|node) .*$`).FindStringSubmatch(w.checks)
 	if line == nil {
@@ -219,7 +222,8 @@ func gitDir(t *testing.T) string {
 	return dir
 }
 
-// gitLog is the same as the session takes, got in another way: the latest 60 commits, the oldest first.
+// gitLog is the same as the session takes, got in another way: the latest 60 commits, the oldest
+// first.
 func gitLog(t *testing.T, history string) (commits []commit) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history,

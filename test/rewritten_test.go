@@ -16,8 +16,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// An operator who has the keys writes record 5 anew, and all that depends on it: hashes, signatures, both trees, heads. Inside the file nothing
-// shows that. Found it is by the head file, by an auditor who kept a checkpoint, by one who kept an evidence file, and by the witness.
+// An operator who has the keys writes record 5 anew, and all that depends on it: hashes,
+// signatures, both trees, heads. Inside the file nothing shows that. Found it is by the head file,
+// by an auditor who kept a checkpoint, by one who kept an evidence file, and by the witness.
 func TestARewrittenHistoryIsFound(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -51,7 +52,8 @@ func TestARewrittenHistoryIsFound(t *testing.T) {
 	must(t, err)
 	evidence := filepath.Join(folder, "evidence.json")
 	must(t, os.WriteFile(evidence, acme.call(t, 200, "GET", "/v1/evidence/3", "", nil), 0o600))
-	// newer is what an auditor gets of the log today, and checkedAgainst what attestd check says of the old evidence beside it.
+	// newer is what an auditor gets of the log today, and checkedAgainst what attestd check says of
+	// the old evidence beside it.
 	newer := func() (witness.Request, string) {
 		answer := acme.call(t, 200, "GET", fmt.Sprintf("/v1/log/%s/consistency?from=%d", log.LogID, checkpoint.Size), "", nil)
 		update, err := witness.ParseRequest(answer)

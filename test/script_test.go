@@ -33,7 +33,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("exit status %d, want %s", status, args[0])
 		}
 	},
-	// serve FLAG…: start `attestd serve` on a free port. $URL and $ADDRESS say where it is, stderr what it said.
+	// serve FLAG…: start `attestd serve` on a free port. $URL and $ADDRESS say where it is, stderr
+	// what it said.
 	"serve": func(ts *testscript.TestScript, neg bool, args []string) {
 		arguments(ts, neg, true, "serve FLAG…")
 		slot := running(ts)
@@ -55,7 +56,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		ts.Setenv("ADDRESS", s.URL[len("http://"):])
 		_, _ = ts.Stderr().Write([]byte(s.Start))
 	},
-	// interrupt: end the server as Ctrl-C does, which must then exit with 0. stdout and stderr are all that it printed.
+	// interrupt: end the server as Ctrl-C does, which must then exit with 0. stdout and stderr are
+	// all that it printed.
 	"interrupt": func(ts *testscript.TestScript, neg bool, args []string) {
 		arguments(ts, neg, len(args) == 0, "interrupt")
 		s := *running(ts)
@@ -64,7 +66,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		_, _ = ts.Stderr().Write([]byte(s.log.String()))
 		*running(ts) = nil
 	},
-	// call STATUS METHOD PATH [BODY|@FILE]: call the server, with $KEY as the credential. stdout is the answer, stderr its header.
+	// call STATUS METHOD PATH [BODY|@FILE]: call the server, with $KEY as the credential. stdout is
+	// the answer, stderr its header.
 	"call": func(ts *testscript.TestScript, neg bool, args []string) {
 		arguments(ts, neg, len(args) == 3 || len(args) == 4, "call STATUS METHOD PATH [BODY|@FILE]")
 		body := append(args, "")[3]

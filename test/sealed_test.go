@@ -71,7 +71,8 @@ func (c canaries) seeds(t *testing.T, when, db string, key seal.Master) {
 	must(t, rows.Err())
 }
 
-// found lists the canaries that stand in a text: as they are, in hex, or in base64 at any place of a longer text.
+// found lists the canaries that stand in a text: as they are, in hex, or in base64 at any place of
+// a longer text.
 func (c canaries) found(text []byte) (found []string) {
 	for what, secret := range c {
 		forms := []string{string(secret), hex.EncodeToString(secret), strings.ToUpper(hex.EncodeToString(secret))}
@@ -132,7 +133,8 @@ func (c canaries) use(t *testing.T, s *service) {
 	admin.call(t, 200, "POST", "/v1/recover-key", `{"companyId":"acme"}`, nil)
 }
 
-// With sealing on, no private key, API key, secret or token stands in the file, its write-ahead log, a backup, or what the server prints.
+// With sealing on, no private key, API key, secret or token stands in the file, its write-ahead
+// log, a backup, or what the server prints.
 func TestNoSecretIsWritten(t *testing.T) {
 	t.Parallel()
 	path, master := newMasterKey(t)
@@ -194,8 +196,8 @@ func TestNoSecretIsLeftByARekey(t *testing.T) {
 	}
 }
 
-// A rekey that is killed at any moment is undone or goes on: the file is under the old master key or the new one, and the same command once
-// more comes to the end, with nothing left of the old.
+// A rekey that is killed at any moment is undone or goes on: the file is under the old master key
+// or the new one, and the same command once more comes to the end, with nothing left of the old.
 func TestAKilledRekeyIsUndoneOrGoesOn(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

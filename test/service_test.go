@@ -31,7 +31,8 @@ type service struct {
 	end   chan error   // what Wait said
 }
 
-// launch starts cmd, an `attestd serve --listen 127.0.0.1:0 …`, and returns when it answers. An error tells what it printed.
+// launch starts cmd, an `attestd serve --listen 127.0.0.1:0 …`, and returns when it answers. An
+// error tells what it printed.
 func launch(cmd *exec.Cmd) (*service, error) {
 	s := &service{cmd: cmd, end: make(chan error, 1)}
 	cmd.Stdout = &s.out

@@ -12,7 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// On a full disk to queue is an error, and nothing that was queued before is lost or half there. With room it goes on.
+// On a full disk to queue is an error, and nothing that was queued before is lost or half there.
+// With room it goes on.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)

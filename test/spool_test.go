@@ -19,8 +19,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A program that queues and flushes is killed at 100 random moments, while the server runs on. What it was told is queued is in the chain at the end,
-// and nothing is there twice: neither what was half written, nor what was sent and not yet removed.
+// A program that queues and flushes is killed at 100 random moments, while the server runs on. What
+// it was told is queued is in the chain at the end, and nothing is there twice: neither what was
+// half written, nor what was sent and not yet removed.
 func TestSpoolSurvivesKills(t *testing.T) {
 	t.Parallel()
 	rounds := 100
@@ -71,7 +72,8 @@ func TestSpoolSurvivesKills(t *testing.T) {
 	t.Logf("%d queued, %d recorded, %d of them at the end", len(queued), len(recorded), waiting)
 }
 
-// killedSpooler runs the program spooler until it has said so many times that it has queued something, kills it, and returns what it said.
+// killedSpooler runs the program spooler until it has said so many times that it has queued
+// something, kills it, and returns what it said.
 func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queued []string) {
 	t.Helper()
 	cmd := exec.Command("spooler", url, dir, fmt.Sprint(round))
@@ -93,8 +95,8 @@ func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queue
 	return queued
 }
 
-// spooler is a program that queues as fast as it can, from several goroutines, and flushes all the while. It is told the server, a folder, and a name
-// for what it queues.
+// spooler is a program that queues as fast as it can, from several goroutines, and flushes all the
+// while. It is told the server, a folder, and a name for what it queues.
 func spooler() {
 	fail := func(err error) {
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// On a terminal, long work shows how far it is, and leaves no trace of that: the last thing on the line is its clearing, and standard
-// output has the results alone.
+// On a terminal, long work shows how far it is, and leaves no trace of that: the last thing on the
+// line is its clearing, and standard output has the results alone.
 func TestProgressOnATerminal(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -46,7 +46,8 @@ func TestProgressOnATerminal(t *testing.T) {
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, stderr
 			must(t, cmd.Start())
-			must(t, stderr.Close()) // ours; with the child's the last goes, and then reading ends with an error
+			// ours; with the child's the last goes, and then reading ends with an error
+			must(t, stderr.Close())
 			shown, _ := io.ReadAll(terminal)
 			must(t, cmd.Wait())
 			if !regexp.MustCompile(test.out).MatchString(out.String()) {

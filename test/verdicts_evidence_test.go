@@ -28,8 +28,8 @@ type evidenceCase struct {
 	Policy string `json:"policy"`
 }
 
-// verdict is what package evidence says of a case, in the words in which the other checkers are asked: holds, self-consistent, fails with
-// its code, or usage where the policy is none.
+// verdict is what package evidence says of a case, in the words in which the other checkers are
+// asked: holds, self-consistent, fails with its code, or usage where the policy is none.
 func (c *evidenceCase) verdict() string {
 	trust := bundle.Trust{Fingerprint: c.Key}
 	if c.Policy != "" {
@@ -42,8 +42,9 @@ func (c *evidenceCase) verdict() string {
 	return strings.TrimSpace(string(v.Outcome) + " " + string(v.Code))
 }
 
-// The five that check evidence files are package evidence, attestd check, verifier.html in a browser and from disk, check.py and check.mjs. Each judges the
-// same files, genuine and changed in every field, with a key, with a policy and with nothing, and comes to the same verdict and code.
+// The five that check evidence files are package evidence, attestd check, verifier.html in a
+// browser and from disk, check.py and check.mjs. Each judges the same files, genuine and changed in
+// every field, with a key, with a policy and with nothing, and comes to the same verdict and code.
 func TestEvidenceCheckersAgree(t *testing.T) {
 	t.Parallel()
 	cases := evidenceCases(t)
@@ -139,7 +140,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// commandVerdicts compares the exit status of attestd check, and the code that it prints, for each of the named mutations and each genuine file.
+// commandVerdicts compares the exit status of attestd check, and the code that it prints, for each
+// of the named mutations and each genuine file.
 func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -109,7 +109,8 @@ func recordCases(t *testing.T, s *signer) []checkerCase {
 		i := strings.Index(plain, at) + len(at)
 		add(false, "a record signed otherwise in "+name, plain[:i]+otherDigit(plain[i:i+1])+plain[i+1:])
 	}
-	// The last character of 86 carries two bits of the signature and four that must be zero: 16 spellings, one of which is right.
+	// The last character of 86 carries two bits of the signature and four that must be zero: 16
+	// spellings, one of which is right.
 	end := strings.LastIndex(plain, `"}`)
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	add(false, "a signature in another spelling", plain[:end-1]+string(digits[strings.IndexByte(digits, plain[end-1])+1])+plain[end:])

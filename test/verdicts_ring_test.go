@@ -13,8 +13,8 @@ import (
 
 const origin = "attestd.local/v1/log/7b0e1f4a9c3d42568e1b6a0d5c9f2e38"
 
-// newRotated is a company under its fifth key: the first ended days ago, the second was declared compromised, the third has signed
-// nothing, and the fourth has just ended.
+// newRotated is a company under its fifth key: the first ended days ago, the second was declared
+// compromised, the third has signed nothing, and the fourth has just ended.
 func newRotated(t *testing.T) *signer {
 	t.Helper()
 	now := time.Now()
@@ -100,7 +100,8 @@ func statementForms(origin string, from int64, old, next *signer) map[string]str
 	return forms
 }
 
-// ringCases are lists of keys that do not follow from one another, and what a key has signed that is not the one of its time.
+// ringCases are lists of keys that do not follow from one another, and what a key has signed that
+// is not the one of its time.
 func ringCases(t *testing.T, s *signer) (all []checkerCase) {
 	add := func(genuine bool, kind, name, text string) {
 		all = append(all, checkerCase{Name: name, Kind: kind, Text: text, JTI: passportID, Genuine: genuine})
@@ -165,7 +166,8 @@ func ringCases(t *testing.T, s *signer) (all []checkerCase) {
 		}
 	}
 
-	// Passports are good until they expire, where their key has not ended a day ago and is not compromised. A status is of the key of its time.
+	// Passports are good until they expire, where their key has not ended a day ago and is not
+	// compromised. A status is of the key of its time.
 	for i, k := range s.former {
 		for _, c := range append(passportCases(t, k), statusCases(t, k)...) {
 			if c.Genuine {

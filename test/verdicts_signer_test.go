@@ -20,7 +20,8 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// signer is a company with its key, and those that it had before. It signs whatever it is given, as no attestd would.
+// signer is a company with its key, and those that it had before. It signs whatever it is given, as
+// no attestd would.
 type signer struct {
 	companyID   string
 	private     ed25519.PrivateKey
@@ -71,7 +72,8 @@ func (s *signer) signHash(text string) string {
 	return s.sign(digest[:])
 }
 
-// canonical is the RFC 8785 form by an implementation that is not ours. What has none is returned as it is.
+// canonical is the RFC 8785 form by an implementation that is not ours. What has none is returned
+// as it is.
 func (s *signer) canonical(t *testing.T, text string) string {
 	t.Helper()
 	if c := text[0]; c != '{' && c != '[' { // it takes objects and lists only
@@ -109,7 +111,8 @@ func (s *signer) record(t *testing.T, index, timestamp, payload, delegation stri
 		index, timestamp, payload, delegation, hexSHA256(preimage), s.at(index).signHash(preimage))
 }
 
-// untilDashed returns a text with which a record's signature has a character that base64url has and base64 has not.
+// untilDashed returns a text with which a record's signature has a character that base64url has and
+// base64 has not.
 func (s *signer) untilDashed(t *testing.T) string {
 	for i := 0; ; i++ {
 		text := fmt.Sprint("try ", i)

@@ -33,7 +33,8 @@ func agree(t *testing.T, s *signer, key any, cases []checkerCase) {
 	dir := t.TempDir()
 	put := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
 	put("cases.json", text(t, map[string]any{"key": key, "cases": cases}))
-	readme := slices.DeleteFunc(slices.Clone(cases), func(c checkerCase) bool { return c.Kind == "token" }) // which they do not check
+	// which they do not check
+	readme := slices.DeleteFunc(slices.Clone(cases), func(c checkerCase) bool { return c.Kind == "token" })
 	put("readme.json", text(t, map[string]any{"key": key, "cases": readme}))
 	console, err := filepath.Abs("../web/console")
 	must(t, err)
@@ -89,8 +90,9 @@ func isRight(t *testing.T, cases []checkerCase, refused []string) {
 
 // checkerCase is a thing to be checked, as a text.
 type checkerCase struct {
-	Name    string `json:"name"`
-	Kind    string `json:"kind"` // key, record, proof, status, passport, or token: an SVID or a delegation
+	Name string `json:"name"`
+	// key, record, proof, status, passport, or token: an SVID or a delegation
+	Kind    string `json:"kind"`
 	Text    string `json:"text"`
 	JTI     string `json:"jti"` // of the passport that a status must be about
 	Genuine bool   `json:"-"`
@@ -113,7 +115,8 @@ func checkerCases(t *testing.T, s *signer, keys []checkerCase) (all []checkerCas
 	return all
 }
 
-// keyCases are published keys. What names the key must be of the key that is used, or the wrong one is compared.
+// keyCases are published keys. What names the key must be of the key that is used, or the wrong one
+// is compared.
 func keyCases(t *testing.T, s *signer) (all []checkerCase) {
 	own, other := s.published(), newSigner(t, "acme").published()
 	all = append(all, checkerCase{Name: "a key", Kind: "key", Text: text(t, own), Genuine: true})

@@ -61,8 +61,8 @@ func newInbox(t *testing.T) *inbox {
 	return b
 }
 
-// whole waits until the endpoint has had the records of [0, n), and demands that they came in order, but for those that came again, each of which has the ID
-// that it had.
+// whole waits until the endpoint has had the records of [0, n), and demands that they came in
+// order, but for those that came again, each of which has the ID that it had.
 func (b *inbox) whole(t *testing.T, n int64) (again int) {
 	t.Helper()
 	next, ids := int64(0), map[int64]string{}
@@ -108,7 +108,8 @@ func (c *client) webhook(t *testing.T, url string) (made madeWebhook) {
 	return made
 }
 
-// Over kills at any moment every endpoint has every record, in order; one that was down in the meantime too.
+// Over kills at any moment every endpoint has every record, in order; one that was down in the
+// meantime too.
 func TestKilledServerMissesNoWebhook(t *testing.T) {
 	t.Parallel()
 	rounds := 8
@@ -138,7 +139,8 @@ func TestKilledServerMissesNoWebhook(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Duration(chance.Int64N(int64(1500 * time.Millisecond)))) // the moment of the kill
+		// the moment of the kill
+		time.Sleep(time.Duration(chance.Int64N(int64(1500 * time.Millisecond))))
 		must(t, s.kill())
 		writers.Wait()
 		s = serve(t, db, "--rate-limits", "off", "--webhooks-allow-private")
@@ -147,7 +149,8 @@ func TestKilledServerMissesNoWebhook(t *testing.T) {
 	broken.mu.Lock()
 	broken.down = false
 	broken.mu.Unlock()
-	for _, step := range []string{"disable", "enable"} { // so that nobody waits for the next attempt
+	// so that nobody waits for the next attempt
+	for _, step := range []string{"disable", "enable"} {
 		c.call(t, 200, "POST", "/v1/webhooks/"+hook.WebhookID+"/"+step, "", nil)
 	}
 	n := actionsOf(t, c)
@@ -169,7 +172,8 @@ func actionsOf(t *testing.T, c *client) int64 {
 	return logs.Logs[0].Size
 }
 
-// The official library for JavaScript takes our messages: those of one pair of keys, and those of two while a secret has just been replaced.
+// The official library for JavaScript takes our messages: those of one pair of keys, and those of
+// two while a secret has just been replaced.
 func TestStandardWebhooksLibrary(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")

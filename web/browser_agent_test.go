@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// exchange lets an agent act on the token of a principal: the delegation token, and the SVID of an agent that is registered for it.
+// exchange lets an agent act on the token of a principal: the delegation token, and the SVID of an
+// agent that is registered for it.
 func (s *service) exchange(key, subjectToken, actor string) string {
 	s.t.Helper()
 	return s.api("POST", "/v1/token/exchange", key, map[string]any{
@@ -22,8 +23,9 @@ func (s *service) svid(key, agent string) string {
 	return s.api("GET", "/v1/agents/"+agent+"/svid", key, nil)["svid"].(string)
 }
 
-// delegated gives a company agents of which planner acts for the company, and two others for planner, one of them for both; and records of that:
-// three of the company's planner, two of the searcher for planner, and one of the writer for searcher for planner.
+// delegated gives a company agents of which planner acts for the company, and two others for
+// planner, one of them for both; and records of that: three of the company's planner, two of the
+// searcher for planner, and one of the writer for searcher for planner.
 func delegated(s *service) (key string) {
 	s.t.Helper()
 	key = s.company("acme")
@@ -52,8 +54,9 @@ func (b *browser) edges(selector string) string {
 	return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => [e.dataset.from, e.dataset.to].map((id) => id.split('/').at(-1)).join('>') + ' ' + (e.dataset.count ?? e.textContent.match(/in ([0-9]+)/)[1])).sort().join(', ')`, selector))
 }
 
-// The page of an agent shows what it did, checked here, and who acted for whom: the edges of the picture are those of the delegation chains of its
-// records, it says from how many it was drawn, and a list says the same.
+// The page of an agent shows what it did, checked here, and who acted for whom: the edges of the
+// picture are those of the delegation chains of its records, it says from how many it was drawn,
+// and a list says the same.
 func TestBrowserAgentPage(t *testing.T) {
 	s := startService(t, "", "")
 	key := delegated(s)
@@ -87,12 +90,14 @@ func TestBrowserAgentPage(t *testing.T) {
 	}
 	b.shows(`a.principal-box[href="#/agents/searcher"]`)
 
-	// What gave it the right: its registration stands in the control log, and is checked here; so do all changes of it.
+	// What gave it the right: its registration stands in the control log, and is checked here; so
+	// do all changes of it.
 	b.shows(`[data-authority="7"] .change-line[data-check="ok"]`)
 	b.reads(`[aria-label="Authority"]`, "the agent was registered then")
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
 
-	// Which record is asked about stands in the URL: a record leads there, also one that is not among the newest, and never one of another agent.
+	// Which record is asked about stands in the URL: a record leads there, also one that is not
+	// among the newest, and never one of another agent.
 	b.goTo("#/records/0")
 	b.press("Authorization at that time")
 	b.shows(`[data-authority="0"] .change-line[data-check="ok"]`)
@@ -103,7 +108,8 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.reads(`[aria-label="Authority"] .notice.bad`, "not of this agent")
 }
 
-// A picture of many records is drawn from the newest 500 at first, says so, and is drawn from more when asked.
+// A picture of many records is drawn from the newest 500 at first, says so, and is drawn from more
+// when asked.
 func TestBrowserAgentOfManyRecords(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -126,7 +132,8 @@ func TestBrowserAgentOfManyRecords(t *testing.T) {
 	b.wait(`document.querySelector('.delegations path.acts[data-count="510"]')`)
 }
 
-// A server that changes one principal in the delegation of a record is caught: what that record says is not drawn, and the page says so in red.
+// A server that changes one principal in the delegation of a record is caught: what that record
+// says is not drawn, and the page says so in red.
 func TestBrowserAgentDelegationLies(t *testing.T) {
 	s := startService(t, "", "")
 	key := delegated(s)
@@ -166,7 +173,8 @@ func TestBrowserAgentDelegationLies(t *testing.T) {
 	other.reads(`[aria-label="Records of this agent"] [role="alert"]`, "is not one that was asked for")
 }
 
-// A control record that says something else than the service says of it, and one that was changed, are shown in red.
+// A control record that says something else than the service says of it, and one that was changed,
+// are shown in red.
 func TestBrowserAgentAuthorityLies(t *testing.T) {
 	s := startService(t, "", "")
 	key := delegated(s)
@@ -187,7 +195,8 @@ func TestBrowserAgentAuthorityLies(t *testing.T) {
 	b.reads(`[aria-label="Changes of this agent"] .change-line[data-check="bad"]`, "does not hash")
 }
 
-// Agents are searched on the server, by a part of their ID and by status, with totals; what is sought stands in the URL.
+// Agents are searched on the server, by a part of their ID and by status, with totals; what is
+// sought stands in the URL.
 func TestBrowserAgentSearch(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -217,7 +226,8 @@ func TestBrowserAgentSearch(t *testing.T) {
 	b.reads(`.empty`, "No agent matches.")
 }
 
-// An agent is disabled and enabled after a question. Its page shows its passports, which are issued, revoked and asked for there; disabling it revokes what it has.
+// An agent is disabled and enabled after a question. Its page shows its passports, which are
+// issued, revoked and asked for there; disabling it revokes what it has.
 func TestBrowserAgentDisabled(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -261,7 +271,8 @@ func TestBrowserAgentDisabled(t *testing.T) {
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.enabled"]`)
 }
 
-// Registering an agent that is there shows what would become of its metadata, member by member, and asks; Cancel leaves it as it is.
+// Registering an agent that is there shows what would become of its metadata, member by member, and
+// asks; Cancel leaves it as it is.
 func TestBrowserAgentAgain(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

@@ -82,7 +82,8 @@ func TestBrowserMissesRecordsLeftOutAtAnEnd(t *testing.T) {
 	key := administer(s)
 	s.attest(key, 40)
 	told := ""
-	cut := func(answer []byte, first, last int) []byte { // the records of a page without some of its first and last ones
+	// the records of a page without some of its first and last ones
+	cut := func(answer []byte, first, last int) []byte {
 		head, rest, _ := bytes.Cut(answer, []byte(`{"records":[`))
 		list, tail, _ := bytes.Cut(rest, []byte(`],"size":`))
 		records := strings.Split(strings.ReplaceAll(string(list), `},{"index":`, "}\n{\"index\":"), "\n")

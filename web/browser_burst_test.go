@@ -22,8 +22,8 @@ func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
 	b.shows(`.pulse.ok`)
 	total := 50
 	for range 2 {
-		// The page stands still while thousands of records come: its messages wait, or the server ends
-		// its stream.
+		// The page stands still while thousands of records come: its messages wait, or the server
+		// ends its stream.
 		eval[bool](b, `(setTimeout(() => { const end = performance.now() + 3000; while (performance.now() < end); }), true)`)
 		s.attest(key, 4500)
 		total += 4500
@@ -95,7 +95,8 @@ func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
 	b.goTo("#/records")
 	b.shows(`[data-index="0"]`)
 	b.look(360, "light")
-	b.wait(`document.querySelector('.row-zone').innerText === 'Times are in UTC+05:30.' && document.querySelector('.row-zone').getClientRects().length`) // there is no room for a head
+	// there is no room for a head
+	b.wait(`document.querySelector('.row-zone').innerText === 'Times are in UTC+05:30.' && document.querySelector('.row-zone').getClientRects().length`)
 	b.fits("Records in a zone with a long name")
 	b.goTo("#/start")
 	b.reload()

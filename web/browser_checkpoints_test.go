@@ -29,7 +29,8 @@ func logOf(s *service, key, name string) (id, vkey string) {
 	return "", ""
 }
 
-// checkpointOf returns the checkpoint of a log at a size, which is signed a second after the one before at the latest.
+// checkpointOf returns the checkpoint of a log at a size, which is signed a second after the one
+// before at the latest.
 func checkpointOf(s *service, key, name string, size int) (signed string) {
 	s.t.Helper()
 	id, _ := logOf(s, key, name)
@@ -54,7 +55,8 @@ func (b *browser) dropOn(within, name, content string) {
 	})()`, jsString(content), name, within+" .drop"))
 }
 
-// witnessed starts a service whose logs another one cosigns: the service, its company's key, the witness's vkey, and a policy that asks for its cosignature.
+// witnessed starts a service whose logs another one cosigns: the service, its company's key, the
+// witness's vkey, and a policy that asks for its cosignature.
 func witnessed(t *testing.T, company string) (s *service, key, policy string) {
 	t.Helper()
 	address, folder := freePort(t), t.TempDir()
@@ -71,8 +73,10 @@ func witnessed(t *testing.T, company string) (s *service, key, policy string) {
 	return s, key, "log " + actions + "\nwitness w1 " + vkey + "\nquorum w1\n"
 }
 
-// The checkpoints of both logs are checked with the company's key, and what stands below them with the policy that the person gives: a real second service has cosigned.
-// A cosignature by a key that the policy does not know counts for nothing, a policy that asks for it is not met, and one that is none is not kept.
+// The checkpoints of both logs are checked with the company's key, and what stands below them with
+// the policy that the person gives: a real second service has cosigned. A cosignature by a key that
+// the policy does not know counts for nothing, a policy that asks for it is not met, and one that
+// is none is not kept.
 func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 	s, key, policy := witnessed(t, "acme")
 	s.attest(key, 12)
@@ -116,7 +120,8 @@ func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 	b.reads(`[data-log="actions"] .cosignature`, "not in your policy")
 }
 
-// A checkpoint whose root or size the server changes is not shown as the company's, nor is one of a smaller log than the server lists, and a cosignature that it breaks is red.
+// A checkpoint whose root or size the server changes is not shown as the company's, nor is one of a
+// smaller log than the server lists, and a cosignature that it breaks is red.
 func TestBrowserCheckpointsFindLies(t *testing.T) {
 	s, key, policy := witnessed(t, "acme")
 	s.attest(key, 12)
@@ -173,8 +178,9 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 	b.reads(`[data-log="actions"] [data-met="no"]`, "does not verify")
 }
 
-// Of checkpoints that the person kept, those that the log has grown from are proven here; after a history was rewritten the later one is red, and between them the record stands
-// that is another; after an older copy of the file was put in place they are red as a rollback.
+// Of checkpoints that the person kept, those that the log has grown from are proven here; after a
+// history was rewritten the later one is red, and between them the record stands that is another;
+// after an older copy of the file was put in place they are red as a rollback.
 func TestBrowserKeptCheckpoints(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
@@ -227,7 +233,8 @@ func TestBrowserKeptCheckpoints(t *testing.T) {
 	b.shows(`[data-log="actions"]`)
 	kept("late.txt", late, "bad", "History was rewritten: the 10 records of this checkpoint are no beginning of the 13 records")
 	b.shows(`[data-rewritten="actions"][data-first="0"][data-last="9"]`)
-	kept("early.txt", early, "warn", "the first 4") // proven, and nothing is green beside a rewritten history
+	// proven, and nothing is green beside a rewritten history
+	kept("early.txt", early, "warn", "the first 4")
 	b.shows(`[data-rewritten="actions"][data-first="4"][data-last="9"]`)
 	b.shows(`[data-log="actions"][data-checkpoint="bad"]`) // though it is signed
 	b.lookAt("checkpoints-rewritten", "#/checkpoints", `[data-log="actions"]`)
@@ -254,7 +261,8 @@ func (b *browser) reopen(key string) {
 	b.signIn(key)
 }
 
-// lookAt shows a page in all widths and both schemes: nothing is wrong for axe-core, it does not scroll sideways, and its picture is written.
+// lookAt shows a page in all widths and both schemes: nothing is wrong for axe-core, it does not
+// scroll sideways, and its picture is written.
 func (b *browser) lookAt(name, hash, ready string) {
 	b.t.Helper()
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")

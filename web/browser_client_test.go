@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// The TypeScript client works in a browser as it is built: a page of the service's own origin appends, checks what it gets with a pinned key, and follows the stream, with
-// which its credential goes as a subprotocol.
+// The TypeScript client works in a browser as it is built: a page of the service's own origin
+// appends, checks what it gets with a pinned key, and follows the stream, with which its credential
+// goes as a subprotocol.
 func TestBrowserTypeScriptClient(t *testing.T) {
 	dist, err := filepath.Abs("../sdk/typescript/dist")
 	must(t, err)

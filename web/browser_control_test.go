@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// administer makes a change of every kind that the API can make, some with texts that nobody would see, and returns the company's key.
+// administer makes a change of every kind that the API can make, some with texts that nobody would
+// see, and returns the company's key.
 func administer(s *service) (key string) {
 	s.t.Helper()
 	key = s.company("acme")
@@ -39,8 +40,9 @@ func administer(s *service) (key string) {
 	return key
 }
 
-// Of each change the control log's page says in words what was done to what and by which credential, with links, and checks its record with the key of its time:
-// amber, then green for who confirmed the key. Kind, subject, credential and time filter it, and are the URL.
+// Of each change the control log's page says in words what was done to what and by which
+// credential, with links, and checks its record with the key of its time: amber, then green for who
+// confirmed the key. Kind, subject, credential and time filter it, and are the URL.
 func TestBrowserControlLog(t *testing.T) {
 	s := startService(t, "", "")
 	key := administer(s)
@@ -84,7 +86,8 @@ func TestBrowserControlLog(t *testing.T) {
 	b.press("Clear")
 	b.wait(`location.hash === '#/control' && document.querySelectorAll('.change').length > 10`)
 	b.fill(`input[name="subject"]`, "builder\n")
-	b.wait(`document.querySelectorAll('.change').length === 4 && location.hash.includes('subject=builder')`) // with what happened to its passports
+	// with what happened to its passports
+	b.wait(`document.querySelectorAll('.change').length === 4 && location.hash.includes('subject=builder')`)
 	b.goTo("#/control?by=service")
 	only("by no credential")
 	b.goTo("#/control?until=" + times[0])
@@ -112,8 +115,8 @@ func TestBrowserControlLog(t *testing.T) {
 	b.lookAt("control-record", "#/control/3", `dialog [data-check="ok"]`)
 }
 
-// A control record that the server changes is red in the list and when it is opened; one that it leaves out or puts in another's place is refused, and so is an action
-// that it shows as a change.
+// A control record that the server changes is red in the list and when it is opened; one that it
+// leaves out or puts in another's place is refused, and so is an action that it shows as a change.
 func TestBrowserControlLogFindsLies(t *testing.T) {
 	s := startService(t, "", "")
 	key := administer(s)

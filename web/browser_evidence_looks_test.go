@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Every state of the Proof page is free of what axe-core finds wrong and does not scroll sideways, narrow and wide, light and dark.
+// Every state of the Proof page is free of what axe-core finds wrong and does not scroll sideways,
+// narrow and wide, light and dark.
 func TestBrowserEvidenceIsAccessible(t *testing.T) {
 	s := startService(t, "", "")
 	key := furnish(s)

@@ -56,8 +56,8 @@ func fingerprintOf(s *service, companyID string) string {
 	return s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string)
 }
 
-// judged drops a file and waits for its verdict: ok, warn or bad. What is bad must show nothing in green, and what is warn neither, but for the record of a small file whose
-// key is confirmed.
+// judged drops a file and waits for its verdict: ok, warn or bad. What is bad must show nothing in
+// green, and what is warn neither, but for the record of a small file whose key is confirmed.
 func (b *browser) judged(name, file, tone string) {
 	b.t.Helper()
 	b.drop(name, file)
@@ -74,12 +74,14 @@ func (b *browser) judged(name, file, tone string) {
 	}
 }
 
-// A key that nobody confirmed is never green, and a file signed with another key than the company's is red, however well it agrees with itself.
+// A key that nobody confirmed is never green, and a file signed with another key than the company's
+// is red, however well it agrees with itself.
 func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 5)
-	thief := startService(t, "", "") // has a company of the same name, and signs whatever it likes with a key of its own
+	// has a company of the same name, and signs whatever it likes with a key of its own
+	thief := startService(t, "", "")
 	stolen := thief.company("acme")
 	thief.attest(stolen, 5)
 	globex := thief.company("globex")
@@ -100,7 +102,8 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	b.judged("unknown.json", unknown, "warn")
 	b.reads(`[data-origin="warn"]`, "Nobody confirms this key: it came with the file.")
 
-	// The wrong fingerprint confirms nothing, and the right one makes what it signed green, here and in a file dropped later, and nothing else.
+	// The wrong fingerprint confirms nothing, and the right one makes what it signed green, here
+	// and in a file dropped later, and nothing else.
 	b.judged("genuine.json", genuine, "warn")
 	b.fill(`input[name="fingerprint"]`, wrong)
 	b.press("Compare")
@@ -115,13 +118,15 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	b.reads(`[data-origin]`, "You confirmed another key for acme.")
 	b.judged("unknown.json", unknown, "warn")
 
-	// What no server can change: with it gone the confirmed key is still green, and the others still are not.
+	// What no server can change: with it gone the confirmed key is still green, and the others
+	// still are not.
 	s.stop()
 	b.judged("genuine-offline.json", genuine, "ok")
 	b.judged("forged-offline.json", forged, "bad")
 }
 
-// strange are values that have no place in evidence. The first is what Preact would take for an element of its own.
+// strange are values that have no place in evidence. The first is what Preact would take for an
+// element of its own.
 var strange = []string{
 	`{"__b":1,"type":"div","props":{"id":"injected","style":"position:fixed;inset:0","children":"pay here"},"constructor":null,"key":null,"ref":null}`,
 	`{"__b":1,"type":"meta","props":{"http-equiv":"refresh","content":"0;url=/?injected","id":"injected"}}`,

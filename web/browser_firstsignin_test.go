@@ -23,8 +23,9 @@ func (b *browser) everyPage(f func(name string)) {
 	}
 }
 
-// Whoever signs in for the first time is shown the company's fingerprint, on whichever page that is, and says that it was compared by entering what came
-// from elsewhere; another text is no comparison. This browser remembers it.
+// Whoever signs in for the first time is shown the company's fingerprint, on whichever page that
+// is, and says that it was compared by entering what came from elsewhere; another text is no
+// comparison. This browser remembers it.
 func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -55,8 +56,9 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	})
 }
 
-// Another database behind the same address has another key for the same company: every page says so in red, and nothing is green, whether the key of
-// before had been confirmed or only seen. Only the new fingerprint from elsewhere makes it good.
+// Another database behind the same address has another key for the same company: every page says so
+// in red, and nothing is green, whether the key of before had been confirmed or only seen. Only the
+// new fingerprint from elsewhere makes it good.
 func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 	for _, confirmed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("confirmed=%t", confirmed), func(t *testing.T) {
@@ -97,7 +99,8 @@ func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 	}
 }
 
-// A key that goes back to one of before is no rotation: a database was taken back. It is red although that key had once been confirmed.
+// A key that goes back to one of before is no rotation: a database was taken back. It is red
+// although that key had once been confirmed.
 func TestBrowserShowsAKeyThatWentBack(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -124,8 +127,9 @@ func TestBrowserShowsAKeyThatWentBack(t *testing.T) {
 	b.shows(`[data-company-key="other"]`)
 }
 
-// A proven rotation explains a change: it is shown once, from which record and when, with both fingerprints, and is not red; dismissed, it stays so. One whose
-// statement was tampered with explains nothing.
+// A proven rotation explains a change: it is shown once, from which record and when, with both
+// fingerprints, and is not red; dismissed, it stays so. One whose statement was tampered with
+// explains nothing.
 func TestBrowserShowsAProvenRotation(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -166,7 +170,8 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	})
 	b.goTo("#/start")
 	b.shows(`[data-company-key="confirmed"]`)
-	b.reads(`[data-key-change="was-replaced"]`, third) // what did not hold then is not forgotten because it holds now
+	// what did not hold then is not forgotten because it holds now
+	b.reads(`[data-key-change="was-replaced"]`, third)
 	b.acknowledge(`true`)
 	b.press("Dismiss")
 	b.wait(`!document.querySelector('[data-key-change]')`)

@@ -28,7 +28,8 @@ func edited(t *testing.T, file string, change func(map[string]any)) string {
 	return jsonOf(t, root)
 }
 
-// Each lie that a file can tell is found, with the company's key confirmed and everything else genuine: no verdict on it is green, nor any part of one.
+// Each lie that a file can tell is found, with the company's key confirmed and everything else
+// genuine: no verdict on it is green, nor any part of one.
 func TestBrowserForgedEvidence(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -105,8 +106,9 @@ func cosignedBy(t *testing.T, proof, name string) string {
 	return proof + line.Line
 }
 
-// A file says who cosigned, and when; whether that is enough a policy says, and only one that the person enters: one that came as a file makes nothing green, and
-// one that is not met makes the whole red.
+// A file says who cosigned, and when; whether that is enough a policy says, and only one that the
+// person enters: one that came as a file makes nothing green, and one that is not met makes the
+// whole red.
 func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	s := startService(t, "", "")
 	whole, policy := sample(t, "whole.json"), sample(t, "policy")
@@ -117,7 +119,8 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.reads(`[data-witnesses]`, "witness-101.example at 2026-11-21 ")
 	b.reads(`[data-witnesses]`, "each is a witness only if you know it as one")
 
-	// The policy of a stranger, beside the file: met, and no green anywhere, before and after the key is confirmed.
+	// The policy of a stranger, beside the file: met, and no green anywhere, before and after the
+	// key is confirmed.
 	b.drop("policy.txt", policy)
 	b.reads(`[data-policy="met"]`, "The policy that came as a file takes the checkpoint of the log actions, cosigned by a, b")
 	b.reads(`.policy`, "it says what its sender asks for")
@@ -143,7 +146,8 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.reads(`[data-policy="met"] .badge.ok`, "met")
 	b.reads(`[data-policy]`, "Your policy takes")
 	for name, changed := range map[string]string{
-		"a quorum that is not there": strings.Replace(policy, "any a b", "all a b", 1), // of the control log only one has cosigned
+		// of the control log only one has cosigned
+		"a quorum that is not there": strings.Replace(policy, "any a b", "all a b", 1),
 		"another witness":            policyWith(policy, cosigner("w.example")),
 		"another log":                strings.ReplaceAll(policy, "log log.example/v1/log/1111", "log log.example/v1/log/3111"),
 	} {
@@ -156,7 +160,8 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 		}
 	}
 
-	// A witness that anyone has made cosigns: the file agrees with itself, and the policy does not know it.
+	// A witness that anyone has made cosigns: the file agrees with itself, and the policy does not
+	// know it.
 	enter("")
 	own := edited(t, whole, func(f map[string]any) {
 		proof := strings.Split(f["tlogProof"].(string), "— witness-101")[0]
@@ -169,7 +174,8 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	}
 	enter(policy)
 	b.shows(`[data-evidence="bad"] [data-policy="unmet"]`)
-	b.drop("evidence.json", strings.Replace(policy, "quorum", "# a policy that asks for nothing\ngroup nobody any a\nquorum", 1)) // a file does not take the place of it
+	// a file does not take the place of it
+	b.drop("evidence.json", strings.Replace(policy, "quorum", "# a policy that asks for nothing\ngroup nobody any a\nquorum", 1))
 	b.reads(`main > .page > [role="alert"]`, "You have entered a policy")
 	b.shows(`[data-evidence="bad"] [data-policy="unmet"]`)
 	b.reads(`[data-evidence] .notice`, "not cosigned by a quorum")
@@ -195,7 +201,8 @@ func policyWith(policy string, witness tlog.VKey) string {
 	return strings.Join(lines, "\n")
 }
 
-// A small file of an earlier console is read, its record is checked, and its place is not taken for proven; a path that its record cannot have is refused.
+// A small file of an earlier console is read, its record is checked, and its place is not taken for
+// proven; a path that its record cannot have is refused.
 func TestBrowserSmallEvidence(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -227,7 +234,8 @@ func TestBrowserSmallEvidence(t *testing.T) {
 	b.reads(`[data-evidence]`, "path")
 }
 
-// What the console saves is the service's own file: package evidence takes it with the company's fingerprint. Proofs of the control log are drawn too.
+// What the console saves is the service's own file: package evidence takes it with the company's
+// fingerprint. Proofs of the control log are drawn too.
 func TestBrowserDrawsEvidence(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -268,7 +276,8 @@ func TestBrowserDrawsTheRecordThatWasAskedFor(t *testing.T) {
 	b.wait(`!document.querySelector('[data-evidence]')`)
 }
 
-// A file that was kept holds against a server that has been set back since: the history is said to be rewritten, although all that the server shows verifies.
+// A file that was kept holds against a server that has been set back since: the history is said to
+// be rewritten, although all that the server shows verifies.
 func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)

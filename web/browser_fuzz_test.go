@@ -20,13 +20,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A fuzzer changes texts from outside. Whatever it puts in carries the mark "evil", which stands in no template.
+// A fuzzer changes texts from outside. Whatever it puts in carries the mark "evil", which stands in
+// no template.
 type fuzzer struct {
 	*rand.Rand
 	t *testing.T
 }
 
-// evil are values that have no place in evidence, tokens or answers. The first are what Preact would take for nodes of its own.
+// evil are values that have no place in evidence, tokens or answers. The first are what Preact
+// would take for nodes of its own.
 var evil = []string{
 	`{"type":"evil-tag","props":{"id":"evil","class":"evil","data-evil":"1","children":"pay here"},"constructor":null,"key":null,"ref":null,"__k":null,"__b":0,"__e":null,"__v":1}`,
 	`{"__b":1,"type":"div","props":{"class":"evil","dangerouslySetInnerHTML":{"__html":"<evil-tag data-evil=1></evil-tag>"}},"__v":null}`,
@@ -74,7 +76,8 @@ func setAll(t *testing.T, text, value string) (changed []string) {
 	return changed
 }
 
-// mutate returns a text of JSON with one to three changes, in its values, its names or its characters.
+// mutate returns a text of JSON with one to three changes, in its values, its names or its
+// characters.
 func (f *fuzzer) mutate(text string) string {
 	for range 1 + f.IntN(3) {
 		if f.IntN(5) == 0 {
@@ -195,7 +198,8 @@ func ownNames(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(own))
 }
 
-// fuzzHooks runs in every document before its own scripts: it keeps the stream's sockets, counts requests under way, keeps answers, and may give another one for a path.
+// fuzzHooks runs in every document before its own scripts: it keeps the stream's sockets, counts
+// requests under way, keeps answers, and may give another one for a path.
 const fuzzHooks = `
 window.sockets = []; window.pending = 0; window.answered = []; window.planned = null;
 window.WebSocket = class extends WebSocket { constructor(...args) { super(...args); sockets.push(this); } };
@@ -268,8 +272,9 @@ const fuzzDriver = `(() => {
 	return true;
 })()`
 
-// Whatever stands in files, tokens, answers, stream messages, storage and the URL, the page holds no element and no attribute but those of the console's own
-// templates. ATTESTD_FUZZ_SEED repeats a run.
+// Whatever stands in files, tokens, answers, stream messages, storage and the URL, the page holds
+// no element and no attribute but those of the console's own templates. ATTESTD_FUZZ_SEED repeats a
+// run.
 func TestBrowserFuzz(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if given := os.Getenv("ATTESTD_FUZZ_SEED"); given != "" {

@@ -12,7 +12,8 @@ import (
 	"attestd/store"
 )
 
-// restart ends a service, lets its file be changed, and starts it again at the same address, without what the server itself remembers of its heads.
+// restart ends a service, lets its file be changed, and starts it again at the same address,
+// without what the server itself remembers of its heads.
 func (s *service) restart(address string, change func()) *service {
 	s.t.Helper()
 	s.stop()
@@ -31,8 +32,9 @@ func (b *browser) reconnects(condition string) {
 	b.waitFor(time.Minute, `([...document.querySelectorAll('button')].find((e) => e.textContent === 'Reconnect now')?.click(), `+condition+`)`)
 }
 
-// A server that was set back to ten records, and went on from there, is red on every page that is open, in words that say what is gone and since when; Verify
-// is, although what the server shows verifies by itself; and so is a page that is opened later. It is over only when a person says so.
+// A server that was set back to ten records, and went on from there, is red on every page that is
+// open, in words that say what is gone and since when; Verify is, although what the server shows
+// verifies by itself; and so is a page that is opened later. It is over only when a person says so.
 func TestBrowserRollbackIsRed(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
@@ -78,7 +80,8 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.shows(`.pulse.ok`)
 }
 
-// Whoever holds the keys can write a history of the same length that verifies in every part. A page that has seen the one before shows where they part.
+// Whoever holds the keys can write a history of the same length that verifies in every part. A page
+// that has seen the one before shows where they part.
 func TestBrowserRewrittenHistoryIsRed(t *testing.T) {
 	for _, log := range []store.LogName{store.Actions, store.Control} {
 		address := freePort(t)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// An admin changes the company's key on the page of keys: after a question that says what happens, the new fingerprint is shown with what
-// those must do who pinned the old one; and tokens of before stand, or fall where the key was declared compromised.
+// An admin changes the company's key on the page of keys: after a question that says what happens,
+// the new fingerprint is shown with what those must do who pinned the old one; and tokens of before
+// stand, or fall where the key was declared compromised.
 func TestBrowserRotatesTheKey(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -52,7 +53,8 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 	}
 	b.reads(`[data-rotated]`, second)
 	b.reads(`[aria-label="Signing key"] .notice`, "From record 2 on a new key signs. Whoever pinned the fingerprint of the old key must pin the new one.")
-	b.reads(`[aria-label="Signing key"] .badge`, "confirmed by you") // for it follows from the one that was
+	// for it follows from the one that was
+	b.reads(`[aria-label="Signing key"] .badge`, "confirmed by you")
 	s.api("POST", "/v1/passport/verify", key, passport)
 
 	b.press("Declare it compromised")
@@ -72,7 +74,8 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 	}
 }
 
-// A reader is offered no rotation, and who may rotate is not told of a key that the server does not prove.
+// A reader is offered no rotation, and who may rotate is not told of a key that the server does not
+// prove.
 func TestBrowserRotationOfOthers(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -102,7 +105,8 @@ func TestBrowserRotationOfOthers(t *testing.T) {
 	}
 }
 
-// credential is what the service says of the credential that has a label, or of the only OAuth client.
+// credential is what the service says of the credential that has a label, or of the only OAuth
+// client.
 func (s *service) credential(key, label string) map[string]any {
 	s.t.Helper()
 	for _, c := range s.api("GET", "/v1/credentials", key, nil)["credentials"].([]any) {
@@ -121,8 +125,9 @@ func (b *browser) choose(name, value string) {
 	eval[bool](b, `(() => { const s = document.querySelector('select[name="`+name+`"]'); s.value = '`+value+`'; return s.dispatchEvent(new Event('change')); })()`)
 }
 
-// Keys and clients are listed by role, expiry, maker and last use without their secrets: the page asks for none before a key is revealed, and none is ever in a URL.
-// What has expired, and what was unused for long, stands out; filters and order stand in the URL.
+// Keys and clients are listed by role, expiry, maker and last use without their secrets: the page
+// asks for none before a key is revealed, and none is ever in a URL. What has expired, and what was
+// unused for long, stands out; filters and order stand in the URL.
 func TestBrowserKeysByUse(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -131,7 +136,8 @@ func TestBrowserKeysByUse(t *testing.T) {
 	s.api("POST", "/v1/keys", ci, map[string]any{"label": "forgotten", "role": "writer", "expiresAt": "2126-05-01T00:00:00.000Z"})
 	s.api("POST", "/v1/oauth/clients", ci, map[string]any{"role": "reader"})
 	var asked atomic.Int64
-	base := lie(t, s, func(path string, answer []byte) []byte { // the times that no test can wait for
+	// the times that no test can wait for
+	base := lie(t, s, func(path string, answer []byte) []byte {
 		switch path {
 		case "/v1/keys":
 			asked.Add(1)
@@ -188,8 +194,9 @@ func TestBrowserKeysByUse(t *testing.T) {
 	}
 }
 
-// The page of a credential shows what it opened: the keys and clients that it made and that these made, and from the control log the agents, passports and webhooks
-// that were made with it. Each control record is checked here; one that a server has changed is shown in red.
+// The page of a credential shows what it opened: the keys and clients that it made and that these
+// made, and from the control log the agents, passports and webhooks that were made with it. Each
+// control record is checked here; one that a server has changed is shown in red.
 func TestBrowserKeysOpened(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

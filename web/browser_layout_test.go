@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// notWhole lists what a print would cut off: boxes that scroll or hide what does not fit. What is hidden from sight anyway, and what ends in dots on the
-// screen too, is left out.
+// notWhole lists what a print would cut off: boxes that scroll or hide what does not fit. What is
+// hidden from sight anyway, and what ends in dots on the screen too, is left out.
 const notWhole = `[...document.querySelectorAll('main *')].filter((e) => {
 	const style = getComputedStyle(e);
 	if (e.closest('.visually-hidden') || !e.checkVisibility({ visibilityProperty: true }) || style.textOverflow === 'ellipsis' || e.matches('input, select, textarea, svg, svg *')) return false;
@@ -16,7 +16,8 @@ const notWhole = `[...document.querySelectorAll('main *')].filter((e) => {
 	return cuts(style.overflowY) && e.scrollHeight > e.clientHeight + 2 || cuts(style.overflowX) && e.scrollWidth > e.clientWidth + 2;
 }).map((e) => e.outerHTML.slice(0, 120))`
 
-// On paper a page has no navigation, no box whose content is cut off, and dark ink on white in a dark scheme too; an open drawer is what is printed.
+// On paper a page has no navigation, no box whose content is cut off, and dark ink on white in a
+// dark scheme too; an open drawer is what is printed.
 func TestBrowserPrintIsWhole(t *testing.T) {
 	s := startService(t, "", "")
 	key := furnish(s)
@@ -50,11 +51,13 @@ func TestBrowserPrintIsWhole(t *testing.T) {
 	}
 }
 
-// mouseOnly lists what answers clicks, or is drawn over and has no buttons for the same, and can be reached by no key: it is no control, has no tabindex, and stands in nothing that has.
+// mouseOnly lists what answers clicks, or is drawn over and has no buttons for the same, and can be
+// reached by no key: it is no control, has no tabindex, and stands in nothing that has.
 const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^(click|mousedown)/i.test(name) || /^pointerdown/i.test(name) && !e.querySelector('button')))
 	.filter((e) => !e.closest('button, a[href], input, select, textarea, summary, label, [tabindex]') && !e.matches('dialog, .reference')).map((e) => e.outerHTML.slice(0, 120))`
 
-// Whatever answers a click can be reached by keys on every page, and nothing takes the keys' order into its own hands.
+// Whatever answers a click can be reached by keys on every page, and nothing takes the keys' order
+// into its own hands.
 func TestBrowserKeysReachAll(t *testing.T) {
 	s := startService(t, "", "")
 	key := furnish(s)

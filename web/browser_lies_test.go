@@ -22,7 +22,8 @@ func lie(t *testing.T, s *service, change func(path string, answer []byte) []byt
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Header.Del("Origin") // the service takes the proxy for a client that is no browser
+			// the service takes the proxy for a client that is no browser
+			r.Out.Header.Del("Origin")
 			r.Out.Header.Del("Accept-Encoding")
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -44,8 +45,9 @@ func lie(t *testing.T, s *service, change func(path string, answer []byte) []byt
 	return proxy.URL
 }
 
-// A server that says "valid" of a chain that is not is believed in nothing: what was checked here and what it says stand apart, a part that was checked
-// is not green, and reading the whole chain finds what it hides.
+// A server that says "valid" of a chain that is not is believed in nothing: what was checked here
+// and what it says stand apart, a part that was checked is not green, and reading the whole chain
+// finds what it hides.
 func TestBrowserLiveKeepsTheServersWordApart(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -77,8 +79,8 @@ func TestBrowserLiveKeepsTheServersWordApart(t *testing.T) {
 	b.reads(".pulse-word", "fails at 12")
 }
 
-// What was checked in full is green, goes on being so record by record, and is grey with its time once the connection is lost. A chain without records is
-// not called valid, but empty.
+// What was checked in full is green, goes on being so record by record, and is grey with its time
+// once the connection is lost. A chain without records is not called valid, but empty.
 func TestBrowserLiveChecksAll(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
@@ -116,7 +118,8 @@ func TestBrowserLiveChecksAll(t *testing.T) {
 	b.reconnects(`document.querySelector('.pulse.ok')`)
 }
 
-// A signed-in console asks little: at 50,000 records it took 36 requests before it could count records without probing.
+// A signed-in console asks little: at 50,000 records it took 36 requests before it could count
+// records without probing.
 func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -132,7 +135,8 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	}
 	t.Log(asked)
 
-	// However many heads this browser keeps, only those are asked for that are not proven to have grown into another one.
+	// However many heads this browser keeps, only those are asked for that are not proven to have
+	// grown into another one.
 	other := s.company("globex")
 	b.goTo("#/start")
 	b.reload()

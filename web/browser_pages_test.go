@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// pages are all pages of the console with something on them: where each is, and what is there once it is complete.
+// pages are all pages of the console with something on them: where each is, and what is there once
+// it is complete.
 var pages = []struct{ name, hash, ready string }{
 	{"start", "#/start", `.guide-step`},
 	{"live", "#/live", `.pulse[data-tone="ok"]`},
@@ -63,14 +64,16 @@ func furnish(s *service) (key string) {
 	return key
 }
 
-// What everybody sees before signing in is free of what axe-core finds wrong, narrow and wide, light and dark. With ATTESTD_SCREENSHOTS set to a directory
-// (from this folder: ../docs/console), the tests below write pictures of all pages there.
+// What everybody sees before signing in is free of what axe-core finds wrong, narrow and wide,
+// light and dark. With ATTESTD_SCREENSHOTS set to a directory (from this folder: ../docs/console),
+// the tests below write pictures of all pages there.
 func TestBrowserPagesSignedOut(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
 	b.loadAxe()
 	b.shows(".nav a")
-	open := []string{"start", "live", "proof", "passports", "reference", "reference/Chain"} // live stands for all that need a credential
+	// live stands for all that need a credential
+	open := []string{"start", "live", "proof", "passports", "reference", "reference/Chain"}
 	for _, scheme := range []string{"dark", "light"} {
 		for _, width := range []int64{360, 1280} {
 			b.look(width, scheme)
@@ -186,7 +189,8 @@ func (b *browser) fits(name string) {
 	}
 }
 
-// picture writes a screenshot where ATTESTD_SCREENSHOTS says, of the top of the page or of an element.
+// picture writes a screenshot where ATTESTD_SCREENSHOTS says, of the top of the page or of an
+// element.
 func (b *browser) picture(name, scrollTo string) {
 	b.t.Helper()
 	dir := os.Getenv("ATTESTD_SCREENSHOTS")

@@ -40,7 +40,8 @@ func furnishTokens(s *service, key string) (passport, svid, delegation string) {
 	return passport, svid, delegation
 }
 
-// A token has one verdict, above all else, and green is only what can be used now: confirmed, current, and asked about.
+// A token has one verdict, above all else, and green is only what can be used now: confirmed,
+// current, and asked about.
 func TestBrowserVerdictOnTokens(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -96,7 +97,8 @@ func TestBrowserVerdictOnTokens(t *testing.T) {
 	b.verdict("agent disabled", "bad")
 }
 
-// Time is told by two clocks. What both take for too late or too early is; where they differ nothing is green, and by how much is said.
+// Time is told by two clocks. What both take for too late or too early is; where they differ
+// nothing is green, and by how much is said.
 func TestBrowserVerdictsOfTime(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -156,8 +158,9 @@ func TestBrowserVerdictsOfTime(t *testing.T) {
 	}
 }
 
-// Where the server cannot be asked about revocation, or what it says of it is worth nothing, that is the verdict; asked again, there is another. What
-// is revoked stays so, however old the statement is, and whatever the clocks say.
+// Where the server cannot be asked about revocation, or what it says of it is worth nothing, that
+// is the verdict; asked again, there is another. What is revoked stays so, however old the
+// statement is, and whatever the clocks say.
 func TestBrowserVerdictWithoutAStatement(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

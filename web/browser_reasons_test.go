@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// What the server puts off is counted down, and read by itself when the time is over; also at once, for who does not want to wait. What would change
-// something is not sent a second time.
+// What the server puts off is counted down, and read by itself when the time is over; also at once,
+// for who does not want to wait. What would change something is not sent a second time.
 func TestBrowserWaitsOutALimit(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -61,7 +61,8 @@ func TestBrowserWaitsOutALimit(t *testing.T) {
 	}
 }
 
-// Who did not answer, and who answered instead, is said as it is; and what failed to be read is read again at the press of a button.
+// Who did not answer, and who answered instead, is said as it is; and what failed to be read is
+// read again at the press of a button.
 func TestBrowserSaysWhoAnswered(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -118,7 +119,8 @@ func TestBrowserSaysWhoAnswered(t *testing.T) {
 	}
 }
 
-// A key with a character that no header can carry is refused for that, and not as if the server were away.
+// A key with a character that no header can carry is refused for that, and not as if the server
+// were away.
 func TestBrowserNamesTheCharacterThatNoKeyHolds(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
@@ -135,7 +137,8 @@ func TestBrowserNamesTheCharacterThatNoKeyHolds(t *testing.T) {
 	}
 }
 
-// A kept key outlives a server that is away, and is taken up again at the press of a button; what a proxy says is no reason to drop it either.
+// A kept key outlives a server that is away, and is taken up again at the press of a button; what a
+// proxy says is no reason to drop it either.
 func TestBrowserTakesTheKeptKeyUpLater(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -178,7 +181,8 @@ func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 	s := startService(t, "", address)
 	b := openBrowser(t, base, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"), chromedp.Flag("proxy-bypass-list", host))
 	b.reads(`[data-insecure]`, "This page came over plain HTTP.")
-	// The server takes nothing but reads from an address that it does not know as its own; Live says so.
+	// The server takes nothing but reads from an address that it does not know as its own; Live
+	// says so.
 	b.signIn(s.company("acme"))
 	b.goTo("#/live")
 	b.reads(`[role="alert"]`, "must be listed in --allowed-origins")
@@ -209,7 +213,8 @@ func TestBrowserReconnectsNow(t *testing.T) {
 	b.signIn(key)
 	b.goTo("#/live")
 	b.reads(`[role="alert"]`, "The server answers, but not on the stream")
-	// The attempt that is due is the last that the page makes by itself: from then on only the button connects.
+	// The attempt that is due is the last that the page makes by itself: from then on only the
+	// button connects.
 	eval[bool](b, `(window.setTimeout = ((real) => (f, ms, ...more) => (ms >= 300 ? 0 : real(f, ms, ...more)))(setTimeout), true)`)
 	for len(attempts) > 0 {
 		<-attempts
@@ -225,7 +230,8 @@ func TestBrowserReconnectsNow(t *testing.T) {
 	b.reads(`[role="alert"]`, "This page was not loaded: the server does not answer")
 }
 
-// What did not come over the stream is named as it was: away, or left out; and how much of it was fetched.
+// What did not come over the stream is named as it was: away, or left out; and how much of it was
+// fetched.
 func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
@@ -254,7 +260,8 @@ func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
 	b.shows(`li[data-index="1006"][data-check="warn"]`)
 }
 
-// Why a worker did not start is found out; where another program refuses the credential to a worker, the session ends as it does for the page.
+// Why a worker did not start is found out; where another program refuses the credential to a
+// worker, the session ends as it does for the page.
 func TestBrowserSaysWhyAWorkerFailed(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

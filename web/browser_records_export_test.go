@@ -14,8 +14,8 @@ import (
 	"attestd/chain/evidence"
 )
 
-// What a search finds is taken away as NDJSON and CSV; evidence of the records that were selected, each a file that proves its record; and a
-// report that proves the whole period.
+// What a search finds is taken away as NDJSON and CSV; evidence of the records that were selected,
+// each a file that proves its record; and a report that proves the whole period.
 func TestBrowserRecordsExport(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
@@ -101,5 +101,6 @@ func TestBrowserRecordsExport(t *testing.T) {
 		t.Errorf("the report has %d actions: %+v", of, v)
 	}
 	b.reads("dialog .notice", "Saved report-")
-	b.wait(`document.activeElement.textContent === 'Save the report'`) // a button that is disabled while it works has the focus again
+	// a button that is disabled while it works has the focus again
+	b.wait(`document.activeElement.textContent === 'Save the report'`)
 }

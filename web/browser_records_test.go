@@ -15,8 +15,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// explorable gives a new company 30 records of three agents and two actions; record 10 is delegated, record 17 holds what is searched for,
-// and the payload of record 20 takes several lines.
+// explorable gives a new company 30 records of three agents and two actions; record 10 is
+// delegated, record 17 holds what is searched for, and the payload of record 20 takes several
+// lines.
 func explorable(t *testing.T, s *service) (key, delegatedBy string) {
 	t.Helper()
 	key = s.company("acme")
@@ -71,7 +72,8 @@ func those(holds func(i int) bool) []int {
 	return found
 }
 
-// Whatever is searched for stands in the URL, is found by the server, and is found again after a reload; a step back goes to the search before.
+// Whatever is searched for stands in the URL, is found by the server, and is found again after a
+// reload; a step back goes to the search before.
 func TestBrowserRecordsSearch(t *testing.T) {
 	s := startService(t, "", "")
 	key, delegatedBy := explorable(t, s)
@@ -226,8 +228,8 @@ func (b *browser) mouse(x1, y1, x2, y2 float64) {
 	}
 }
 
-// The histogram says how many records there were when. A bar that is pressed, bars that are dragged over, and bars that are chosen by the
-// keyboard narrow the search to their time, in the URL too.
+// The histogram says how many records there were when. A bar that is pressed, bars that are dragged
+// over, and bars that are chosen by the keyboard narrow the search to their time, in the URL too.
 func TestBrowserRecordsHistogram(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)

@@ -13,8 +13,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A record that was changed in the file never looks normal: its row is red in every list, it is red as soon as it is opened, and "Failures
-// only" finds it among all. The opened record leads to the one before and after it in the list, by buttons and by keys.
+// A record that was changed in the file never looks normal: its row is red in every list, it is red
+// as soon as it is opened, and "Failures only" finds it among all. The opened record leads to the
+// one before and after it in the list, by buttons and by keys.
 func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
@@ -58,7 +59,8 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.press("Close")
 	b.wait(`location.hash === '#/records?order=oldest&failures=1'`)
 
-	// In the whole log the same; the keys lead on too, from record to record, each with its own verdict.
+	// In the whole log the same; the keys lead on too, from record to record, each with its own
+	// verdict.
 	b.goTo("#/records")
 	b.shows(`[data-index="12"][data-check="bad"]`)
 	b.goTo("#/records/13")
@@ -73,8 +75,9 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.reads(`dialog [role="alert"]`, "There is no record 22")
 }
 
-// A server, or what stands before it, that shows something else than was signed is caught in the list of every kind, and in the opened record.
-// So is one that answers a search with what was not asked for, or twice.
+// A server, or what stands before it, that shows something else than was signed is caught in the
+// list of every kind, and in the opened record. So is one that answers a search with what was not
+// asked for, or twice.
 func TestBrowserRecordsCatchesALie(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
@@ -103,7 +106,8 @@ func TestBrowserRecordsCatchesALie(t *testing.T) {
 	b.shows(`.histogram-bars .bad`)
 	b.goTo("#/records?failures=1&action=mail.send&order=oldest")
 	b.shows(`[data-index="9"][data-check="bad"]`)
-	b.shows(`.records-count[data-failed="5"]`) // and those that come after what says that it is record 25
+	// and those that come after what says that it is record 25
+	b.shows(`.records-count[data-failed="5"]`)
 
 	other := lie(t, s, func(path string, answer []byte) []byte {
 		return bytes.ReplaceAll(answer, []byte(`"agentId":"bot-2"`), []byte(`"agentId":"bot-1"`))
@@ -115,7 +119,8 @@ func TestBrowserRecordsCatchesALie(t *testing.T) {
 	b.wait(`!document.querySelector('.vlist-row:not([data-check="bad"])')`)
 }
 
-// A search for a text says how far the server has read, shows what was found so far, and ends the request when it is stopped.
+// A search for a text says how far the server has read, shows what was found so far, and ends the
+// request when it is stopped.
 func TestBrowserRecordsStopsASearch(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
@@ -151,8 +156,8 @@ func TestBrowserRecordsStopsASearch(t *testing.T) {
 	b.shows(`[data-index="17"][data-check="ok"]`)
 }
 
-// A log of two million records, as a lying server says of 30, is scrolled and jumped through with few rows in the page; each that the server does
-// not give is red.
+// A log of two million records, as a lying server says of 30, is scrolled and jumped through with
+// few rows in the page; each that the server does not give is red.
 func TestBrowserRecordsOfAnyLength(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)

@@ -74,8 +74,9 @@ const shownOperations = `[...document.querySelectorAll('.op')].map((e) => ({
 	ID: e.dataset.operation, Anchor: e.querySelector('h2').id, Head: e.querySelector('.op-head').textContent, Curl: e.querySelector('.curl').textContent,
 }))`
 
-// Signed out, the reference shows every operation of the document with an anchor, its method, path, role and tier and a curl line with the server's own
-// address and $KEY, every section with an anchor, and its Markdown without a mark left over.
+// Signed out, the reference shows every operation of the document with an anchor, its method, path,
+// role and tier and a curl line with the server's own address and $KEY, every section with an
+// anchor, and its Markdown without a mark left over.
 func TestBrowserReferenceShowsTheWholeDocument(t *testing.T) {
 	s := startService(t, "", "")
 	d := readDocument(t)
@@ -134,7 +135,8 @@ func (op *documented) check(t *testing.T, base string, got shownOperation) {
 	}
 }
 
-// sectionsOf checks that the headings and tables of a text are there, and that no mark of Markdown is left in any text.
+// sectionsOf checks that the headings and tables of a text are there, and that no mark of Markdown
+// is left in any text.
 func (b *browser) sectionsOf(where, markdown string) {
 	b.t.Helper()
 	for _, m := range headings.FindAllStringSubmatch(markdown, -1) {
@@ -155,7 +157,8 @@ func (b *browser) sectionsOf(where, markdown string) {
 	}
 }
 
-// A deep link opens at its operation, whose heading has the focus; the contents mark it, and prose leads to other operations and sections.
+// A deep link opens at its operation, whose heading has the focus; the contents mark it, and prose
+// leads to other operations and sections.
 func TestBrowserReferenceDeepLinks(t *testing.T) {
 	s := startService(t, "", "")
 	b := openPage(t, s.base+"/#/reference/rotatePassport")
@@ -180,7 +183,8 @@ func TestBrowserReferenceDeepLinks(t *testing.T) {
 	b.reads(".notice", "has no “nothing-of-that-name”")
 }
 
-// The slash focuses the search, which looks at names, paths, prose and parameters; arrows and Enter lead to what it finds, and Escape ends it.
+// The slash focuses the search, which looks at names, paths, prose and parameters; arrows and Enter
+// lead to what it finds, and Escape ends it.
 func TestBrowserReferenceSearch(t *testing.T) {
 	s := startService(t, "", "")
 	b := openPage(t, s.base+"/#/reference")
@@ -224,8 +228,9 @@ func (b *browser) try(id string) {
 	})()`, id))
 }
 
-// Signed in, a GET is sent at once with the session's credential, in a header alone; a POST shows its method, path and body first, does nothing
-// when that is cancelled, and appends when it is confirmed.
+// Signed in, a GET is sent at once with the session's credential, in a header alone; a POST shows
+// its method, path and body first, does nothing when that is cancelled, and appends when it is
+// confirmed.
 func TestBrowserReferenceTrySignedIn(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

@@ -21,7 +21,8 @@ func busy(s *service) (key string) {
 	s.t.Helper()
 	key = administer(s)
 	s.attest(key, 300)
-	s.api("POST", "/v1/attest", key, "{\"agentId\":\"builder\",\"actionType\":\"deploy\",\"payload\":{\n \"lines\": 2\n}}") // kept with its line feeds
+	// kept with its line feeds
+	s.api("POST", "/v1/attest", key, "{\"agentId\":\"builder\",\"actionType\":\"deploy\",\"payload\":{\n \"lines\": 2\n}}")
 	for i, kind := range []string{"tool.failed", "tool.denied", "tool.failed"} {
 		s.api("POST", "/v1/attest", key, map[string]any{"agentId": "build\u202etob", "actionType": kind, "payload": i})
 	}
@@ -36,8 +37,9 @@ const keepSaved = `(() => {
 	return true;
 })()`
 
-// A report is checked while it comes, amber and then green, shows in charts and tables what was done, what failed and what was changed, and is saved as a page that runs and
-// loads nothing and as data that attestd report takes.
+// A report is checked while it comes, amber and then green, shows in charts and tables what was
+// done, what failed and what was changed, and is saved as a page that runs and loads nothing and as
+// data that attestd report takes.
 func TestBrowserReport(t *testing.T) {
 	s := startService(t, "", "")
 	key := busy(s)
@@ -111,7 +113,8 @@ func TestBrowserReport(t *testing.T) {
 	b.reads("[data-report]", "Signed by another key")
 }
 
-// A report from which the server leaves a change out, in which it changes one, or an action, or the root at the end, or that is of another period, is red, and shows no number.
+// A report from which the server leaves a change out, in which it changes one, or an action, or the
+// root at the end, or that is of another period, is red, and shows no number.
 func TestBrowserReportFindsLies(t *testing.T) {
 	s := startService(t, "", "")
 	key := busy(s)
@@ -178,7 +181,8 @@ func TestBrowserReportFindsLies(t *testing.T) {
 	b.reads(`[data-report="warn"]`, "declared the key of this report compromised")
 }
 
-// print writes the page as it is printed on A4 and on Letter, and checks that nothing of it is cut off at the side.
+// print writes the page as it is printed on A4 and on Letter, and checks that nothing of it is cut
+// off at the side.
 func (b *browser) print(name string) {
 	b.t.Helper()
 	b.look(1280, "dark")

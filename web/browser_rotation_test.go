@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// Who confirmed one key sees green under those that follow from it: live, in the chain, in proofs and evidence, with the page open while the
-// key changes and after a reload.
+// Who confirmed one key sees green under those that follow from it: live, in the chain, in proofs
+// and evidence, with the page open while the key changes and after a reload.
 func TestBrowserAcrossARotation(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)
-	before, small := evidenceOf(s, key, "/v1/evidence/1"), savedOf(s, key, "acme", 1) // they name the first key alone
+	// they name the first key alone
+	before, small := evidenceOf(s, key, "/v1/evidence/1"), savedOf(s, key, "acme", 1)
 	b := openBrowser(t, s.base)
 	b.signIn(key)
 	b.confirmKey(s, "acme")
@@ -38,7 +39,8 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.shows(`[data-verdict="valid"][data-tone="ok"]`)
 
 	b.goTo("#/proof")
-	b.judged("before.json", before, "warn") // all of it signed with keys that were declared compromised since
+	// all of it signed with keys that were declared compromised since
+	b.judged("before.json", before, "warn")
 	b.reads(`[data-origin="warn"]`, "has declared this key compromised")
 	after := evidenceOf(s, key, "/v1/evidence/5")
 	b.judged("after.json", after, "ok")
@@ -46,10 +48,12 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.judged("second.json", second, "warn")
 	b.reads(`[data-origin="warn"]`, "has declared this key compromised")
 	b.judged("saved.json", jsonOf(t, small), "warn") // of a small file only the record is proven
-	saved := savedOf(s, key, "acme", 5)              // names the newest key alone, which only the server's list ties to the one that was confirmed
+	// names the newest key alone, which only the server's list ties to the one that was confirmed
+	saved := savedOf(s, key, "acme", 5)
 	b.judged("saved-after.json", jsonOf(t, saved), "warn")
 	b.reads(`[data-evidence] .notice`, "The record is genuine, its place is not proven.")
-	b.judged("mixed.json", jsonOf(t, savedOf(s, key, "acme", 1)), "bad") // the newest key over a record of the first
+	// the newest key over a record of the first
+	b.judged("mixed.json", jsonOf(t, savedOf(s, key, "acme", 1)), "bad")
 
 	ring := s.api("GET", "/v1/ca/public-keys?companyId=acme", "", nil)
 	var list []any

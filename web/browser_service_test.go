@@ -31,14 +31,16 @@ type service struct {
 
 var atOnce sync.Map // tests that run beside others
 
-// besideOthers lets a test that begins with a service or a page run beside others. It may be called more than once.
+// besideOthers lets a test that begins with a service or a page run beside others. It may be called
+// more than once.
 func besideOthers(t *testing.T) {
 	if _, known := atOnce.LoadOrStore(t, true); !known {
 		t.Parallel()
 	}
 }
 
-// startService starts attestd with limits switched off and with more flags; db "" is a new database, listen "" any free port.
+// startService starts attestd with limits switched off and with more flags; db "" is a new
+// database, listen "" any free port.
 func startService(t *testing.T, db, listen string, flags ...string) *service {
 	t.Helper()
 	besideOthers(t)
@@ -184,9 +186,11 @@ var binary = sync.OnceValues(func() (string, error) {
 var built string // directory of the binary, to be removed at the end
 
 func TestMain(m *testing.M) {
-	// Browser tests wait for a page most of the time, so more of them run at once than there are cores.
+	// Browser tests wait for a page most of the time, so more of them run at once than there are
+	// cores.
 	flag.Parse()
-	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a flag that there is, and a number
+	// a flag that there is, and a number
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	status := m.Run()
 	endBrowser()
 	if built != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// between stands before a service. answer may answer a request in its place, and says whether it did; change may change the header of what the
-// service answers.
+// between stands before a service. answer may answer a request in its place, and says whether it
+// did; change may change the header of what the service answers.
 func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *http.Request) bool, change func(h http.Header)) (base string) {
 	t.Helper()
 	target, err := url.Parse(s.base)
@@ -21,7 +21,8 @@ func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *htt
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Header.Del("Origin") // the service takes the proxy for a client that is no browser
+			// the service takes the proxy for a client that is no browser
+			r.Out.Header.Del("Origin")
 		},
 		ModifyResponse: func(r *http.Response) error {
 			if change != nil {
@@ -29,7 +30,8 @@ func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *htt
 			}
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }, // as if nobody were there
+		// as if nobody were there
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) },
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answer == nil || !answer(w, r) {
@@ -61,8 +63,8 @@ func (s *service) spare(key string) (spare string, remove func()) {
 	}
 }
 
-// A key that is deleted ends the session with a reason, also where only the stream hears of it; the page that was shown is there again for whoever
-// signs in, on it or on Start.
+// A key that is deleted ends the session with a reason, also where only the stream hears of it; the
+// page that was shown is there again for whoever signs in, on it or on Start.
 func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -94,7 +96,8 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.goTo("#/proof/2")
 	b.shows(`[data-walk="warn"]`)
 	remove()
-	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more") // the page itself needs no sign-in
+	// the page itself needs no sign-in
+	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
 	b.press("Sign in")
 	b.fill(`.card input[name="key"]`, key)
 	b.press("Sign in")
@@ -102,7 +105,8 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.shows(`[data-walk="warn"]`)
 }
 
-// A 401 to a plain request ends the session too, whoever sends it; one that refuses a passport, and not the key, does not.
+// A 401 to a plain request ends the session too, whoever sends it; one that refuses a passport, and
+// not the key, does not.
 func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -134,7 +138,8 @@ func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
 	refused.Store("/v1/agents")
 	b.goTo("#/agents")
 	b.reads("h1", "Sign in first")
-	b.reads(`[data-signed-out] [role="alert"]`, "Not the server but something before it answered") // for these were not its words
+	// for these were not its words
+	b.reads(`[data-signed-out] [role="alert"]`, "Not the server but something before it answered")
 	refused.Store("")
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
@@ -166,8 +171,9 @@ func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
 	}
 }
 
-// A key that is kept serves new tabs of the browser while one is open, and stands on no disk; one that is not kept serves its own page alone. Who signs
-// out in one tab is out in all, also in one that slept meanwhile.
+// A key that is kept serves new tabs of the browser while one is open, and stands on no disk; one
+// that is not kept serves its own page alone. Who signs out in one tab is out in all, also in one
+// that slept meanwhile.
 func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

@@ -17,13 +17,15 @@ import (
 	"attestd/store"
 )
 
-// faces stands before services and shows one or another, by the path that is asked for: a server that has several histories.
+// faces stands before services and shows one or another, by the path that is asked for: a server
+// that has several histories.
 type faces struct {
 	base string
 
-	mu      sync.Mutex
-	of      func(path string) *service
-	key     string        // of the requests to what is not the first service, where theirs is another
+	mu sync.Mutex
+	of func(path string) *service
+	// of the requests to what is not the first service, where theirs is another
+	key     string
 	stalled chan struct{} // while it is there, nothing that is asked about the logs is answered
 }
 
@@ -98,9 +100,10 @@ func copied(t *testing.T, file []byte, listen string, change func(db string)) *s
 	return startService(t, db, listen)
 }
 
-// A server that answers what is asked about the logs from the history that this browser has seen, and shows the records of another one that verifies as
-// well, is red in Live and in Verify: what was read here is itself held against what was seen. A stream that is silent about records which the server shows elsewhere
-// is noticed, and nothing is green between a reconnection and its proof.
+// A server that answers what is asked about the logs from the history that this browser has seen,
+// and shows the records of another one that verifies as well, is red in Live and in Verify: what
+// was read here is itself held against what was seen. A stream that is silent about records which
+// the server shows elsewhere is noticed, and nothing is green between a reconnection and its proof.
 func TestBrowserSplitViewIsRed(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", "")
@@ -167,8 +170,8 @@ func TestBrowserSplitViewIsRed(t *testing.T) {
 	}
 }
 
-// What was found to be wrong once stays red after the server shows the truth again, on every page and after a reload, with what it was and since when, until a person
-// says that they know why.
+// What was found to be wrong once stays red after the server shows the truth again, on every page
+// and after a reload, with what it was and since when, until a person says that they know why.
 func TestBrowserHealedLieStaysRed(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -250,8 +253,8 @@ func TestBrowserHealedLieStaysRed(t *testing.T) {
 	}
 }
 
-// A chain of another key that verified while the server published that key has its verdict with that key alone: it does not turn green when the server
-// publishes the confirmed one again.
+// A chain of another key that verified while the server published that key has its verdict with
+// that key alone: it does not turn green when the server publishes the confirmed one again.
 func TestBrowserVerdictIsOfItsKey(t *testing.T) {
 	s, other := startService(t, "", ""), startService(t, "", "")
 	key, otherKey := s.company("acme"), other.company("acme")
@@ -267,10 +270,12 @@ func TestBrowserVerdictIsOfItsKey(t *testing.T) {
 	b.press("Verify the whole chain")
 	b.shows(`[data-verdict="valid"][data-tone="bad"]`)
 	f.show(s, s)
-	b.goTo("#/checkpoints")                                // asks for the keys again
-	b.shows(`[data-log="actions"][data-checkpoint="bad"]`) // nobody has acknowledged that the key was replaced
+	b.goTo("#/checkpoints") // asks for the keys again
+	// nobody has acknowledged that the key was replaced
+	b.shows(`[data-log="actions"][data-checkpoint="bad"]`)
 	b.shows(`[data-key-change="was-replaced"]`)
 	b.goTo("#/verify")
 	b.shows(`[data-verdict][data-tone="bad"]`)
-	b.wait(`/another key|fails/.test(document.querySelector('.verdict-word').textContent)`) // Live may have seen both roots while the faces changed
+	// Live may have seen both roots while the faces changed
+	b.wait(`/another key|fails/.test(document.querySelector('.verdict-word').textContent)`)
 }

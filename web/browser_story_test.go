@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// From nothing to a passport that was revoked, as a person does it, with the service stopped and started on the way.
+// From nothing to a passport that was revoked, as a person does it, with the service stopped and
+// started on the way.
 func TestBrowserStory(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
@@ -65,7 +66,8 @@ func TestBrowserStory(t *testing.T) {
 	b.press("Resume (3 new)")
 	b.shows(`li[data-index="4"][data-check="ok"]`)
 
-	// While the connection is away three more records are written elsewhere; back again, the page says which.
+	// While the connection is away three more records are written elsewhere; back again, the page
+	// says which.
 	s.stop()
 	b.shows(`[data-connection="retrying"]`)
 	elsewhere := startService(t, s.db, "")
@@ -101,7 +103,8 @@ func TestBrowserStory(t *testing.T) {
 	eval[bool](b, `document.querySelector('.path .sibling').dispatchEvent(new MouseEvent('click', { bubbles: true }))`)
 	b.shows(`[data-walk="bad"] .sibling.bad`)
 
-	// Evidence is saved; with the service stopped it is checked all the same, and so is what is wrong with it.
+	// Evidence is saved; with the service stopped it is checked all the same, and so is what is
+	// wrong with it.
 	evidence := b.download("Download evidence")
 	s.stop()
 	b.drop("evidence.json", evidence)
@@ -133,7 +136,8 @@ func TestBrowserStory(t *testing.T) {
 	b.drop("token.txt", eval[string](b, `(() => { const [h, c, s] = document.querySelector('textarea').value.split('.'); return [h, c, (s[0] === 'A' ? 'B' : 'A') + s.slice(1)].join('.'); })()`))
 	b.shows(`[data-token="bad"]`)
 
-	// Keys: another one, which may only read for a while, is made and deleted; the last one cannot be.
+	// Keys: another one, which may only read for a while, is made and deleted; the last one cannot
+	// be.
 	b.goTo("#/keys")
 	b.wait(`document.querySelector('.table .danger')?.disabled`)
 	b.fill(`input[name="label"]`, "ci")

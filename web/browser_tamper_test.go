@@ -20,7 +20,8 @@ func tamper(t *testing.T, db string, statements ...string) {
 	}
 }
 
-// A record changed in the file while the service runs: the next record shows it on Live, and Verify finds it by itself.
+// A record changed in the file while the service runs: the next record shows it on Live, and Verify
+// finds it by itself.
 func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -49,7 +50,8 @@ func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	b.picture("verify-failed-1280-light", "")
 	b.reads(`[data-verdict] .notice`, "Your browser and the server agree: the chain fails at record 12")
 
-	// Opened, it is checked before it is read: the verdict stands above the payload, and no part of it is said to match.
+	// Opened, it is checked before it is read: the verdict stands above the payload, and no part of
+	// it is said to match.
 	b.goTo("#/chain/12")
 	b.shows(`dialog [data-check="bad"]`)
 	b.wait(`document.querySelector('dialog [data-check]').compareDocumentPosition(document.querySelector('dialog pre')) & Node.DOCUMENT_POSITION_FOLLOWING`)
@@ -59,7 +61,8 @@ func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	}
 }
 
-// Records cut off the end can't be seen from those that are left, but the server's signed length tells.
+// Records cut off the end can't be seen from those that are left, but the server's signed length
+// tells.
 func TestBrowserReportsRecordsCutOff(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -85,7 +88,8 @@ func TestBrowserLargeChain(t *testing.T) {
 	b.goTo("#/records")
 	b.waitFor(time.Minute, `document.querySelector('.records-count[data-done="yes"]')?.textContent.includes('20,000 records')`)
 
-	// Scrolled through in 120 frames: wherever it stops there are rows, and never more than a few screens of them.
+	// Scrolled through in 120 frames: wherever it stops there are rows, and never more than a few
+	// screens of them.
 	scrolled := eval[struct {
 		Empty, Most, Frames int
 		Median, Worst       float64

@@ -49,8 +49,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to one of them is still
-// seen: listen sees it before it leaves.
+// chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to
+// one of them is still seen: listen sees it before it leaves.
 var chromiumsOwn = regexp.MustCompile(`\.(google|googleapis|gvt1)\.com(:443)?$`)
 
 // watch runs in every document before its own scripts.
@@ -63,7 +63,8 @@ func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOptio
 	return openPage(t, base+"/", extra...)
 }
 
-// shared is the browser of all tests that need no options of their own: to start one takes a second. Each test has a profile of its own in it.
+// shared is the browser of all tests that need no options of their own: to start one takes a
+// second. Each test has a profile of its own in it.
 var shared struct {
 	once   sync.Once
 	ctx    context.Context
@@ -95,7 +96,8 @@ func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOptio
 	return chromedp.NewExecAllocator(context.Background(), append(options, extra...)...)
 }
 
-// browserContext returns a tab with a profile of its own, in the shared browser where there are no extra options. Its requests go through proxy.
+// browserContext returns a tab with a profile of its own, in the shared browser where there are no
+// extra options. Its requests go through proxy.
 func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if len(extra) > 0 {
@@ -134,7 +136,8 @@ func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOptio
 	shown, err := url.Parse(address)
 	must(t, err)
 	b := &browser{t: t}
-	// Every request but those to loopback goes through this proxy, which answers none; those of workers as well.
+	// Every request but those to loopback goes through this proxy, which answers none; those of
+	// workers as well.
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !chromiumsOwn.MatchString(r.Host) {
 			b.note("request to another host: %s %s", r.Method, r.Host)
@@ -216,7 +219,8 @@ func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
 	return r
 }
 
-// wait returns once the JavaScript expression is truthy. It is looked at inside the page, whenever something may have changed.
+// wait returns once the JavaScript expression is truthy. It is looked at inside the page, whenever
+// something may have changed.
 func (b *browser) wait(condition string) {
 	b.t.Helper()
 	b.waitFor(20*time.Second, condition)
@@ -262,7 +266,8 @@ func (b *browser) reload() {
 	b.wait(`document.querySelector('h1')`)
 }
 
-// press clicks the visible button, link or summary with this text, once there is one that is enabled.
+// press clicks the visible button, link or summary with this text, once there is one that is
+// enabled.
 func (b *browser) press(text string) {
 	b.t.Helper()
 	b.wait(fmt.Sprintf(`(() => {
@@ -307,7 +312,8 @@ func (b *browser) signIn(key string) {
 	b.reads("h1", "Welcome")
 }
 
-// confirmKey enters the fingerprint of the key of the company that is signed in, as if it had come from another source.
+// confirmKey enters the fingerprint of the key of the company that is signed in, as if it had come
+// from another source.
 func (b *browser) confirmKey(s *service, companyID string) {
 	b.t.Helper()
 	b.goTo("#/start")

@@ -27,7 +27,8 @@ func TestBrowserKeepsKeyForTab(t *testing.T) {
 	b.reads("h1", "Tamper-evident logs")
 }
 
-// Where the page is no secure context the browser offers no WebCrypto; everything is checked all the same.
+// Where the page is no secure context the browser offers no WebCrypto; everything is checked all
+// the same.
 func TestBrowserWithoutWebCrypto(t *testing.T) {
 	const host = "attestd.test" // a plain name over HTTP is not trustworthy, unlike loopback
 	address := freePort(t)
@@ -51,7 +52,8 @@ func TestBrowserWithoutWebCrypto(t *testing.T) {
 	b.reads(`[data-verdict] dl`, "with @noble/ed25519")
 }
 
-// The console is usable with the keyboard alone: the list of the chain, and the way into and out of a record.
+// The console is usable with the keyboard alone: the list of the chain, and the way into and out of
+// a record.
 func TestBrowserKeyboard(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -75,7 +77,8 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.wait(`!document.querySelector('dialog') && document.activeElement.closest('[data-index="1"]')`)
 	press(" ")
 	b.shows(`[data-index="1"][aria-selected="true"] :checked`)
-	// After a way through some records, also one that ends with a step back of the browser, the list is at the last of them.
+	// After a way through some records, also one that ends with a step back of the browser, the
+	// list is at the last of them.
 	press(kb.Enter)
 	b.reads("dialog h2", "Record 1")
 	press("k")

@@ -46,8 +46,9 @@ func (b *browser) enter(selector, text string) {
 	})(document.querySelector(%q))`, jsString(text), selector))
 }
 
-// What a person sees of an evidence file, from disk and without a network: the verdict with nothing, a key or a policy, the record, what was
-// allowed, what was checked and what is not proven.
+// What a person sees of an evidence file, from disk and without a network: the verdict with
+// nothing, a key or a policy, the record, what was allowed, what was checked and what is not
+// proven.
 func TestBrowserVerifier(t *testing.T) {
 	b := openPage(t, fromDisk(t), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"))
 	whole := sample(t, "whole.json")
@@ -90,7 +91,8 @@ func TestBrowserVerifier(t *testing.T) {
 	b.reads(".notice.bad", "It fails: RECORD.")
 }
 
-// What stands in a file is text, wherever it stands, and never an element, an address to fetch or a script.
+// What stands in a file is text, wherever it stands, and never an element, an address to fetch or a
+// script.
 func TestBrowserVerifierShowsText(t *testing.T) {
 	b := openPage(t, fromDisk(t))
 	eval[bool](b, `(window.elements = document.head.childElementCount, true)`)
@@ -106,7 +108,8 @@ func TestBrowserVerifierShowsText(t *testing.T) {
 	}
 }
 
-// The page is free of what axe-core finds wrong, narrow and wide, light and dark, and prints whole: nothing is cut off, and what asks is left out.
+// The page is free of what axe-core finds wrong, narrow and wide, light and dark, and prints whole:
+// nothing is cut off, and what asks is left out.
 func TestBrowserVerifierIsAccessible(t *testing.T) {
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
 	must(t, err)
@@ -139,7 +142,8 @@ func TestBrowserVerifierIsAccessible(t *testing.T) {
 	shots("fails")
 }
 
-// Where the browser offers no WebCrypto, the page comes to the same verdicts with the code that it carries.
+// Where the browser offers no WebCrypto, the page comes to the same verdicts with the code that it
+// carries.
 func TestBrowserVerifierWithoutWebCrypto(t *testing.T) {
 	h, _ := web.Console()
 	server := httptest.NewServer(http.HandlerFunc(h.ServeHTTP))

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The result of a run over the whole chain is there after other pages were shown, and can be saved: what was checked, with which key, by which engine, and what
-// the server said. It is gone when somebody signs out.
+// The result of a run over the whole chain is there after other pages were shown, and can be saved:
+// what was checked, with which key, by which engine, and what the server said. It is gone when
+// somebody signs out.
 func TestBrowserVerifyKeepsItsResult(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// unseenIn is all text of the page, and all attributes that are read or shown, in which a character stands that nobody would see.
+// unseenIn is all text of the page, and all attributes that are read or shown, in which a character
+// stands that nobody would see.
 const unseenIn = `(() => {
 	const unseen = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 	const found = [];
@@ -18,8 +19,9 @@ const unseenIn = `(() => {
 	return found.concat(unseen.test(document.title) ? ['title'] : []);
 })()`
 
-// Characters that turn the order of a text, or are not seen at all, are shown by their numbers on every page, wherever the text comes from; what is copied is the
-// text as it is, and names written from right to left stay readable.
+// Characters that turn the order of a text, or are not seen at all, are shown by their numbers on
+// every page, wherever the text comes from; what is copied is the text as it is, and names written
+// from right to left stay readable.
 func TestBrowserInvisibleCharacters(t *testing.T) {
 	const hidden = "pay\u202eeb\u200bot\u2066\U000E0041"
 	s := startService(t, "", "")

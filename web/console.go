@@ -1,4 +1,5 @@
-// Package web holds what a browser or a client developer is shown: the console and the API's reference.
+// Package web holds what a browser or a client developer is shown: the console and the API's
+// reference.
 package web
 
 import (
@@ -19,12 +20,14 @@ import (
 //go:embed all:console
 var consoleFiles embed.FS
 
-// consolePolicy allows what the console is made of and nothing else. The one Trusted Types policy, "worker", admits the
-// script of the verification worker (console/core/worker.js); there is none for HTML.
+// consolePolicy allows what the console is made of and nothing else. The one Trusted Types policy,
+// "worker", admits the script of the verification worker (console/core/worker.js); there is none
+// for HTML.
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker"
 
-// contentTypes are the kinds of file a console has; the system's own table is not asked, since it differs between machines.
+// contentTypes are the kinds of file a console has; the system's own table is not asked, since it
+// differs between machines.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -51,9 +54,9 @@ type asset struct {
 	gzipped     []byte
 }
 
-// Console returns the handler of the embedded console and has, which says whether a URL path is one of its pages or
-// files ("/" is the page itself). What has denies, the handler answers with 404 in plain text: a server that has its own
-// form of 404 asks first.
+// Console returns the handler of the embedded console and has, which says whether a URL path is one
+// of its pages or files ("/" is the page itself). What has denies, the handler answers with 404 in
+// plain text: a server that has its own form of 404 asks first.
 func Console() (h http.Handler, has func(path string) bool) {
 	has = func(p string) bool { _, ok := loadConsole()[p]; return ok }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +85,8 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Content-Type", a.contentType)
-	h.Set("Cache-Control", "no-cache") // kept, but asked for again: a new binary shows its own console at once
+	// kept, but asked for again: a new binary shows its own console at once
+	h.Set("Cache-Control", "no-cache")
 	h.Set("ETag", a.etag)
 	h.Set("Vary", "Accept-Encoding")
 	if match := r.Header.Get("If-None-Match"); match != "" && strings.Contains(match, a.etag) {
@@ -100,7 +104,9 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loadConsole makes what is served of the embedded files, by URL path, when it is first asked for: that takes a tenth of a second, which no start has to wait for. They are fixed at compile time, so an error is a broken build.
+// loadConsole makes what is served of the embedded files, by URL path, when it is first asked for:
+// that takes a tenth of a second, which no start has to wait for. They are fixed at compile time,
+// so an error is a broken build.
 var loadConsole = sync.OnceValue(func() map[string]*asset {
 	assets := make(map[string]*asset)
 	joined, err := joinConsole()
@@ -126,7 +132,8 @@ var loadConsole = sync.OnceValue(func() map[string]*asset {
 	return assets
 })
 
-// ownPolicy is the policy that stands in a page of one file, and what a page cannot say of itself; of what is no page, that it is none.
+// ownPolicy is the policy that stands in a page of one file, and what a page cannot say of itself;
+// of what is no page, that it is none.
 func ownPolicy(content []byte) string {
 	policy := "default-src 'none'"
 	if _, rest, ok := bytes.Cut(content, []byte(`http-equiv="Content-Security-Policy" content="`)); ok {

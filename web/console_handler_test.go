@@ -62,7 +62,8 @@ func TestConsolePage(t *testing.T) {
 	}
 }
 
-// What checks evidence is served in one file each. The page's own policy, which holds from disk too, is sent with it; it allows no request at all.
+// What checks evidence is served in one file each. The page's own policy, which holds from disk
+// too, is sent with it; it allows no request at all.
 func TestCheckersAreServed(t *testing.T) {
 	t.Parallel()
 	for name, contentType := range map[string]string{"/verifier.html": "text/html", "/check.py": "text/plain", "/check.mjs": "text/javascript"} {
@@ -142,8 +143,8 @@ func TestConsoleIsRevalidatedAndCompressed(t *testing.T) {
 	}
 }
 
-// What a first visit loads comes with one request each for the page, its script and its style, and is small. Every script that another one names is served,
-// and nothing of ours names another host.
+// What a first visit loads comes with one request each for the page, its script and its style, and
+// is small. Every script that another one names is served, and nothing of ours names another host.
 func TestConsoleIsWholeAndSmall(t *testing.T) {
 	t.Parallel()
 	const limit = 120_000

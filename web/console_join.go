@@ -10,14 +10,16 @@ import (
 	"attestd/web/bundle"
 )
 
-// Where the console's modules and styles are served: all that the first page needs comes with one request each.
+// Where the console's modules and styles are served: all that the first page needs comes with one
+// request each.
 const (
 	scriptURL = "/console.js"
 	styleURL  = "/console.css"
 )
 
-// joinConsole returns what is served of the console, by URL path: the page, one script and one style for it, a script for each worker and for each module that
-// is loaded later, and what is neither as it is. People edit the modules; nothing but this joins them.
+// joinConsole returns what is served of the console, by URL path: the page, one script and one
+// style for it, a script for each worker and for each module that is loaded later, and what is
+// neither as it is. People edit the modules; nothing but this joins them.
 func joinConsole() (map[string][]byte, error) {
 	files, err := fs.Sub(consoleFiles, "console")
 	if err != nil {

@@ -88,8 +88,9 @@ func TestConsoleCanonicalizesThePublishedVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name := filepath.Base(input); name == "values.json" {
-			// The published input holds 333333333.33333329, which is not the double that it becomes:
-			// here such a number is refused, by design. Its neighbours are what this vector is about.
+			// The published input holds 333333333.33333329, which is not the double that it
+			// becomes: here such a number is refused, by design. Its neighbours are what this
+			// vector is about.
 			source = bytes.ReplaceAll(source, []byte("333333333.33333329"), []byte("333333333.3333333"))
 		}
 		sources, want = append(sources, source), append(want, "ok "+strings.TrimSuffix(string(canonical), "\n"))

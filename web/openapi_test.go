@@ -228,7 +228,8 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// Responses of the server are held against these schemas, so a member that nobody described must not pass.
+// Responses of the server are held against these schemas, so a member that nobody described must
+// not pass.
 func TestResponsesRefuseUnknownMembers(t *testing.T) {
 	t.Parallel()
 	for _, e := range responseExamples(load(t)) {
@@ -300,7 +301,8 @@ func TestPassportCodesAreListedInOrder(t *testing.T) {
 	}
 }
 
-// The examples promise to check out. This is the reader's verifier, made from the rules of the text alone.
+// The examples promise to check out. This is the reader's verifier, made from the rules of the text
+// alone.
 func TestExamplesCheckOut(t *testing.T) {
 	t.Parallel()
 	doc := load(t)
@@ -313,7 +315,8 @@ func TestExamplesCheckOut(t *testing.T) {
 	}
 	var roots []any
 	for _, e := range responseExamples(doc) {
-		if strings.HasPrefix(e.name, "GET /v1/evidence/{index} 200 application/json") { // which brings its keys, and has a checker of its own
+		// which brings its keys, and has a checker of its own
+		if strings.HasPrefix(e.name, "GET /v1/evidence/{index} 200 application/json") {
 			if v := evidence.Check(marshal(t, e.value), evidence.Trust{}); v.Outcome != evidence.SelfConsistent {
 				t.Errorf("%s: %s: %s", e.name, v.Code, v.Reason)
 			}

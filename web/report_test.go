@@ -13,8 +13,8 @@ import (
 	"attestd/chain/evidence"
 )
 
-// The console comes to the verdict and the code of attestd report on every report: the genuine one, and one in which a line is missing, doubled or
-// moved, or a character is another.
+// The console comes to the verdict and the code of attestd report on every report: the genuine one,
+// and one in which a line is missing, doubled or moved, or a character is another.
 func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")

@@ -1,4 +1,5 @@
-// Package hook answers the command hooks of coding agents: it attests what an agent reports, and refuses what it may not do.
+// Package hook answers the command hooks of coding agents: it attests what an agent reports, and
+// refuses what it may not do.
 package hook
 
 import (
@@ -33,8 +34,8 @@ type Answer struct {
 	Denied string // why the call is refused; "" for one that goes on
 }
 
-// Answer attests one event. With an error the answer still stands: an event that could be neither recorded nor kept is no reason to stop an agent
-// whose owner has not asked for that.
+// Answer attests one event. With an error the answer still stands: an event that could be neither
+// recorded nor kept is no reason to stop an agent whose owner has not asked for that.
 func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	report, err := h.Source.Parse(body)
 	if err != nil {
@@ -57,7 +58,8 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	return h.proceed(), err
 }
 
-// Unrecorded answers an event that can be neither recorded nor kept: what must be recorded is refused.
+// Unrecorded answers an event that can be neither recorded nor kept: what must be recorded is
+// refused.
 func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 	report, unread := h.Source.Parse(body)
 	if (h.Closed || h.Passport) && (report.Asks || unread != nil) {
@@ -90,7 +92,8 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 	return h.proceed(), nil
 }
 
-// deny refuses a call; both that it was asked for and that it was refused go where record puts them.
+// deny refuses a call; both that it was asked for and that it was refused go where record puts
+// them.
 func (h *Hook) deny(ctx context.Context, record func(context.Context, attestd.Attestation) error, asked attestd.Attestation, e toolcall.Event, reason string) (Answer, error) {
 	err := errors.Join(record(ctx, asked), record(ctx, h.attestation(hookevent.Denied(e, reason))))
 	return Answer{h.Source.Deny(reason), reason}, err
@@ -129,7 +132,8 @@ func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
 	return nil
 }
 
-// keep keeps what has happened until attestd can be given it, also when time is over: that may be why there was no answer.
+// keep keeps what has happened until attestd can be given it, also when time is over: that may be
+// why there was no answer.
 func (h *Hook) keep(ctx context.Context, a attestd.Attestation) error {
 	return h.Spool.Add(context.WithoutCancel(ctx), a)
 }
@@ -148,11 +152,13 @@ func (h *Hook) flush(ctx context.Context) error {
 // flushTime is how long an agent's turn is held up at most by what was kept before.
 const flushTime = time.Second
 
-// complete attests what an agent says of calls of which it may have spoken before. Its denials, and calls that could not be made, are reported here alone;
-// how others ended, their own events have said.
+// complete attests what an agent says of calls of which it may have spoken before. Its denials, and
+// calls that could not be made, are reported here alone; how others ended, their own events have
+// said.
 func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error) {
 	for i := 0; i+1 < len(events); i += 2 {
-		if events[i+1].Kind == toolcall.Ended { // mostly its own event has said how; what is not taken now may wait in the spool
+		// mostly its own event has said how; what is not taken now may wait in the spool
+		if events[i+1].Kind == toolcall.Ended {
 			_, _ = h.Client.Attest(ctx, h.attestation(events[i+1]))
 			continue
 		}
@@ -166,7 +172,8 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 	return err
 }
 
-// attest attests what has happened now. What has the call ID of something else becomes a record of its own: that must hide nothing.
+// attest attests what has happened now. What has the call ID of something else becomes a record of
+// its own: that must hide nothing.
 func (h *Hook) attest(ctx context.Context, a attestd.Attestation) error {
 	_, err := h.Client.Attest(ctx, a)
 	if errors.Is(err, &attestd.Error{Code: attestd.KeyReused}) {
@@ -176,7 +183,8 @@ func (h *Hook) attest(ctx context.Context, a attestd.Attestation) error {
 	return err
 }
 
-// attestation is what is attested of an event. Its key is the same for every try, in this process and the next.
+// attestation is what is attested of an event. Its key is the same for every try, in this process
+// and the next.
 func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 	r := h.Policy.Record(h.Agent, e)
 	if r.Key == "" {

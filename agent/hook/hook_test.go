@@ -19,7 +19,8 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// server takes attestations as attestd does: one record for a key, and 422 for another request under it.
+// server takes attestations as attestd does: one record for a key, and 422 for another request
+// under it.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -135,7 +136,8 @@ func answer(t *testing.T, h *hook.Hook, body []byte, denied bool, fails bool) {
 	}
 }
 
-// What the server cannot be given is kept and sent with the next event that does not hold up a call, once.
+// What the server cannot be given is kept and sent with the next event that does not hold up a
+// call, once.
 func TestKeptAndSent(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{503, 500, 429} {
@@ -176,7 +178,8 @@ func TestRefusedCredential(t *testing.T) {
 	s.recorded(t, "tool.completed 4", "tool.requested 1", "tool.requested 2", "tool.denied 2", "tool.requested 3", "tool.denied 3")
 }
 
-// A call ID that comes again with other content hides nothing, and what is reported late is added only where nothing else was.
+// A call ID that comes again with other content hides nothing, and what is reported late is added
+// only where nothing else was.
 func TestKeysThatAreTaken(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -223,7 +226,8 @@ func TestClaimedKeysHideNothing(t *testing.T) {
 	s.recorded(t, "tool.requested 1", "tool.completed 3", "tool.requested 2", "tool.requested 4")
 }
 
-// A key tells nothing of its event to who lacks the secret, and is the same for the same event in the next process.
+// A key tells nothing of its event to who lacks the secret, and is the same for the same event in
+// the next process.
 func TestKeysNeedTheSecret(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -1,5 +1,6 @@
-// Package hookevent reads what coding agents send to their hooks, and writes what they take for an answer. Members and events that it does not
-// know are left alone: agents add both with each version.
+// Package hookevent reads what coding agents send to their hooks, and writes what they take for an
+// answer. Members and events that it does not know are left alone: agents add both with each
+// version.
 package hookevent
 
 import (
@@ -40,12 +41,13 @@ type Report struct {
 	Events []toolcall.Event // none where nothing is to be recorded
 	Asks   bool             // the agent waits for whether it may call the tool of the first event
 
-	// Late says that most of the events have been reported before, and better: only what was not is to be recorded.
+	// Late says that most of the events have been reported before, and better: only what was not is
+	// to be recorded.
 	Late bool
 }
 
-// Parse reads what a hook was sent, one JSON object. An error says that it is none, or that readers may
-// understand it in several ways: a member that is read here comes twice, or in another case.
+// Parse reads what a hook was sent, one JSON object. An error says that it is none, or that readers
+// may understand it in several ways: a member that is read here comes twice, or in another case.
 func (s Source) Parse(body []byte) (Report, error) {
 	o, err := parseObject(body, common...)
 	if err != nil {
@@ -63,16 +65,19 @@ var common = []string{
 	"mcp_server", "mcp_context", "duration_ms", "prompt_id", "timestamp", "error", "reason",
 }
 
-// Deny is the answer that keeps the agent from calling the tool that it asks about; the model reads the reason.
+// Deny is the answer that keeps the agent from calling the tool that it asks about; the model reads
+// the reason.
 func (s Source) Deny(reason string) []byte {
-	quoted := string(jcs.AppendString(nil, printable.Text(reason))) // which the agent shows its user
+	// which the agent shows its user
+	quoted := string(jcs.AppendString(nil, printable.Text(reason)))
 	if s == Gemini {
 		return []byte(`{"decision":"deny","reason":` + quoted + `}`)
 	}
 	return []byte(`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":` + quoted + `}}`)
 }
 
-// Proceed is the answer that leaves everything to the agent and the rules of its user. It never allows: that would override them.
+// Proceed is the answer that leaves everything to the agent and the rules of its user. It never
+// allows: that would override them.
 const Proceed = `{}`
 
 // Denied is the outcome of a call that was asked for and refused.
@@ -81,17 +86,19 @@ func Denied(asked toolcall.Event, reason string) toolcall.Event {
 	return asked
 }
 
-// NoPassport is why a tool is refused that no valid passport of the agent covers, in words for the model that wanted to call it.
+// NoPassport is why a tool is refused that no valid passport of the agent covers, in words for the
+// model that wanted to call it.
 func NoPassport(agent, tool string) string {
 	return fmt.Sprintf("attestd: no valid passport of the agent %q covers tool:%s, so this call is refused and recorded. "+
 		"Do not look for a way around it; ask the user, who can have a passport with that scope issued.", agent, tool)
 }
 
-// object is a JSON object as it was sent: the value of each member that is read, verbatim and as a part of what was sent.
+// object is a JSON object as it was sent: the value of each member that is read, verbatim and as a
+// part of what was sent.
 type object map[string][]byte
 
-// parseObject reads the named members of an object; others are left alone. It takes text that is not
-// well-formed, which agents do send: see toolcall for what becomes of it.
+// parseObject reads the named members of an object; others are left alone. It takes text that is
+// not well-formed, which agents do send: see toolcall for what becomes of it.
 func parseObject(body []byte, members ...string) (object, error) {
 	o := object{}
 	err := eachValue(body, '{', func(dec *jsontext.Decoder) error {
@@ -113,7 +120,8 @@ func parseObject(body []byte, members ...string) (object, error) {
 			case o[name] != nil:
 				return fmt.Errorf("the member %s comes twice", name)
 			}
-			o[name] = value[:len(value):len(value)] // a part of body, which the decoder reads in place
+			// a part of body, which the decoder reads in place
+			o[name] = value[:len(value):len(value)]
 		}
 		return nil
 	})
@@ -146,7 +154,8 @@ var (
 )
 
 func unquote(quoted []byte) string {
-	text, _ := jsontext.AppendUnquote(nil, quoted) // its error is text that is not well-formed, which it replaces
+	// its error is text that is not well-formed, which it replaces
+	text, _ := jsontext.AppendUnquote(nil, quoted)
 	return string(text)
 }
 

@@ -11,7 +11,8 @@ import (
 	"attestd/agent/toolcall"
 )
 
-// Events of Gemini CLI and Codex become the same records as those of Claude Code; server/api_hooks_test.go has that one's.
+// Events of Gemini CLI and Codex become the same records as those of Claude Code;
+// server/api_hooks_test.go has that one's.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	const codex = `{"session_id":"s","turn_id":"u","model":"m","cwd":"/x","permission_mode":"default","transcript_path":null,"tool_name":"Bash","tool_use_id":"c1"`
@@ -59,7 +60,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A call is denied where the agent says so in its own words. What a tool that ran has written counts as no denial.
+// A call is denied where the agent says so in its own words. What a tool that ran has written
+// counts as no denial.
 func TestOutputIsNoDenial(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]toolcall.Kind{
@@ -84,7 +86,8 @@ func TestOutputIsNoDenial(t *testing.T) {
 	}
 }
 
-// Each agent reads the refusal of a call in its own form, with the reason in it; none of them is ever told to allow one.
+// Each agent reads the refusal of a call in its own form, with the reason in it; none of them is
+// ever told to allow one.
 func TestDeny(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[hookevent.Source]string{

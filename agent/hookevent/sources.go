@@ -22,7 +22,8 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	case "PostToolBatch":
 		return o.batch(e)
 	case "SessionEnd":
-		// A session can be taken up again and end once more; its last prompt tells one end from another.
+		// A session can be taken up again and end once more; its last prompt tells one end from
+		// another.
 		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("prompt_id"), Reason: o.text("reason")}
 	default:
 		return Report{}, nil
@@ -31,8 +32,9 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	return r, nil
 }
 
-// batch reads the event that follows a model's turn with all its calls. It alone tells of calls that the agent itself has denied, by its user's
-// rules or by its user, and of those that never came so far because the model made a mistake.
+// batch reads the event that follows a model's turn with all its calls. It alone tells of calls
+// that the agent itself has denied, by its user's rules or by its user, and of those that never
+// came so far because the model made a mistake.
 func (o object) batch(common toolcall.Event) (Report, error) {
 	r := Report{Late: true}
 	calls, err := o.calls()
@@ -60,8 +62,9 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 	return r, nil
 }
 
-// isDenial recognizes what Claude Code answers the model in place of a call of the tool that it did not carry out: texts of
-// its own, from their first word on. A tool's output that speaks of a denial is none.
+// isDenial recognizes what Claude Code answers the model in place of a call of the tool that it did
+// not carry out: texts of its own, from their first word on. A tool's output that speaks of a
+// denial is none.
 func isDenial(tool, answer string) bool {
 	const near = 500
 	answer = answer[:min(near, len(answer))]
@@ -92,7 +95,8 @@ func (o object) gemini() (r Report, err error) {
 		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
 	case "AfterTool":
 		e.Kind, e.Output = toolcall.Completed, o["tool_response"]
-		// Of a tool's own output nothing is refused: where it names its error twice it is recorded whole.
+		// Of a tool's own output nothing is refused: where it names its error twice it is recorded
+		// whole.
 		if failure, err := o.inner("tool_response", "error"); err == nil && failure != "" {
 			e.Kind, e.Output, e.Error = toolcall.Failed, nil, failure
 		}

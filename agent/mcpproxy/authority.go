@@ -17,8 +17,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Service is the Authority that the company of a client's credential is. Its keys come from the service and are kept in a file, so that a
-// session can begin while the service is away.
+// Service is the Authority that the company of a client's credential is. Its keys come from the
+// service and are kept in a file, so that a session can begin while the service is away.
 type Service struct {
 	client *attestd.Client
 	cache  string // path
@@ -35,8 +35,9 @@ type issuerFile struct {
 	Pinned string // the fingerprint that was held against the keys
 }
 
-// NewService fetches the company's keys, or takes those of the cache where the service cannot be reached. With pinned, the fingerprint of a key that
-// came another way, the keys must follow from that one.
+// NewService fetches the company's keys, or takes those of the cache where the service cannot be
+// reached. With pinned, the fingerprint of a key that came another way, the keys must follow from
+// that one.
 func NewService(ctx context.Context, c *attestd.Client, cache, pinned string) (*Service, error) {
 	s := &Service{client: c, cache: cache, pinned: pinned}
 	err := s.fetch(ctx)
@@ -56,7 +57,8 @@ var errNotPinned = errors.New("the company's keys do not follow from the pinned 
 
 // fetch reads the company's keys from the service. s.mu is held, or nobody else has s.
 func (s *Service) fetch(ctx context.Context) error {
-	company, err := s.client.Company(ctx) // that of the credential: no other company's passport counts
+	// that of the credential: no other company's passport counts
+	company, err := s.client.Company(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,7 +136,8 @@ func (s *Service) keep() error {
 	return err
 }
 
-// CheckPassport implements Authority. A passport whose key is not known may be of a key that is newer than what was fetched.
+// CheckPassport implements Authority. A passport whose key is not known may be of a key that is
+// newer than what was fetched.
 func (s *Service) CheckPassport(token string, now time.Time) (cred.PassportClaims, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +161,9 @@ func (s *Service) verify(token string, now time.Time) (cred.PassportClaims, erro
 	return claims, err
 }
 
-// Revoked implements Authority. It fetches the keys too, for one that was declared compromised signs no valid passport any more. The signed
-// status is of an ID alone: whether this passport is the one that was issued under it, the service says without a signature.
+// Revoked implements Authority. It fetches the keys too, for one that was declared compromised
+// signs no valid passport any more. The signed status is of an ID alone: whether this passport is
+// the one that was issued under it, the service says without a signature.
 func (s *Service) Revoked(ctx context.Context, token, jti string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

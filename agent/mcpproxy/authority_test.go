@@ -91,7 +91,8 @@ func passport(t *testing.T, i *cred.Issuer) string {
 	return token
 }
 
-// A passport is checked with the keys of the company whose credential this is, and with no other's. The keys are kept for a start without the service.
+// A passport is checked with the keys of the company whose credential this is, and with no other's.
+// The keys are kept for a start without the service.
 func TestAuthority(t *testing.T) {
 	ours := issuer("acme", "a")
 	stranger := issuer("other", "b")
@@ -155,8 +156,8 @@ func TestAuthorityStatus(t *testing.T) {
 	}
 }
 
-// After a rotation of the company's key, a passport of the new one is taken: the keys are fetched again, at most every 30 s. One of the old key that the
-// service no longer names is not.
+// After a rotation of the company's key, a passport of the new one is taken: the keys are fetched
+// again, at most every 30 s. One of the old key that the service no longer names is not.
 func TestAuthorityRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := issuer("acme", "a")

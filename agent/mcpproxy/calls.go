@@ -22,7 +22,8 @@ const (
 	taskStatus // how such a call stands; some servers answer with its outcome
 )
 
-// call is a request of the client whose answer has not been seen yet, or a call that has an answer and no outcome.
+// call is a request of the client whose answer has not been seen yet, or a call that has an answer
+// and no outcome.
 type call struct {
 	kind      kind
 	number    uint64 // of this session's calls, from 1 on
@@ -39,10 +40,12 @@ type call struct {
 }
 
 const (
-	maxCalls       = 10_000           // open at once, and as many other requests
-	callLife       = 24 * time.Hour   // how long an answer is waited for
-	cancelledLife  = 10 * time.Minute // the same once the client has cancelled: the answer may be under way
-	inputLife      = time.Hour        // how long the call is waited for that brings the input which a server has asked for
+	maxCalls = 10_000         // open at once, and as many other requests
+	callLife = 24 * time.Hour // how long an answer is waited for
+	// the same once the client has cancelled: the answer may be under way
+	cancelledLife = 10 * time.Minute
+	// how long the call is waited for that brings the input which a server has asked for
+	inputLife      = time.Hour
 	sweepInterval  = time.Minute
 	maxCallName    = 256 // bytes of what is kept of names; a longer one is kept as its beginning
 	maxTraceparent = 128
@@ -55,25 +58,28 @@ var (
 	errTaken = errors.New("its ID is that of another open request")
 )
 
-// calls are the open requests of a session. Those of the client alone: a server's have IDs of their own, which may be the same.
+// calls are the open requests of a session. Those of the client alone: a server's have IDs of their
+// own, which may be the same.
 type calls struct {
 	mu     sync.Mutex
 	ended  bool           // no more are added
 	asking sync.WaitGroup // calls that are neither sent nor forgotten
 	last   uint64
-	count  int                // of calls, open or parked
-	others int                // of open requests beside them
-	open   map[string]*call   // by the request's ID
-	parked map[string][]*call // whose answer was no outcome, by what the client goes on with: the tool and state, or the task
+	count  int              // of calls, open or parked
+	others int              // of open requests beside them
+	open   map[string]*call // by the request's ID
+	// whose answer was no outcome, by what the client goes on with: the tool and state, or the task
+	parked map[string][]*call
 }
 
 func newCalls() *calls {
 	return &calls{open: make(map[string]*call), parked: make(map[string][]*call)}
 }
 
-// add notes a call that is on its way to the server; whoever adds it calls asking.Done when it is decided. It returns nil when the server
-// has ended. With another error the call is not open, and must not go on. One that brings the input which the server has asked for takes
-// the place, and the name, of the one that it goes on from.
+// add notes a call that is on its way to the server; whoever adds it calls asking.Done when it is
+// decided. It returns nil when the server has ended. With another error the call is not open, and
+// must not go on. One that brings the input which the server has asked for takes the place, and the
+// name, of the one that it goes on from.
 func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -127,7 +133,8 @@ func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, er
 	}
 	c := &call{kind: otherRequest}
 	if list := cs.parked[taskPlace(task)]; task != "" && len(list) > 0 {
-		// Every answer is recorded on its own: a server may answer one request with something else than the next.
+		// Every answer is recorded on its own: a server may answer one request with something else
+		// than the next.
 		cs.last++
 		of := list[0]
 		c = &call{kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace, modern: of.modern, deadline: now.Add(callLife), task: of}
@@ -189,7 +196,8 @@ func (cs *calls) sent(list []*call, now time.Time) {
 	}
 }
 
-// cancel notes that the client has given a request up. It stays open, for its answer may still come.
+// cancel notes that the client has given a request up. It stays open, for its answer may still
+// come.
 func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -204,8 +212,8 @@ func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	c.deadline = now.Add(cancelledLife)
 }
 
-// answered takes out the request that an answer, which arrived then, is to. It returns nil when there is none, and for an
-// answer that a server has given before the request went to it.
+// answered takes out the request that an answer, which arrived then, is to. It returns nil when
+// there is none, and for an answer that a server has given before the request went to it.
 func (cs *calls) answered(id []byte, arrived time.Time) *call {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -222,8 +230,8 @@ func (cs *calls) answered(id []byte, arrived time.Time) *call {
 	return nil
 }
 
-// otherKind is the number that an ID names as a string, or the string of a number: some servers answer so, and some
-// clients take it. It is nil where there is none.
+// otherKind is the number that an ID names as a string, or the string of a number: some servers
+// answer so, and some clients take it. It is nil where there is none.
 func otherKind(id []byte) []byte {
 	switch {
 	case id == nil:
@@ -246,7 +254,8 @@ func (cs *calls) end() {
 	cs.asking.Wait()
 }
 
-// overdue takes out the requests whose time is over; with the zero time, all. It returns those that have no outcome.
+// overdue takes out the requests whose time is over; with the zero time, all. It returns those that
+// have no outcome.
 func (cs *calls) overdue(now time.Time) (list []*call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"attestd/agent/toolcall"
 )
 
-// downstream carries lines from the server to the client until the server's output ends. hangUp is called when the client no longer reads:
-// what is under way is recorded still.
+// downstream carries lines from the server to the client until the server's output ends. hangUp is
+// called when the client no longer reads: what is under way is recorded still.
 func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func()) error {
 	in := newLines(fromServer, p.MaxLine)
 	var broken error
@@ -44,9 +44,9 @@ func (p *Proxy) write(toClient io.Writer, line []byte) error {
 	return err
 }
 
-// judge returns what goes on to the client of a line that arrived then, and what is to be recorded of it. An answer that
-// two readers could understand in two ways is recorded whole, and an error goes on in its place; so it does in place of an
-// answer to no request, and of what is no message.
+// judge returns what goes on to the client of a line that arrived then, and what is to be recorded
+// of it. An answer that two readers could understand in two ways is recorded whole, and an error
+// goes on in its place; so it does in place of an answer to no request, and of what is no message.
 func (p *Proxy) judge(line []byte, arrived time.Time) (on []byte, outcomes []ended) {
 	if isBlank(line) {
 		return line, nil
@@ -140,15 +140,17 @@ type ended struct {
 	size  int64 // of what the event holds
 }
 
-// outcome hands an outcome over to be recorded while the session goes on. It waits when too much waits already.
+// outcome hands an outcome over to be recorded while the session goes on. It waits when too much
+// waits already.
 func (p *Proxy) outcome(e ended) {
 	e.size = min(e.size, maxQueuedBytes)
-	_ = p.outcomes.Acquire(context.Background(), e.size) // what has happened is recorded, however the session ends
+	// what has happened is recorded, however the session ends
+	_ = p.outcomes.Acquire(context.Background(), e.size)
 	p.queue <- e
 }
 
-// keepOutcomes records outcomes until no more come. Their records are made one after the other, for that takes a stack which many would have, and kept at
-// the same time.
+// keepOutcomes records outcomes until no more come. Their records are made one after the other, for
+// that takes a stack which many would have, and kept at the same time.
 func (p *Proxy) keepOutcomes(ctx context.Context) {
 	var keepers errgroup.Group
 	keepers.SetLimit(maxOutcomes)

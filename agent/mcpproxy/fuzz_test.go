@@ -20,7 +20,8 @@ var seeds = []string{
 	`{"id":1,"Method":"tools/call"}`, `{"id":1e999,"method":"tools/call","params":{"name":"\ud83d"}}`, `[]`, ` `, `x`, `{"id":{}}`, `[[{"method":"tools/call"}]]`,
 }
 
-// FuzzReadLine holds the reading of lines against encoding/json: what that reads as a call to a tool, with members that stand there once, is one here.
+// FuzzReadLine holds the reading of lines against encoding/json: what that reads as a call to a
+// tool, with members that stand there once, is one here.
 func FuzzReadLine(f *testing.F) {
 	for _, line := range seeds {
 		f.Add([]byte(line))
@@ -29,7 +30,8 @@ func FuzzReadLine(f *testing.F) {
 		messages, batch, err := readLine(line)
 		var plain any
 		if decoder := json.NewDecoder(bytes.NewReader(line)); decoder.Decode(&plain) != nil {
-			return // jsontext may take what encoding/json does not, such as an array that nests deeper
+			// jsontext may take what encoding/json does not, such as an array that nests deeper
+			return
 		}
 		if err != nil {
 			return
@@ -60,9 +62,9 @@ func FuzzReadLine(f *testing.F) {
 	})
 }
 
-// FuzzSession sends any line through a proxy in both directions. It goes on as it is, or with its line separators escaped,
-// or an answer or error stands in its place; then it is no call that was not recorded. No reader sees more lines in what
-// goes on than there are.
+// FuzzSession sends any line through a proxy in both directions. It goes on as it is, or with its
+// line separators escaped, or an answer or error stands in its place; then it is no call that was
+// not recorded. No reader sees more lines in what goes on than there are.
 func FuzzSession(f *testing.F) {
 	for _, line := range append(seeds, "{\"id\":1,\"method\":\"x\"}\r{\"id\":2,\"method\":\"tools/call\"}", `{"id":1,"method":"x","result":"`+"\u2028\u0085"+`"}`, "\r", "\xff", "\v", "\u2029") {
 		f.Add(line)
@@ -75,7 +77,8 @@ func FuzzSession(f *testing.F) {
 		go func() { answered <- upTo(s.toClient, marker) }()
 		go func() { _, _ = io.WriteString(s.client, line+"\n"+marker+"\n") }()
 		arrived := upTo(s.toServer, marker)
-		_, _ = io.WriteString(s.server, line+"\n"+marker+"\n") // what is answered here has been by now
+		// what is answered here has been by now
+		_, _ = io.WriteString(s.server, line+"\n"+marker+"\n")
 		got := <-answered
 		s.end()
 		escaped, _ := newLines(strings.NewReader(line+"\n"), DefaultMaxLine).next()
@@ -111,7 +114,8 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// anyLineEnd is whatever any reader takes for the end of a line: \v to RS as Python's str.splitlines does.
+// anyLineEnd is whatever any reader takes for the end of a line: \v to RS as Python's
+// str.splitlines does.
 var anyLineEnd = regexp.MustCompile("\r\n|[\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029]")
 
 // upTo reads lines until the marker, and returns what came before it.

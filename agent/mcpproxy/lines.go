@@ -19,7 +19,8 @@ type lines struct {
 
 func newLines(in io.Reader, most int) *lines { return &lines{bufio.NewReaderSize(in, 32<<10), most} }
 
-// next returns a line with its end, in memory of its own. The last may have no end. After the last it returns io.EOF.
+// next returns a line with its end, in memory of its own. The last may have no end. After the last
+// it returns io.EOF.
 func (l *lines) next() ([]byte, error) {
 	var line []byte
 	for {
@@ -37,8 +38,9 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// separators are characters that some readers take for the end of a line, Node's readline and Java's Scanner among them,
-// and how JSON writes them so that none does. In JSON they stand in strings alone.
+// separators are characters that some readers take for the end of a line, Node's readline and
+// Java's Scanner among them, and how JSON writes them so that none does. In JSON they stand in
+// strings alone.
 var separators = []struct{ raw, escaped []byte }{
 	{[]byte("\u0085"), []byte(`\u0085`)}, {[]byte("\u2028"), []byte(`\u2028`)}, {[]byte("\u2029"), []byte(`\u2029`)},
 }

@@ -1,35 +1,42 @@
-// Package mcpproxy stands between an MCP client and a server that speaks over standard input and output, and records each tools/call and its
-// outcome. What goes on is what was judged: lines go on byte for byte, in their order, whatever revision of the protocol
-// they are of. Only U+0085, U+2028 and U+2029, which some readers take for the end of a line, go on as escapes.
+// Package mcpproxy stands between an MCP client and a server that speaks over standard input and
+// output, and records each tools/call and its outcome. What goes on is what was judged: lines go on
+// byte for byte, in their order, whatever revision of the protocol they are of. Only U+0085, U+2028
+// and U+2029, which some readers take for the end of a line, go on as escapes.
 //
 // # What is recorded
 //
-// A call makes two records (package toolcall): tool.requested, and tool.completed, tool.failed or tool.denied. A call goes on to the server only
-// when the first is kept: synced on this machine's disk, or, where the proxy fails closed, acknowledged by the service. The answer goes on
-// to the client at once, and its record is kept after; so a proxy that is killed may leave a call without an outcome, but none
-// unrecorded.
+// A call makes two records (package toolcall): tool.requested, and tool.completed, tool.failed or
+// tool.denied. A call goes on to the server only when the first is kept: synced on this machine's
+// disk, or, where the proxy fails closed, acknowledged by the service. The answer goes on to the
+// client at once, and its record is kept after; so a proxy that is killed may leave a call without
+// an outcome, but none unrecorded.
 //
-// An answer with input_required is no outcome, and recorded whole as tool.pending. The call that brings the input goes on from
-// it under the same callId, with a tool.requested of its own. Nor is a task: its outcome is each answer to tasks/result, and
-// to other requests about the task where that says more than how it stands. An answer that holds anything beside is recorded
-// as the outcome. A call that is cancelled stays open, for its answer
-// may still come. A call fails in the records when the server ends before it answers, and when no answer comes within a day; ten minutes after it was cancelled; an hour after input was asked for.
+// An answer with input_required is no outcome, and recorded whole as tool.pending. The call that
+// brings the input goes on from it under the same callId, with a tool.requested of its own. Nor is
+// a task: its outcome is each answer to tasks/result, and to other requests about the task where
+// that says more than how it stands. An answer that holds anything beside is recorded as the
+// outcome. A call that is cancelled stays open, for its answer may still come. A call fails in the
+// records when the server ends before it answers, and when no answer comes within a day; ten
+// minutes after it was cancelled; an hour after input was asked for.
 //
 // # What is refused
 //
-// A call that must not go on is answered here: with a result that is an error, so that the agent reads why. Refused are calls that cannot be
-// recorded, that the passport does not cover, that are open beside 10,000 others, that have the ID of an open request, and
-// that two readers could understand in two ways, as with a carriage return that does not end the line. A line of the client
-// that is no JSON, or holds more than 1,000 messages, is answered with the error that a server would give. A line that is
-// longer than the bound ends the session.
+// A call that must not go on is answered here: with a result that is an error, so that the agent
+// reads why. Refused are calls that cannot be recorded, that the passport does not cover, that are
+// open beside 10,000 others, that have the ID of an open request, and that two readers could
+// understand in two ways, as with a carriage return that does not end the line. A line of the
+// client that is no JSON, or holds more than 1,000 messages, is answered with the error that a
+// server would give. A line that is longer than the bound ends the session.
 //
-// Of the server, what two readers could understand in two ways, what answers no open request and what is no JSON does not go
-// on. An error stands in its place; where it is to a call, it is recorded whole, as tool.failed.
+// Of the server, what two readers could understand in two ways, what answers no open request and
+// what is no JSON does not go on. An error stands in its place; where it is to a call, it is
+// recorded whole, as tool.failed.
 //
 // # Memory
 //
-// On their way to the server are at most 256 lines, and at most 64 MiB of them, however many calls wait to be recorded; as much of outcomes waits
-// to be recorded. What comes beyond waits with its sender. A lone line may be as long as the bound on lines.
+// On their way to the server are at most 256 lines, and at most 64 MiB of them, however many calls
+// wait to be recorded; as much of outcomes waits to be recorded. What comes beyond waits with its
+// sender. A lone line may be as long as the bound on lines.
 package mcpproxy
 
 import (
@@ -89,8 +96,10 @@ const ackTimeout = 10 * time.Second
 type Proxy struct {
 	Config
 	session string
-	keys    string // what all its idempotency keys begin with; it stands in no record, so that nobody can take a key beforehand
-	calls   *calls
+	// what all its idempotency keys begin with; it stands in no record, so that nobody can take a
+	// key beforehand
+	keys  string
+	calls *calls
 
 	queued   *semaphore.Weighted // bytes
 	outcomes *semaphore.Weighted // bytes
@@ -113,8 +122,9 @@ func New(c Config) *Proxy {
 	}
 }
 
-// Run carries the session until the server's output ends, and returns when the records of all its calls are kept. A client that ends closes
-// the server's input; the server then has its time to answer. Of fromClient it may leave a read behind that has not returned.
+// Run carries the session until the server's output ends, and returns when the records of all its
+// calls are kept. A client that ends closes the server's input; the server then has its time to
+// answer. Of fromClient it may leave a read behind that has not returned.
 func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Writer, fromServer io.Reader, toServer io.WriteCloser) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

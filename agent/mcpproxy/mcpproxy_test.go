@@ -73,7 +73,8 @@ func (o only) Check(_ context.Context, tool string) error {
 	return nil
 }
 
-// A call that may not go on is answered here, in the form of its revision, and recorded. The server never sees it.
+// A call that may not go on is answered here, in the form of its revision, and recorded. The server
+// never sees it.
 func TestRefusal(t *testing.T) {
 	s := start(t, Config{Gate: only("good")})
 	send(t, s.client, `{"id":"x","method":"tools/call","params":{"name":"evil","arguments":{"a":1}}}`)
@@ -81,14 +82,16 @@ func TestRefusal(t *testing.T) {
 	send(t, s.client, `{"id":2,"method":"tools/call","params":{"name":"evil","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	gets(t, s.toClient, `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"attestd refused this call: evil is not allowed"}],"isError":true}}`)
 	send(t, s.client, `{"method":"tools/call","params":{"name":"evil"}}`) // nobody to answer
-	s.ask(`{"id":3,"method":"ping"}`)                                     // the server sees nothing of them
+	// the server sees nothing of them
+	s.ask(`{"id":3,"method":"ping"}`)
 	s.end()
 	equal(t, s.record.lines(t, true), []string{
 		"denied evil  evil is not allowed", "denied evil 2 evil is not allowed", "denied evil x evil is not allowed", "requested evil", "requested evil 2", "requested evil x",
 	})
 }
 
-// What two readers could understand in two ways, and what is no JSON, does not go on: a server might see a call in it that was not recorded.
+// What two readers could understand in two ways, and what is no JSON, does not go on: a server
+// might see a call in it that was not recorded.
 func TestAmbiguous(t *testing.T) {
 	s := start(t, Config{})
 	for _, line := range []string{
@@ -109,8 +112,8 @@ func TestAmbiguous(t *testing.T) {
 	equal(t, s.record.lines(t, false), []string{"requested y 2", "denied y 2 a member stands in it twice"})
 }
 
-// A call goes on when its record is kept and not before; what the client has sent after it waits, so that order stays, while the records of
-// many calls are being kept at once.
+// A call goes on when its record is kept and not before; what the client has sent after it waits,
+// so that order stays, while the records of many calls are being kept at once.
 func TestCallWaitsForItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keep := make(chan struct{})
@@ -155,7 +158,8 @@ func TestCallWaitsForItsRecord(t *testing.T) {
 	})
 }
 
-// With FailClosed a call goes on when the service has acknowledged its record, and is refused when it does not; the records are kept then too.
+// With FailClosed a call goes on when the service has acknowledged its record, and is refused when
+// it does not; the records are kept then too.
 func TestFailClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := false
@@ -191,7 +195,8 @@ func TestRecordCannotBeKept(t *testing.T) {
 	s.end()
 }
 
-// When the client no longer reads, the server's input is closed, and what it still answers is recorded.
+// When the client no longer reads, the server's input is closed, and what it still answers is
+// recorded.
 func TestClientEnds(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)

@@ -10,7 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// message is what the proxy reads of a JSON-RPC 2.0 message. Its values are parts of the line, as they are spelt there.
+// message is what the proxy reads of a JSON-RPC 2.0 message. Its values are parts of the line, as
+// they are spelt there.
 type message struct {
 	raw    []byte
 	method string // "" of an answer
@@ -29,7 +30,8 @@ type message struct {
 
 // Flaws of messages, as the subject of their sentence is the message.
 const (
-	flawTwice    = "a member stands in it twice" // or also with other capitals, which some readers take for the same
+	// or also with other capitals, which some readers take for the same
+	flawTwice    = "a member stands in it twice"
 	flawReturn   = "a carriage return stands inside its line"
 	flawID       = "its ID is neither a string nor a number"
 	flawMethod   = "its method is no string"
@@ -43,8 +45,9 @@ const maxBatch = 1000
 
 var errBatch = errors.New("more than 1000 messages in a line")
 
-// readLine reads a line: one message, or an array of them, which revisions before 2025-06-18 allow. It takes escapes
-// of lone surrogates, for such calls are carried out too. A line that is no UTF-8 is no JSON (RFC 8259 section 8.1).
+// readLine reads a line: one message, or an array of them, which revisions before 2025-06-18 allow.
+// It takes escapes of lone surrogates, for such calls are carried out too. A line that is no UTF-8
+// is no JSON (RFC 8259 section 8.1).
 func readLine(line []byte) (messages []message, batch bool, err error) {
 	if !utf8.Valid(line) {
 		return nil, false, errors.New("the line is no UTF-8")
@@ -58,8 +61,9 @@ func readLine(line []byte) (messages []message, batch bool, err error) {
 	return messages, batch, nil
 }
 
-// returnInside reports whether a carriage return stands in a line elsewhere than before the line feed at its end. Readers
-// with universal newlines, such as those of Python, take it for the end of a line.
+// returnInside reports whether a carriage return stands in a line elsewhere than before the line
+// feed at its end. Readers with universal newlines, such as those of Python, take it for the end of
+// a line.
 func returnInside(line []byte) bool {
 	return bytes.IndexByte(bytes.TrimSuffix(line, []byte("\r\n")), '\r') >= 0
 }
@@ -116,7 +120,8 @@ func (m *message) read() error {
 		"result": func(v []byte) { m.result = v },
 		"error":  func(v []byte) { m.fault = v },
 	})
-	if m.result != nil && string(m.fault) == "null" { // some servers write both, and one of them empty
+	// some servers write both, and one of them empty
+	if m.result != nil && string(m.fault) == "null" {
 		m.fault = nil
 	} else if m.fault != nil && string(m.result) == "null" {
 		m.result = nil
@@ -139,9 +144,9 @@ func (m *message) read() error {
 	return err
 }
 
-// members calls the function of each member of an object that has one, and of nothing else none. Seen are those of wanted
-// that stand there, be it with other capitals. Of one that stands there twice the last counts; twice says that there is
-// such a one.
+// members calls the function of each member of an object that has one, and of nothing else none.
+// Seen are those of wanted that stand there, be it with other capitals. Of one that stands there
+// twice the last counts; twice says that there is such a one.
 func members(object []byte, wanted map[string]func(value []byte)) (seen map[string]bool, twice bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' {
@@ -175,7 +180,8 @@ func members(object []byte, wanted map[string]func(value []byte)) (seen map[stri
 	return seen, twice, nil
 }
 
-// text is the text of a JSON string, "" of another value. What is not well-formed in it becomes U+FFFD.
+// text is the text of a JSON string, "" of another value. What is not well-formed in it becomes
+// U+FFFD.
 func text(value []byte) string {
 	if len(value) == 0 || value[0] != '"' {
 		return ""
@@ -184,8 +190,8 @@ func text(value []byte) string {
 	return string(s)
 }
 
-// identifier returns a request's ID in one spelling, so that an answer which spells it in another is found: a string keeps its quotation
-// marks, so that "1" is not 1.
+// identifier returns a request's ID in one spelling, so that an answer which spells it in another
+// is found: a string keeps its quotation marks, so that "1" is not 1.
 func identifier(value []byte) []byte {
 	id := jsontext.Value(bytes.Clone(value))
 	switch id.Kind() {
@@ -194,7 +200,8 @@ func identifier(value []byte) []byte {
 			return value
 		}
 	case '0':
-		if bytes.ContainsAny(id, ".eE") && id.Canonicalize() != nil { // an integer stays as it is, for it may be longer than a double keeps
+		// an integer stays as it is, for it may be longer than a double keeps
+		if bytes.ContainsAny(id, ".eE") && id.Canonicalize() != nil {
 			return value
 		}
 	default:

@@ -14,8 +14,9 @@ import (
 // unasked stands in place of an answer that belongs to no open request.
 const unasked = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"attestd withheld what the server answered: it is the answer to no open request"}}`
 
-// A call makes two records: what was asked, and what came of it. A result, a tool's error, an error of the protocol and input_required are
-// told apart, and the ID of an answer is taken for what it means, not for how it is spelt.
+// A call makes two records: what was asked, and what came of it. A result, a tool's error, an error
+// of the protocol and input_required are told apart, and the ID of an answer is taken for what it
+// means, not for how it is spelt.
 func TestOutcomes(t *testing.T) {
 	s := start(t, Config{})
 	call := func(id, tool, more string) {
@@ -26,8 +27,10 @@ func TestOutcomes(t *testing.T) {
 	call(`2.0`, "broken", "")
 	call(`"a\/b"`, "asks", "")
 	s.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
-	s.reply(`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`) // the server's own request, of the same ID
-	s.ask(`{"jsonrpc":"2.0","id":1,"result":{"role":"assistant"}}`)                   // and its answer
+	// the server's own request, of the same ID
+	s.reply(`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`)
+	// and its answer
+	s.ask(`{"jsonrpc":"2.0","id":1,"result":{"role":"assistant"}}`)
 	s.reply(`{"jsonrpc":"2.0","id":9,"result":{}}`)
 	s.reply(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such tool","data":[1]}}`)
 	s.reply(`{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"disk full"}],"isError":true}}`)
@@ -54,7 +57,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// The model's own name of a call, and its trace, are in both records, so that they can be found from the agent's side.
+// The model's own name of a call, and its trace, are in both records, so that they can be found
+// from the agent's side.
 func TestCorrelation(t *testing.T) {
 	s := start(t, Config{})
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -72,7 +76,8 @@ func TestCorrelation(t *testing.T) {
 	}
 }
 
-// A cancelled call stays open: its answer, when it comes after all, is its outcome. When none comes the record says that it was cancelled.
+// A cancelled call stays open: its answer, when it comes after all, is its outcome. When none comes
+// the record says that it was cancelled.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{})
@@ -117,7 +122,8 @@ func TestInputNeverCame(t *testing.T) {
 	})
 }
 
-// When the server ends, the calls that it has not answered have failed, also those that are being recorded at that moment.
+// When the server ends, the calls that it has not answered have failed, also those that are being
+// recorded at that moment.
 func TestServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -158,7 +164,8 @@ func TestEarlyAnswer(t *testing.T) {
 		s := start(t, Config{Recorder: r})
 		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 		synctest.Wait()
-		send(t, s.server, `{"id":1,"result":{"early":true}}`) // the client would take it for the outcome
+		// the client would take it for the outcome
+		send(t, s.server, `{"id":1,"result":{"early":true}}`)
 		gets(t, s.toClient, unasked)
 		synctest.Wait()
 		close(hold)
@@ -171,7 +178,8 @@ func TestEarlyAnswer(t *testing.T) {
 	})
 }
 
-// A client may bring the input in the very moment in which it reads that it is needed: by then the call is found that it goes on from.
+// A client may bring the input in the very moment in which it reads that it is needed: by then the
+// call is found that it goes on from.
 func TestInputComesAtOnce(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":0,"method":"tools/call","params":{"name":"x"}}`)
@@ -191,7 +199,8 @@ func TestInputComesAtOnce(t *testing.T) {
 	}
 }
 
-// A call that became a task has its outcome when the client fetches that, each time, and has failed when nobody does.
+// A call that became a task has its outcome when the client fetches that, each time, and has failed
+// when nobody does.
 func TestTasks(t *testing.T) {
 	s := start(t, Config{})
 	for id := range 3 {

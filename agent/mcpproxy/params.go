@@ -19,7 +19,8 @@ type toolCall struct {
 	flaw      string // why two readers could see two calls in it; "" for one that is plain
 }
 
-// protocolVersion is the member of _meta in which requests of the revisions from 2026-07-28 on name their revision.
+// protocolVersion is the member of _meta in which requests of the revisions from 2026-07-28 on name
+// their revision.
 const protocolVersion = "io.modelcontextprotocol/protocolVersion"
 
 func readToolCall(params []byte) (c toolCall) {
@@ -73,8 +74,8 @@ type toolResult struct {
 	task       string // that the call has become: not an outcome either
 }
 
-// Members of results that are no outcome. A result that has another one beside them, which holds anything, is recorded as
-// the outcome, for a client may show that to its model.
+// Members of results that are no outcome. A result that has another one beside them, which holds
+// anything, is recorded as the outcome, for a client may show that to its model.
 var (
 	inputMembers  = []string{"resultType", "inputRequests", "requestState", "_meta"}
 	taskMembers   = []string{"resultType", "task", "_meta"}
@@ -102,11 +103,12 @@ func readToolResult(result []byte) (r toolResult) {
 	return r
 }
 
-// isStatus reports whether a result of tasks/get and its like says how a task stands, and holds no result of it.
+// isStatus reports whether a result of tasks/get and its like says how a task stands, and holds no
+// result of it.
 func isStatus(result []byte) bool { return hasOnly(result, statusMembers) }
 
-// hasOnly reports whether a value is an object all of whose members have these names, each at most once, or hold nothing:
-// some servers write "content":[] into each result.
+// hasOnly reports whether a value is an object all of whose members have these names, each at most
+// once, or hold nothing: some servers write "content":[] into each result.
 func hasOnly(object []byte, names []string) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
@@ -136,7 +138,8 @@ func readTaskID(object []byte) (id string, twice bool) {
 	return id, twice
 }
 
-// readFault reads an error object of JSON-RPC. Output is what stands in it beside the code and the message.
+// readFault reads an error object of JSON-RPC. Output is what stands in it beside the code and the
+// message.
 func readFault(fault []byte) (code, message string, output []byte) {
 	_, twice, _ := members(fault, map[string]func([]byte){
 		"code":    func(v []byte) { code = string(v) },

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// inputPlace and taskPlace are where calls are parked that a tool has answered with this state, or that have become this task.
+// inputPlace and taskPlace are where calls are parked that a tool has answered with this state, or
+// that have become this task.
 func inputPlace(tool string, state []byte) string {
 	sum := sha256.Sum256([]byte(tool + "\x00" + string(state)))
 	return "input " + string(sum[:])
@@ -31,7 +32,8 @@ func (cs *calls) park(c *call, r toolResult, arrived time.Time) {
 	cs.count++
 }
 
-// fetch notes that the outcome of a task is recorded. Its call stays parked for a while, for that may be asked for again.
+// fetch notes that the outcome of a task is recorded. Its call stays parked for a while, for that
+// may be asked for again.
 func (cs *calls) fetch(task *call, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

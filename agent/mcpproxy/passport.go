@@ -17,13 +17,15 @@ import (
 type Authority interface {
 	// CheckPassport makes every check of a passport but that of revocation, without the service.
 	CheckPassport(token string, now time.Time) (cred.PassportClaims, error)
-	// Revoked asks the service whether a passport is revoked, or was not issued as it stands. An error says that no answer is to be had.
+	// Revoked asks the service whether a passport is revoked, or was not issued as it stands. An
+	// error says that no answer is to be had.
 	Revoked(ctx context.Context, token, jti string) (bool, error)
 }
 
-// Passport is a Gate that lets those tools be called which the passport in a file covers. It is read at each call: a new one may stand there.
-// Whether it is revoked is asked at a call, at most every 30 s. While the service does not answer, what it has said last counts; it may
-// have said nothing.
+// Passport is a Gate that lets those tools be called which the passport in a file covers. It is
+// read at each call: a new one may stand there. Whether it is revoked is asked at a call, at most
+// every 30 s. While the service does not answer, what it has said last counts; it may have said
+// nothing.
 type Passport struct {
 	path       string
 	agent      string
@@ -41,7 +43,8 @@ const (
 	statusTimeout = 2 * time.Second
 )
 
-// NewPassport reads the passport in a file and checks it. agent "" takes that of the passport, else they must be the same.
+// NewPassport reads the passport in a file and checks it. agent "" takes that of the passport, else
+// they must be the same.
 func NewPassport(path, agent string, a Authority, failClosed bool) (*Passport, error) {
 	p := &Passport{path: path, agent: agent, authority: a, failClosed: failClosed}
 	_, claims, err := p.read(time.Now())
@@ -88,7 +91,8 @@ func (p *Passport) read(now time.Time) (token string, c cred.PassportClaims, err
 	return token, c, nil
 }
 
-// status refuses a passport that is revoked, or not as it was issued, as far as is known. One call asks for all that come meanwhile.
+// status refuses a passport that is revoked, or not as it was issued, as far as is known. One call
+// asks for all that come meanwhile.
 func (p *Passport) status(ctx context.Context, token, jti string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,7 +54,8 @@ func refused(t *testing.T, p *Passport, tool, want string) {
 	}
 }
 
-// A passport opens the tools of its scopes until it expires, and one that is put in its place counts from the next call on.
+// A passport opens the tools of its scopes until it expires, and one that is put in its place
+// counts from the next call on.
 func TestPassport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		soon := time.Now().Add(time.Hour).Unix()
@@ -86,7 +87,8 @@ func TestPassport(t *testing.T) {
 	})
 }
 
-// Revocation is asked for at most every 30 s and is final. While the service is away the last answer counts, and with failClosed nothing passes.
+// Revocation is asked for at most every 30 s and is final. While the service is away the last
+// answer counts, and with failClosed nothing passes.
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &authority{revoked: map[string]bool{}, passports: map[string]cred.PassportClaims{

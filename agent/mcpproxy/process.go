@@ -12,15 +12,19 @@ import (
 )
 
 const (
-	outputGrace = 2 * time.Second // how long the output of a server that has ended is still read: what it has left behind may hold it open
-	endGrace    = 5 * time.Second // how long a server that has closed its output may take to end, and then to heed a signal
+	// how long the output of a server that has ended is still read: what it has left behind may
+	// hold it open
+	outputGrace = 2 * time.Second
+	// how long a server that has closed its output may take to end, and then to heed a signal
+	endGrace = 5 * time.Second
 )
 
 // signalled is added to the number of the signal that has ended a server, as shells do.
 const signalled = 128
 
-// Serve starts the server and carries a session with it until it has ended. It sets the server's standard input and output and leaves the rest of
-// the command as it is. What comes from signals is handed on to the server. The status is the one with which the server has exited.
+// Serve starts the server and carries a session with it until it has ended. It sets the server's
+// standard input and output and leaves the rest of the command as it is. What comes from signals is
+// handed on to the server. The status is the one with which the server has exited.
 func (p *Proxy) Serve(ctx context.Context, server *exec.Cmd, in io.Reader, out io.Writer, signals <-chan os.Signal) (status int, err error) {
 	toServer, err := server.StdinPipe()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// refusal is the answer to a call that does not go to the server: a result that is an error, which an agent reads, where an error of the
-// protocol might end it.
+// refusal is the answer to a call that does not go to the server: a result that is an error, which
+// an agent reads, where an error of the protocol might end it.
 func refusal(id []byte, modern bool, why error) []byte {
 	quoted, _ := json.Marshal("attestd refused this call: " + why.Error()) // text always can be
 	return failure(id, modern, quoted)
@@ -23,7 +23,8 @@ func failure(id []byte, modern bool, quoted []byte) []byte {
 	return answer(id, `"result":{`+kind+`"content":[{"type":"text","text":`+string(quoted)+`}],"isError":true}`)
 }
 
-// withheld stands in place of an answer of the server that does not go on. The tool has run, and its agent reads that.
+// withheld stands in place of an answer of the server that does not go on. The tool has run, and
+// its agent reads that.
 func withheld(c *call, id []byte, why string) []byte {
 	text, _ := json.Marshal("attestd withheld what the server answered: " + why)
 	if c == nil || c.kind != toolCalled {

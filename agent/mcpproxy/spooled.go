@@ -19,7 +19,8 @@ type Spooled struct {
 	turn   chan struct{} // holds one for each request under way
 }
 
-// maxRequests is how many records are on their way to the service at once: what waits meanwhile costs less memory than a request.
+// maxRequests is how many records are on their way to the service at once: what waits meanwhile
+// costs less memory than a request.
 const maxRequests = 8
 
 // NewSpooled returns a Spooled that sends nothing before Send is called.
@@ -27,7 +28,8 @@ func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spoo
 	return &Spooled{client: c, spool: s, warn: warn, kept: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
 }
 
-// Keep adds a record to the spool. Where that has no room, or its disk fails, the service must take the record at once.
+// Keep adds a record to the spool. Where that has no room, or its disk fails, the service must take
+// the record at once.
 func (s *Spooled) Keep(ctx context.Context, a attestd.Attestation) error {
 	err := s.spool.Add(ctx, a)
 	if err != nil {
@@ -58,13 +60,15 @@ func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) error {
 }
 
 const (
-	gatherFor   = 50 * time.Millisecond // what is kept meanwhile goes in one batch
-	minPause    = time.Second           // after a failure
-	maxPause    = 30 * time.Second
-	lastAttempt = 2 * time.Second // to send what is left when a session is over; the rest waits for the next
+	gatherFor = 50 * time.Millisecond // what is kept meanwhile goes in one batch
+	minPause  = time.Second           // after a failure
+	maxPause  = 30 * time.Second
+	// to send what is left when a session is over; the rest waits for the next
+	lastAttempt = 2 * time.Second
 )
 
-// Send sends what the spool holds, also what earlier sessions have left there, until ctx is done, and then once more. What cannot be sent stays.
+// Send sends what the spool holds, also what earlier sessions have left there, until ctx is done,
+// and then once more. What cannot be sent stays.
 func (s *Spooled) Send(ctx context.Context) {
 	pause, waiting := minPause, false
 	for ctx.Err() == nil {
@@ -99,7 +103,8 @@ func (s *Spooled) Send(ctx context.Context) {
 	}
 }
 
-// flush sends what is there. That the service has refused some of it for good is said, and no reason to try again.
+// flush sends what is there. That the service has refused some of it for good is said, and no
+// reason to try again.
 func (s *Spooled) flush(ctx context.Context) error {
 	err := s.spool.Flush(ctx)
 	if refused := (*spool.RefusedError)(nil); errors.As(err, &refused) {
@@ -109,7 +114,8 @@ func (s *Spooled) flush(ctx context.Context) error {
 	return err
 }
 
-// await waits until the time is over or something was kept: that goes before what waits for the rate limit.
+// await waits until the time is over or something was kept: that goes before what waits for the
+// rate limit.
 func (s *Spooled) await(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -100,7 +100,8 @@ func keyed(key string) attestd.Attestation {
 	return attestd.Attestation{AgentID: "bot", ActionType: "x", Payload: json.RawMessage("1"), IdempotencyKey: key}
 }
 
-// What is kept is sent, in batches; what cannot be sent is said once, waits, and is sent when the service is back.
+// What is kept is sent, in batches; what cannot be sent is said once, waits, and is sent when the
+// service is back.
 func TestSpooledSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(batches)
@@ -179,7 +180,8 @@ func TestSpooledRefused(t *testing.T) {
 	})
 }
 
-// Where the spool has no room, the service must take the record at once; only where that fails too it is not kept.
+// Where the spool has no room, the service must take the record at once; only where that fails too
+// it is not kept.
 func TestSpoolFull(t *testing.T) {
 	b := new(batches)
 	s, _ := spooled(t, b)
@@ -230,7 +232,8 @@ func TestSpooledSendsLiveRecordsFirst(t *testing.T) {
 	})
 }
 
-// A key that somebody has claimed refuses no call and loses no record; and what is recorded of a session tells no key.
+// A key that somebody has claimed refuses no call and loses no record; and what is recorded of a
+// session tells no key.
 func TestClaimedKeys(t *testing.T) {
 	t.Parallel()
 	b := &batches{claims: 1}

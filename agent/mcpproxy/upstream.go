@@ -14,8 +14,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// departure is a line of the client on its way to the server. Its place in the queue is that of the line; what becomes of it is known when
-// decided is closed.
+// departure is a line of the client on its way to the server. Its place in the queue is that of the
+// line; what becomes of it is known when decided is closed.
 type departure struct {
 	decided chan struct{}
 	size    int64
@@ -24,7 +24,8 @@ type departure struct {
 	calls   []*call // requests that are in line
 }
 
-// upstream carries lines from the client to the server until the client ends. Calls are recorded at the same time, and go on in their order.
+// upstream carries lines from the client to the server until the client ends. Calls are recorded at
+// the same time, and go on in their order.
 func (p *Proxy) upstream(ctx context.Context, fromClient io.Reader, toServer, toClient io.Writer) error {
 	queue := make(chan *departure, maxQueued)
 	failed := make(chan error, 1)
@@ -71,7 +72,8 @@ func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- 
 	}
 }
 
-// decide finds out what becomes of a line. It returns when the line's calls are open, and closes d.decided when they are recorded.
+// decide finds out what becomes of a line. It returns when the line's calls are open, and closes
+// d.decided when they are recorded.
 func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 	if isBlank(line) {
 		d.line = line
@@ -105,14 +107,16 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 			why = errors.New(flaw)
 		}
 		d.calls, calling = append(d.calls, c), true
-		requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments}) // here, for it takes a stack that many would have
+		// here, for it takes a stack that many would have
+		requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments})
 		asking.Go(func() {
 			defer p.calls.asking.Done()
 			why := p.ask(ctx, c, t.name, requested, why)
 			if why == nil {
 				return
 			}
-			if p.calls.forget(m.id, c); m.id == nil || errors.Is(why, errTaken) { // nobody waits for an answer of that ID, or for another
+			// nobody waits for an answer of that ID, or for another
+			if p.calls.forget(m.id, c); m.id == nil || errors.Is(why, errTaken) {
 				answers[i] = invalid(nil, why.Error())
 				return
 			}
@@ -163,8 +167,9 @@ func (p *Proxy) follow(d *departure, m message) error {
 	return err
 }
 
-// answerable is the ID under which a message of the client may be refused. It is nil for one that is an answer, and where
-// another request is open under it, whose answer the refusal must not be taken for.
+// answerable is the ID under which a message of the client may be refused. It is nil for one that
+// is an answer, and where another request is open under it, whose answer the refusal must not be
+// taken for.
 func (p *Proxy) answerable(m message) []byte {
 	if m.method == "" && m.outcome || p.calls.isOpen(m.id) {
 		return nil
@@ -172,7 +177,8 @@ func (p *Proxy) answerable(m message) []byte {
 	return m.id
 }
 
-// assemble sets what goes on and what goes back. A batch loses what is refused, and what is left of it stays byte for byte.
+// assemble sets what goes on and what goes back. A batch loses what is refused, and what is left of
+// it stays byte for byte.
 func (d *departure) assemble(line []byte, messages []message, batch bool, answers [][]byte) {
 	var left, back [][]byte
 	for i, m := range messages {
@@ -196,7 +202,8 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 	}
 }
 
-// ask records a call that is about to go to the server, and returns why it must not; that may be known before.
+// ask records a call that is about to go to the server, and returns why it must not; that may be
+// known before.
 func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested attestd.Attestation, why error) error {
 	keep := context.WithoutCancel(ctx) // what was asked is recorded, however the session ends
 	if why == nil && p.Gate != nil {
@@ -220,7 +227,8 @@ func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested attestd
 	if why == nil {
 		return nil
 	}
-	// Whether the service has the first record is not known where it gave no answer. By its key it is the same record.
+	// Whether the service has the first record is not known where it gave no answer. By its key it
+	// is the same record.
 	denied := p.attestation(c, toolcall.Event{Kind: toolcall.Denied, Reason: why.Error()})
 	if err := errors.Join(p.Recorder.Keep(keep, requested), p.Recorder.Keep(keep, denied)); err != nil {
 		p.warn("the refusal of a call of %q cannot be recorded: %v", c.tool, err)

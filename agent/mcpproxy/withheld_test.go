@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What another reader could take for several lines, or for another message, does not go to the server.
+// What another reader could take for several lines, or for another message, does not go to the
+// server.
 func TestHiddenCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	const hidden = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil"}}`
@@ -49,7 +50,8 @@ func TestHiddenCallsAreRefused(t *testing.T) {
 	}
 }
 
-// Line separators of Unicode go on as their escapes, which mean the same, so that no reader ends a line there.
+// Line separators of Unicode go on as their escapes, which mean the same, so that no reader ends a
+// line there.
 func TestLineSeparatorsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const raw, escaped = "a\\\u2028b\u2029c\u0085d", `a\\u2028b\u2029c\u0085d`
@@ -62,8 +64,8 @@ func TestLineSeparatorsAreEscaped(t *testing.T) {
 	equal(t, s.record.lines(t, true), []string{"completed x 1", "requested x 1"})
 }
 
-// An answer that two readers could understand in two ways does not reach the client: an error goes on in its place, and
-// the whole answer is recorded.
+// An answer that two readers could understand in two ways does not reach the client: an error goes
+// on in its place, and the whole answer is recorded.
 func TestAmbiguousAnswersAreWithheld(t *testing.T) {
 	t.Parallel()
 	const content = `{"content":[{"type":"text","text":"SECRETLY TOLD"}]}`
@@ -89,7 +91,8 @@ func TestAmbiguousAnswersAreWithheld(t *testing.T) {
 	}
 }
 
-// What belongs to no open request, and what no reader should take for a message, does not reach the client.
+// What belongs to no open request, and what no reader should take for a message, does not reach the
+// client.
 func TestStrayAnswersAreWithheld(t *testing.T) {
 	t.Parallel()
 	const stray = `"result":{"content":[{"type":"text","text":"SECRETLY TOLD"}]}}`
@@ -108,13 +111,15 @@ func TestStrayAnswersAreWithheld(t *testing.T) {
 			s.ask(`{"id":1,"method":"tools/call","params":{"name":"y"}}`)
 		}
 	}
-	s.reply(`[{"id":"1","result":{}},{"method":"notifications/x"}]`) // some servers answer a number with its text
+	// some servers answer a number with its text
+	s.reply(`[{"id":"1","result":{}},{"method":"notifications/x"}]`)
 	s.reply(`{"id":0,"error":null,"result":{}}`)
 	s.end()
 	equal(t, s.record.lines(t, true), []string{"completed y 1", "failed x 1 attestd withheld what the server answered: " + flawTwice, "requested x 1", "requested y 1"})
 }
 
-// An ID that is open already is refused to a second request, so that the answers of the two cannot be taken for each other.
+// An ID that is open already is refused to a second request, so that the answers of the two cannot
+// be taken for each other.
 func TestOpenIDIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Warn: func(string) {}})
@@ -137,7 +142,8 @@ func TestOpenIDIsRefused(t *testing.T) {
 	}
 }
 
-// An answer that is no outcome is recorded whole. One that tells the client anything beside is the outcome.
+// An answer that is no outcome is recorded whole. One that tells the client anything beside is the
+// outcome.
 func TestParkedAnswersAreRecorded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ result, action string }{
@@ -170,7 +176,8 @@ func TestParkedAnswersAreRecorded(t *testing.T) {
 	}
 }
 
-// A server may hand the outcome of a task over with its status, and other outcomes to who asks again: each is recorded.
+// A server may hand the outcome of a task over with its status, and other outcomes to who asks
+// again: each is recorded.
 func TestEachAnswerAboutATaskIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})

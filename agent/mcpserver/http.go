@@ -13,11 +13,13 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// maxBody bounds a request, in bytes. A server takes payloads of 4 MiB unless it was told otherwise.
+// maxBody bounds a request, in bytes. A server takes payloads of 4 MiB unless it was told
+// otherwise.
 const maxBody = 8 << 20
 
-// Handler serves the tools as streamable HTTP at /mcp, without sessions. Each request must bring the credential with which attestd is asked, and none is
-// answered that attestd does not know. port is the one that it listens on, on the loopback: a page of a browser reaches that too, so requests
+// Handler serves the tools as streamable HTTP at /mcp, without sessions. Each request must bring
+// the credential with which attestd is asked, and none is answered that attestd does not know. port
+// is the one that it listens on, on the loopback: a page of a browser reaches that too, so requests
 // for another host or from another origin are refused.
 func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
@@ -61,7 +63,8 @@ func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) 
 	return attestd.New(service)
 }
 
-// localOnly refuses requests that were not made for this address: a name that was rebound to it, or a page of another origin.
+// localOnly refuses requests that were not made for this address: a name that was rebound to it, or
+// a page of another origin.
 func localOnly(port string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r.Host, port) {

@@ -1,5 +1,6 @@
-// Package mcpserver offers operations of attestd as tools of an MCP server, over standard input and output or over HTTP. It holds no rights of
-// its own: what a tool may do is what the credential may do that it was called with.
+// Package mcpserver offers operations of attestd as tools of an MCP server, over standard input and
+// output or over HTTP. It holds no rights of its own: what a tool may do is what the credential may
+// do that it was called with.
 package mcpserver
 
 import (
@@ -17,8 +18,9 @@ import (
 // Config says for whom the tools are.
 type Config struct {
 	Version string // of attestd
-	Agent   string // in whose name is attested and whose records are searched; "" lets each call name one
-	Pinned  string // fingerprint of a key of the company that came another way, or ""
+	// in whose name is attested and whose records are searched; "" lets each call name one
+	Agent  string
+	Pinned string // fingerprint of a key of the company that came another way, or ""
 }
 
 // Factory makes servers.
@@ -65,7 +67,8 @@ func (f *Factory) Server(c *attestd.Client) *mcp.Server {
 	return s
 }
 
-// offer adds a tool. What it returns is answered as JSON, and an error as a result that the model reads.
+// offer adds a tool. What it returns is answered as JSON, and an error as a result that the model
+// reads.
 func offer[In any](s *mcp.Server, t *mcp.Tool, call func(context.Context, In) (any, error)) {
 	mcp.AddTool(s, t, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		out, err := call(ctx, in)

@@ -1,5 +1,6 @@
-// Package run runs a command and attests that it began, how it ended, and which commits were made meanwhile. The command notices nothing: its input,
-// output and errors are its own, and signals and its exit status are handed on.
+// Package run runs a command and attests that it began, how it ended, and which commits were made
+// meanwhile. The command notices nothing: its input, output and errors are its own, and signals and
+// its exit status are handed on.
 //
 // The records, whose payloads are JSON objects without what is absent:
 //
@@ -7,7 +8,8 @@
 //	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit status, or "error":"…" of a command that did not begin
 //	git.commit   {"source":"run","runId":"…","commit":"…","author":"Ada <ada@example.com>","committedAt":"…","subject":"…"}
 //
-// Secrets in the command's arguments and in subjects are masked as those of tool calls are. Its environment is never recorded.
+// Secrets in the command's arguments and in subjects are masked as those of tool calls are. Its
+// environment is never recorded.
 package run
 
 import (
@@ -41,13 +43,16 @@ type Config struct {
 
 	Stdin, Stdout, Stderr *os.File
 	Signals               <-chan os.Signal // handed on to the command
-	Terminal              bool             // whose keys send the command their signals without us: those must not come twice
+	// whose keys send the command their signals without us: those must not come twice
+	Terminal bool
 
-	// Keep returns when a record is safe: in the spool or, with a closed door, with the service. An error before the command began keeps it from beginning.
+	// Keep returns when a record is safe: in the spool or, with a closed door, with the service. An
+	// error before the command began keeps it from beginning.
 	Keep func(context.Context, attestd.Attestation) error
 }
 
-// Run runs the command to its end and returns its exit status. An error says that it did not begin, or that something of what it did is not attested.
+// Run runs the command to its end and returns its exit status. An error says that it did not begin,
+// or that something of what it did is not attested.
 func Run(ctx context.Context, c Config) (status int, err error) {
 	r := running{Config: c, id: rand.Text(), keys: attestd.NewIdempotencyKey()}
 	var repository *repository
@@ -83,8 +88,10 @@ const source = "run"
 // running is a run under way.
 type running struct {
 	Config
-	id   string
-	keys string // what its idempotency keys begin with; it stands in no record, so that nobody can take a key beforehand
+	id string
+	// what its idempotency keys begin with; it stands in no record, so that nobody can take a key
+	// beforehand
+	keys string
 }
 
 func (r *running) keep(ctx context.Context, action, event string, payload any) error {
@@ -175,8 +182,9 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	return r, nil
 }
 
-// since returns the commits that came into the repository since it was opened, the oldest first, those too that an amendment or a reset has left behind.
-// What was fetched from elsewhere and committed before start is left out.
+// since returns the commits that came into the repository since it was opened, the oldest first,
+// those too that an amendment or a reset has left behind. What was fetched from elsewhere and
+// committed before start is left out.
 func (r *repository) since(ctx context.Context, start time.Time) ([]commit, error) {
 	var not strings.Builder
 	for _, hash := range r.known {
@@ -212,7 +220,8 @@ func (r *repository) since(ctx context.Context, start time.Time) ([]commit, erro
 	return commits, nil
 }
 
-// git runs git and returns what it prints. It takes no lock and starts no program of the repository's settings.
+// git runs git and returns what it prints. It takes no lock and starts no program of the
+// repository's settings.
 func (r *repository) git(ctx context.Context, input string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", r.dir}, args...)...)
 	cmd.Stdin = strings.NewReader(input)

@@ -18,7 +18,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// TestMain makes this test binary the command that the tests run: it waits for a signal, and exits with 7.
+// TestMain makes this test binary the command that the tests run: it waits for a signal, and exits
+// with 7.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "wait-for-signal" {
 		signals := make(chan os.Signal, 1)
@@ -80,7 +81,8 @@ func TestSignalsAreHandedOn(t *testing.T) {
 	}
 }
 
-// A command whose start cannot be attested is not started; one whose end cannot be has its exit status, and the error says so.
+// A command whose start cannot be attested is not started; one whose end cannot be has its exit
+// status, and the error says so.
 func TestWhatCannotBeAttested(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "ran")
 	command := []string{"sh", "-c", `echo >"$0"; exit 3`, trace}

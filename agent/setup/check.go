@@ -22,7 +22,8 @@ import (
 // checkTool is the tool that a check says was called. No agent has one of this name.
 const checkTool = "attestd_check"
 
-// Check drives the hooks that stand in settings as the agent does: with the event before a call of a tool and, unless that is refused, the one after.
+// Check drives the hooks that stand in settings as the agent does: with the event before a call of
+// a tool and, unless that is refused, the one after.
 type Check struct {
 	Kind    Kind
 	URL     string            // of the server that the hooks must report to

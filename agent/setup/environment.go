@@ -18,7 +18,8 @@ func Environment(assignments ...[2]string) string {
 	return b.String()
 }
 
-// ParseEnvironment reads the assignments of such a file. Lines of other forms are comments. A value may also stand bare, or in double quotes.
+// ParseEnvironment reads the assignments of such a file. Lines of other forms are comments. A value
+// may also stand bare, or in double quotes.
 func ParseEnvironment(text string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -39,7 +40,8 @@ func ParseEnvironment(text string) map[string]string {
 
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// checkKey refuses what a server has answered in place of an API key. It does not repeat it: it may be meant for a terminal or a shell.
+// checkKey refuses what a server has answered in place of an API key. It does not repeat it: it may
+// be meant for a terminal or a shell.
 func checkKey(key string) error {
 	if !keyForm.MatchString(key) {
 		return errors.New("the server's answer holds no API key (those have letters, digits, _ and - alone); nothing was written")

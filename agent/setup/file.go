@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Write puts the hooks into a settings file, which it makes where there is none. Where they are in it already, or it cannot be understood, it stays as it is.
+// Write puts the hooks into a settings file, which it makes where there is none. Where they are in
+// it already, or it cannot be understood, it stays as it is.
 func (h Hooks) Write(file string) (changed bool, err error) {
 	path, mode := followed(file)
 	old, err := os.ReadFile(path)
@@ -29,7 +30,8 @@ func (h Hooks) Write(file string) (changed bool, err error) {
 	return true, replace(path, merged, mode)
 }
 
-// RemoveFrom takes hooks of ours out of a settings file. One in which nothing else was is deleted, with its folder where that is empty then.
+// RemoveFrom takes hooks of ours out of a settings file. One in which nothing else was is deleted,
+// with its folder where that is empty then.
 func RemoveFrom(file string) (found bool, err error) {
 	path, mode := followed(file)
 	old, err := os.ReadFile(path)

@@ -17,10 +17,12 @@ import (
 type Kind struct {
 	Source  hookevent.Source
 	Title   string
-	Program string   // by which a shell starts it
-	HTTP    bool     // it can ask the server itself, by HTTP hooks
-	Trust   string   // what its user must do before it runs hooks, "" for nothing
-	Events  []string // that are reported: the first is asked before a call and can refuse it, the second comes after one
+	Program string // by which a shell starts it
+	HTTP    bool   // it can ask the server itself, by HTTP hooks
+	Trust   string // what its user must do before it runs hooks, "" for nothing
+	// that are reported: the first is asked before a call and can refuse it, the second comes after
+	// one
+	Events []string
 
 	matcher string // of all tools
 	unit    int    // of a timeout, in a second
@@ -85,12 +87,14 @@ func (k Kind) SettingsFile() (string, error) {
 // Version is that of a program: "2.1.330".
 type Version string
 
-// versionTime bounds how long a program may take to say its version; some start an interpreter first.
+// versionTime bounds how long a program may take to say its version; some start an interpreter
+// first.
 const versionTime = 20 * time.Second
 
 var versionForm = regexp.MustCompile(`\d{1,9}\.\d{1,9}\.\d{1,9}`)
 
-// Version asks the program that a shell would start for its version: "" where there is none that answers. It gets no credential of ours.
+// Version asks the program that a shell would start for its version: "" where there is none that
+// answers. It gets no credential of ours.
 func (k Kind) Version(ctx context.Context) Version {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
@@ -123,5 +127,6 @@ func (v Version) AtLeast(other Version) bool {
 	return true
 }
 
-// HTTPRefuses is the first version of Claude Code of which it was shown that an HTTP hook without an answer refuses the call. 2.1.197 makes the call.
+// HTTPRefuses is the first version of Claude Code of which it was shown that an HTTP hook without
+// an answer refuses the call. 2.1.197 makes the call.
 const HTTPRefuses Version = "2.1.330"

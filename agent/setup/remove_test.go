@@ -9,7 +9,8 @@ import (
 	"attestd/agent/setup"
 )
 
-// What is removed is what was put there: settings are again what they were, in order and spelling, whichever agent and program had the hooks.
+// What is removed is what was put there: settings are again what they were, in order and spelling,
+// whichever agent and program had the hooks.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{
@@ -38,7 +39,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A file that only ever held our hooks goes with them; one that is a link, or cannot be understood, stays.
+// A file that only ever held our hooks goes with them; one that is a link, or cannot be understood,
+// stays.
 func TestRemoveFromFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +87,8 @@ func TestRemoveFromFiles(t *testing.T) {
 	}
 }
 
-// The environment file says which settings need it, whatever their path holds, and is read back as it was written.
+// The environment file says which settings need it, whatever their path holds, and is read back as
+// it was written.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	text := setup.Environment([2]string{"A", "it's $(x)"}, [2]string{"B", `"`})

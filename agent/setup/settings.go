@@ -25,7 +25,8 @@ type Hooks struct {
 	Passport bool   // a tool needs a passport
 	Closed   bool   // a call that cannot be recorded is refused
 
-	// Command is the program whose hook command is run for each event; "": the agent asks the server itself, by HTTP.
+	// Command is the program whose hook command is run for each event; "": the agent asks the
+	// server itself, by HTTP.
 	Command string
 }
 
@@ -45,7 +46,8 @@ type hook struct {
 	AllowedEnvVars []string          `json:"allowedEnvVars,omitempty"`
 }
 
-// group is what the settings have of ours under an event. They hold no secret: the agent puts the variable in.
+// group is what the settings have of ours under an event. They hold no secret: the agent puts the
+// variable in.
 func (h Hooks) group(event string) []byte {
 	kind := kindOf(h.Source)
 	of := hook{Type: "http", URL: h.address(), Timeout: timeout * kind.unit, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
@@ -74,7 +76,8 @@ func (h Hooks) address() string {
 
 func (h Hooks) command() string {
 	command := printable.ShellWord(h.Command) + " hook"
-	if source := kindOf(h.Source).Source; source != hookevent.ClaudeCode { // which is the command's default
+	// which is the command's default
+	if source := kindOf(h.Source).Source; source != hookevent.ClaudeCode {
 		command += " --from " + string(source)
 	}
 	command += " --agent " + printable.ShellWord(h.Agent) + " --url " + printable.ShellWord(h.URL)
@@ -110,8 +113,9 @@ func (h Hooks) Settings() []byte {
 	return settings
 }
 
-// Merge puts the hooks into settings that may be empty. Everything else in them stays, in its order and spelling; only the white space between may change. Earlier
-// hooks of ours are replaced. Settings that are not one JSON object, or have hooks of another form, are an error.
+// Merge puts the hooks into settings that may be empty. Everything else in them stays, in its order
+// and spelling; only the white space between may change. Earlier hooks of ours are replaced.
+// Settings that are not one JSON object, or have hooks of another form, are an error.
 func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
@@ -135,8 +139,8 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	return indented(all)
 }
 
-// Remove takes hooks of ours out of settings, and the lists and members in which there is nothing else then. found says whether there were any;
-// settings without are returned as they are.
+// Remove takes hooks of ours out of settings, and the lists and members in which there is nothing
+// else then. found says whether there were any; settings without are returned as they are.
 func Remove(settings []byte) (rest []byte, found bool, err error) {
 	all, err := parse(settings)
 	if err != nil {
@@ -191,7 +195,8 @@ func indented(o object) ([]byte, error) {
 	return append(b.Bytes(), '\n'), nil
 }
 
-// without returns the groups of an event without hooks of ours, and without groups in which there was nothing else.
+// without returns the groups of an event without hooks of ours, and without groups in which there
+// was nothing else.
 func without(groups []byte) (rest [][]byte, err error) {
 	each := strictjson.EachElement(groups, maxDepth, func(group []byte) {
 		if err != nil {

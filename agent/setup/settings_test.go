@@ -11,7 +11,8 @@ import (
 	"attestd/agent/setup"
 )
 
-// Whatever settings there are, the hooks of others and all other members stay; to merge again changes nothing; and ours are there once under each event.
+// Whatever settings there are, the hooks of others and all other members stay; to merge again
+// changes nothing; and ours are there once under each event.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":1.50,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"attestd hook --agent x"},{"type":"command","command":"other"}]}],"Stop":[]}}`)
 	f.Add(` `)

@@ -9,7 +9,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Steps are what the server must know of an agent before its hooks can report anything. Each is done only where it is not done yet.
+// Steps are what the server must know of an agent before its hooks can report anything. Each is
+// done only where it is not done yet.
 type Steps struct {
 	Agent string
 	Say   func(what, how string) // one line for each step, what being a word
@@ -72,7 +73,8 @@ func (s Steps) WriterKey(ctx context.Context, c *attestd.Client) (string, error)
 	return key.Key, checkKey(key.Key)
 }
 
-// FirstRecord shows that the hooks will get through: it attests that the agent was set up, once in 30 days.
+// FirstRecord shows that the hooks will get through: it attests that the agent was set up, once in
+// 30 days.
 func (s Steps) FirstRecord(ctx context.Context, c *attestd.Client) error {
 	r, err := c.Attest(ctx, attestd.Attestation{
 		AgentID: s.Agent, ActionType: "agent.watched", Payload: map[string]string{"source": "attestd init"}, IdempotencyKey: "init:" + s.Agent,

@@ -19,8 +19,9 @@ var (
 	eachWord    = regexp.MustCompile(wordForm)
 )
 
-// trusted refuses to drive a hook that init has not written. Settings come with a project, so they may be anybody's: a check runs no program but this
-// one, and gives the credential to no server but its own.
+// trusted refuses to drive a hook that init has not written. Settings come with a project, so they
+// may be anybody's: a check runs no program but this one, and gives the credential to no server but
+// its own.
 func (c Check) trusted(h hook) error {
 	server := h.URL
 	if h.Type != "http" {

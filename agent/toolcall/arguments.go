@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// MaskArguments returns the arguments of a command with the secrets in them masked, those too that follow an option in an argument of their own: --password hunter2.
+// MaskArguments returns the arguments of a command with the secrets in them masked, those too that
+// follow an option in an argument of their own: --password hunter2.
 func MaskArguments(arguments []string) []string {
 	shown := make([]string, len(arguments))
 	var c command

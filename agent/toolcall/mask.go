@@ -8,8 +8,8 @@ import (
 // masked stands where a secret stood.
 const masked = "[masked]"
 
-// pattern is one form of a secret. Every text that it matches holds one of the hints, in lower case; to look for those first
-// makes most texts cost no regular expression.
+// pattern is one form of a secret. Every text that it matches holds one of the hints, in lower
+// case; to look for those first makes most texts cost no regular expression.
 type pattern struct {
 	hints  []string
 	secret *regexp.Regexp // its first group is the secret, or all of it where it has none
@@ -18,7 +18,8 @@ type pattern struct {
 // names are the ends of names whose values are secrets.
 const names = `(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|signing[_-]?key|authorization|credentials?)`
 
-// secretName matches the name of a JSON member whose strings and numbers, and all below it, are secrets.
+// secretName matches the name of a JSON member whose strings and numbers, and all below it, are
+// secrets.
 var secretName = regexp.MustCompile(`(?i)(?:` + names + `|cookie|secrets|passw(?:or)?ds)$`)
 
 // secretOption matches an option of a command whose value is a secret.
@@ -33,10 +34,12 @@ var privateKey = pattern{
 	regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`),
 }
 
-// patterns are the other forms of secrets that are masked, each within a line; docs/agents.md lists them for users. Go's regular expressions take linear time.
+// patterns are the other forms of secrets that are masked, each within a line; docs/agents.md lists
+// them for users. Go's regular expressions take linear time.
 var patterns = []pattern{
 	// Keys and tokens of well-known forms.
-	{[]string{"a3t", "akia", "asia", "abia", "acca", "agpa", "aida", "aipa", "anpa", "anva", "aroa"}, // AWS
+	// AWS
+	{[]string{"a3t", "akia", "asia", "abia", "acca", "agpa", "aida", "aipa", "anpa", "anva", "aroa"},
 		regexp.MustCompile(`\b(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA)[A-Z0-9]{16}`)},
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"},
 		regexp.MustCompile(`(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_.-]{20,})`)},
@@ -50,7 +53,8 @@ var patterns = []pattern{
 		regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{64}|AGE-SECRET-KEY-1[A-Z0-9]{50,})`)},
 	{[]string{"eyj"}, // signed tokens: JWTs, ours among them
 		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
-	{[]string{"svc_", "cs_", "oauth_", "whpk_"}, // our own; of keys with another --service-name, those under names below
+	// our own; of keys with another --service-name, those under names below
+	{[]string{"svc_", "cs_", "oauth_", "whpk_"},
 		regexp.MustCompile(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43}`)},
 
 	// What stands where secrets stand: headers, URLs, options of commands, assignments.
@@ -88,7 +92,8 @@ func mask(text string) string {
 	return b.String()
 }
 
-// lineLength is how long the first line of a text is, its end included, and the lines that it goes on in, as in a shell.
+// lineLength is how long the first line of a text is, its end included, and the lines that it goes
+// on in, as in a shell.
 func lineLength(text string) int {
 	for n := 0; ; {
 		end := strings.IndexByte(text[n:], '\n')
@@ -130,7 +135,8 @@ func containsAny(text string, hints []string) bool {
 	return false
 }
 
-// endsInKey says whether a text ends inside a PEM private key, when what came before it did or did not.
+// endsInKey says whether a text ends inside a PEM private key, when what came before it did or did
+// not.
 func endsInKey(text string, before bool) bool {
 	begins, ends := strings.LastIndex(text, "-----BEGIN "), strings.LastIndex(text, "-----END ")
 	if begins >= 0 && strings.Contains(text[begins:], "PRIVATE KEY") {

@@ -9,7 +9,8 @@ import (
 	"attestd/crypto/keys"
 )
 
-// letters are such as stand in secrets; the examples below are put together here, so that no scanner takes them for real ones.
+// letters are such as stand in secrets; the examples below are put together here, so that no
+// scanner takes them for real ones.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz"
 
 // Each documented form of a secret is masked in a command, and what stands around it is kept.

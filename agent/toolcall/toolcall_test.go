@@ -34,7 +34,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Other events have other keys, however their parts could be run together; a key is plain ASCII of at most 255 bytes.
+// Other events have other keys, however their parts could be run together; a key is plain ASCII of
+// at most 255 bytes.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
@@ -77,7 +78,8 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-// A value over the limit keeps its hash, its size and its beginning, which is no part of a character; a reduced one has no beginning.
+// A value over the limit keeps its hash, its size and its beginning, which is no part of a
+// character; a reduced one has no beginning.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Input: json.RawMessage(`{"a":"äbc"}`), Output: json.RawMessage(`"äbcdefgh"`), Error: "äbcdefgh"}
@@ -107,7 +109,8 @@ func shortened(payload string) string {
 	return strings.Join(parts, `"sha256":"`)
 }
 
-// Whatever an agent sends, the record is one that a server takes, is the same again, and is bounded.
+// Whatever an agent sends, the record is one that a server takes, is the same again, and is
+// bounded.
 func FuzzRecord(f *testing.F) {
 	f.Add("Bash", "toolu_1", []byte(`{"command":"curl -u a:b https://c:d@e","password":"x"}`), []byte(`{"stdout":"-----BEGIN PRIVATE KEY-----\nM"}`), "Authorization: Bearer abcdefghij")
 	f.Add("\xff", "\ud7ff", []byte(`{"a":[1e400,{"a":1,"a":2}],"\ud800":"\udfff"}`), []byte(`[[["-----BEGIN RSA PRIVATE KEY-----","x"]]]`), "\x00")
@@ -128,7 +131,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Under a secret a key tells nothing of its event, and who knows the event and not the secret cannot make it.
+// Under a secret a key tells nothing of its event, and who knows the event and not the secret
+// cannot make it.
 func TestKeysUnderASecret(t *testing.T) {
 	t.Parallel()
 	e := toolcall.Event{Kind: toolcall.Requested, Source: "claude-code", SessionID: "s-1", CallID: "t1"}

@@ -60,7 +60,8 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 	return append(short, '}')
 }
 
-// mend writes a JSON value anew, well-formed and masked. What it cannot mend it leaves for the canonical form to refuse.
+// mend writes a JSON value anew, well-formed and masked. What it cannot mend it leaves for the
+// canonical form to refuse.
 func mend(raw []byte) []byte {
 	m := mender{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
 	if !m.value(0, false) {
@@ -76,14 +77,16 @@ type mender struct {
 	dec *jsontext.Decoder
 	dst []byte
 
-	// inKey says that a private key has begun and not ended: it may stand in an array line by line, as in a patch. Then all strings up to
-	// its end, or the end of the array, are masked.
+	// inKey says that a private key has begun and not ended: it may stand in an array line by line,
+	// as in a patch. Then all strings up to its end, or the end of the array, are masked.
 	inKey bool
 
-	command command // the strings of this array so far: behind an option such as --password stands a secret
+	// the strings of this array so far: behind an option such as --password stands a secret
+	command command
 }
 
-// value writes the next value, which stands inside depth containers. All below the name of a secret is one.
+// value writes the next value, which stands inside depth containers. All below the name of a secret
+// is one.
 func (m *mender) value(depth int, secret bool) bool {
 	switch kind := m.dec.PeekKind(); kind {
 	case '{', '[':
@@ -181,6 +184,7 @@ func (m *mender) read() (string, bool) {
 	if err != nil || len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	text, _ := jsontext.AppendUnquote(nil, raw) // its error is text that is not well-formed, which it replaces
+	// its error is text that is not well-formed, which it replaces
+	text, _ := jsontext.AppendUnquote(nil, raw)
 	return string(text), true
 }

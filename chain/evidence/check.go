@@ -112,8 +112,8 @@ func (c *checker) trusted() error {
 	return nil
 }
 
-// policy holds every checkpoint against the policy. A policy cannot name one key for two logs, so the line that names the last key for one of the
-// company's logs counts for the other too.
+// policy holds every checkpoint against the policy. A policy cannot name one key for two logs, so
+// the line that names the last key for one of the company's logs counts for the other too.
 func (c *checker) policy(p tlog.Policy) error {
 	last := c.file.Keys[len(c.file.Keys)-1]
 	named := slices.ContainsFunc(c.file.Logs, func(l Log) bool {

@@ -14,10 +14,11 @@ import (
 type event struct {
 	index                      int64
 	timestamp, action, subject string
-	by                         string  // credential, "" for the service itself
-	agentID, revokedAt         string  // "" where it has none
-	reason                     []byte  // canonical; null where it has none
-	before, witnesses          *string // the setting before and from then on; nil where it does not say
+	by                         string // credential, "" for the service itself
+	agentID, revokedAt         string // "" where it has none
+	reason                     []byte // canonical; null where it has none
+	// the setting before and from then on; nil where it does not say
+	before, witnesses *string
 }
 
 // event checks a control record and its place in the control log.
@@ -106,7 +107,8 @@ func by(credential string) string {
 	return credential
 }
 
-// authority checks what bears on whether the record's agent might act, and says what follows from it.
+// authority checks what bears on whether the record's agent might act, and says what follows from
+// it.
 func (c *checker) authority() error {
 	if c.file.Authority == nil {
 		return nil

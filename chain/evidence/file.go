@@ -17,7 +17,8 @@ const (
 	Control = "control"
 )
 
-// File is an evidence file as it stands between reading and checking, or between gathering and writing.
+// File is an evidence file as it stands between reading and checking, or between gathering and
+// writing.
 type File struct {
 	CompanyID  string
 	Log        string // of the record
@@ -44,8 +45,8 @@ type HexProof struct {
 	Size  int64
 }
 
-// Log is one of the company's logs with the keys that sign it, as far as Keys has them. Of a key only what is signed counts: Generation (its
-// place in Keys), Public, From and Rotation.
+// Log is one of the company's logs with the keys that sign it, as far as Keys has them. Of a key
+// only what is signed counts: Generation (its place in Keys), Public, From and Rotation.
 type Log struct {
 	Name, ID, Origin string
 	Keys             []keyring.Key

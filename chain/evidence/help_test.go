@@ -177,7 +177,8 @@ func (c *company) entries(checkpoint []byte, about func(subject string) bool) (l
 	return list
 }
 
-// hexPath is the proof by the definition of RFC 6962 §2.1.1, and hexRoot the root, with the node hash of the specification.
+// hexPath is the proof by the definition of RFC 6962 §2.1.1, and hexRoot the root, with the node
+// hash of the specification.
 func hexPath(records []chain.Record, index int) chain.Proof {
 	if len(records) == 1 {
 		return nil

@@ -69,7 +69,8 @@ func (f *File) logNames() (names []string) {
 	return names
 }
 
-// neededLogs are the logs without which the file could not be checked; of another one nothing would be known.
+// neededLogs are the logs without which the file could not be checked; of another one nothing would
+// be known.
 func (f *File) neededLogs() (names []string) {
 	if f.bothLogs {
 		return []string{Actions, Control}

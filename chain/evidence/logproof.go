@@ -30,7 +30,8 @@ func (c *checker) readWitnesses() error {
 	return nil
 }
 
-// allCosigned demands that the witnesses are those who have cosigned, in the order in which they first did.
+// allCosigned demands that the witnesses are those who have cosigned, in the order in which they
+// first did.
 func (c *checker) allCosigned() error {
 	if !slices.Equal(c.cosigners, c.file.Witnesses) {
 		return fail(BadWitnesses, "the witnesses are not those who have cosigned, in their order")

@@ -14,19 +14,21 @@ import (
 	"attestd/chain/evidence"
 )
 
-// mutation is a change of a sample and the code that every checker must come to, whatever is trusted. Others read the list too, so it is data:
-// At is a JSON Pointer to what is changed, or none for the text of the whole file, and one of the others says how.
+// mutation is a change of a sample and the code that every checker must come to, whatever is
+// trusted. Others read the list too, so it is data: At is a JSON Pointer to what is changed, or
+// none for the text of the whole file, and one of the others says how.
 type mutation struct {
-	Name    string          `json:"name"`
-	Of      string          `json:"of"` // sample
-	At      string          `json:"at"`
-	Set     json.RawMessage `json:"set"`    // the value, or a new member
-	Add     json.RawMessage `json:"add"`    // an element before At
-	Remove  bool            `json:"remove"` // the member or element
-	Again   bool            `json:"again"`  // the element stands twice
-	Find    string          `json:"find"`   // in the text of the file, or the string At: its first occurrence
-	Replace string          `json:"replace"`
-	Code    evidence.Code   `json:"code"`
+	Name   string          `json:"name"`
+	Of     string          `json:"of"` // sample
+	At     string          `json:"at"`
+	Set    json.RawMessage `json:"set"`    // the value, or a new member
+	Add    json.RawMessage `json:"add"`    // an element before At
+	Remove bool            `json:"remove"` // the member or element
+	Again  bool            `json:"again"`  // the element stands twice
+	// in the text of the file, or the string At: its first occurrence
+	Find    string        `json:"find"`
+	Replace string        `json:"replace"`
+	Code    evidence.Code `json:"code"`
 }
 
 // apply returns the changed text.
@@ -93,7 +95,8 @@ func trusts(t testing.TB) map[string]evidence.Trust {
 	}
 }
 
-// Each of the mutations that stand in testdata fails with its code, with a key, with a policy and with nothing.
+// Each of the mutations that stand in testdata fails with its code, with a key, with a policy and
+// with nothing.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/mutations.json")
@@ -120,8 +123,8 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// Every value of the samples is changed in every way that its type allows, at every depth. Only these pass: an entry that is left out, which
-// shows that omission is not proven.
+// Every value of the samples is changed in every way that its type allows, at every depth. Only
+// these pass: an entry that is left out, which shows that omission is not proven.
 func TestEveryField(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*evidence.File{"whole": whole(t), "small": small(t), "control": control(t)} {
@@ -136,7 +139,8 @@ func TestEveryField(t *testing.T) {
 			must(t, err)
 			omitted := strings.HasPrefix(path, "/authority/records") && strings.HasSuffix(path, " left out") && strings.Count(path, "/") == 3 ||
 				strings.HasPrefix(path, "/passport/records") && strings.HasSuffix(path, " left out") && strings.Count(path, "/") == 3
-			if v := evidence.Check(text, evidence.Trust{}); (v.Outcome != evidence.Fails) != omitted { // nor is it trusted, then, by any key or policy
+			// nor is it trusted, then, by any key or policy
+			if v := evidence.Check(text, evidence.Trust{}); (v.Outcome != evidence.Fails) != omitted {
 				t.Errorf("%s%s: %+v", name, path, v)
 			}
 		}
@@ -145,7 +149,8 @@ func TestEveryField(t *testing.T) {
 	}
 }
 
-// mutate changes value, which set puts in its place, and everything inside it, one thing at a time, and calls check after each.
+// mutate changes value, which set puts in its place, and everything inside it, one thing at a time,
+// and calls check after each.
 func mutate(value any, path string, set func(any), check func(path string)) {
 	try := func(changed any, how string) {
 		set(changed)
@@ -225,7 +230,8 @@ func changes(s string) []string {
 	return slices.DeleteFunc(list, func(changed string) bool { return changed == s })
 }
 
-// FuzzCheck feeds whatever to the parser: it never panics, and takes no record that the keys of the samples have not signed.
+// FuzzCheck feeds whatever to the parser: it never panics, and takes no record that the keys of the
+// samples have not signed.
 func FuzzCheck(f *testing.F) {
 	signed := make(map[string]bool)
 	for _, sample := range []*evidence.File{whole(f), small(f), control(f)} {

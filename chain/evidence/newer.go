@@ -6,15 +6,16 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Newer is a checkpoint of a log that is younger than a file, with the proof that the file's checkpoint is its beginning: what
-// GET /v1/log/{logId}/consistency answers.
+// Newer is a checkpoint of a log that is younger than a file, with the proof that the file's
+// checkpoint is its beginning: what GET /v1/log/{logId}/consistency answers.
 type Newer struct {
 	From       int64 // the size from which Proof leads
 	Proof      []tlog.Hash
 	Checkpoint []byte // signed
 }
 
-// CheckNewer is Check, and then holds the checkpoint of the file against a newer one: a history that was written anew since has no proof.
+// CheckNewer is Check, and then holds the checkpoint of the file against a newer one: a history
+// that was written anew since has no proof.
 func CheckNewer(src []byte, n Newer, t Trust) Verdict {
 	c := newChecker(t)
 	err := c.check(src)
@@ -24,7 +25,8 @@ func CheckNewer(src []byte, n Newer, t Trust) Verdict {
 	return c.verdict(err)
 }
 
-// newer takes a newer checkpoint of the key that signed those of the file: another key's says nothing that the file could show.
+// newer takes a newer checkpoint of the key that signed those of the file: another key's says
+// nothing that the file could show.
 func (c *checker) newer(n Newer) error {
 	newer, _, err := tlog.ParseSignedCheckpoint(n.Checkpoint)
 	if err != nil {

@@ -144,7 +144,8 @@ func (v value) log(f *File) Log {
 	return f.readLog(v.object([]string{"log", "logId", "origin", "keys"}))
 }
 
-// readLog reads a log of its members. Where its keys stand among those of the file, and that they do, is for the check of the keys.
+// readLog reads a log of its members. Where its keys stand among those of the file, and that they
+// do, is for the check of the keys.
 func (f *File) readLog(m map[string]value) Log {
 	l := Log{m["log"].logName(), m["logId"].like(logIDForm, "32 lower-case hex digits"), m["origin"].text(), nil}
 	list := m["keys"].list(maxKeys)

@@ -42,7 +42,8 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	f := new(form)
 	names := []string{"agentId", "companyId", "actionType", "payload"}
 	if l.Name == Control {
-		names = append(names, "log") // so that no action is taken for a control record: both logs have the same keys
+		// so that no action is taken for a control record: both logs have the same keys
+		names = append(names, "log")
 	}
 	m := value{f, "payload", r.Payload}.object(names)
 	if l.Name == Control && m["log"].text() != Control {
@@ -70,7 +71,8 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	if company != c.file.CompanyID {
 		return in, fmt.Errorf("it is of the company %q", company)
 	}
-	if c.form, _ = jcs.Append(c.form[:0], r.Payload, maxDepth); sealed.ComputeHash(c.form) != r.Hash { // sound has found it to have a form
+	// sound has found it to have a form
+	if c.form, _ = jcs.Append(c.form[:0], r.Payload, maxDepth); sealed.ComputeHash(c.form) != r.Hash {
 		return in, errors.New("it was changed: it has another hash")
 	}
 	return in, nil

@@ -14,7 +14,8 @@ import (
 
 // ReportFormat is the first member of every report.
 //
-// A report is all records of a period of both logs, as JSON lines: a header, the records of control, those of actions, and nothing after them.
+// A report is all records of a period of both logs, as JSON lines: a header, the records of
+// control, those of actions, and nothing after them.
 //
 //	header  {"format":"attestd-report/v1","companyId","from","to","logs":[actions, control],"keys","witnesses","notProven"}
 //	        with companyId, keys and witnesses as in evidence, and of each log log, logId, origin and keys too, and
@@ -23,8 +24,9 @@ import (
 //	        end       checkpoint at the end of the period, with cosignatures where there are any
 //	line    {"log":"control"|"actions","record"}
 //
-// The times of all records lie in [from, to), which is what was asked for. Whoever checks a report computes the start's root of the frontier, adds the leaf of each
-// record, and so comes to the end's root: nothing was left out between the two checkpoints, and none was changed. Signatures of
+// The times of all records lie in [from, to), which is what was asked for. Whoever checks a report
+// computes the start's root of the frontier, adds the leaf of each record, and so comes to the
+// end's root: nothing was left out between the two checkpoints, and none was changed. Signatures of
 // records need no check of their own, for they stand in the leaves.
 const ReportFormat = "attestd-report/v1"
 
@@ -97,12 +99,14 @@ type Event struct {
 	Delegated          []string // the delegation chain of an action
 	Subject, By        string   // of a control record
 
-	// Of a control record that says which witnesses are asked: those before it and from it on, "" for none, and nil where it does not say.
+	// Of a control record that says which witnesses are asked: those before it and from it on, ""
+	// for none, and nil where it does not say.
 	WitnessesBefore, Witnesses *string
 }
 
-// CheckReport checks a report as it reads it, in constant memory, and calls header once it is known to be sound and then visit for each record. What it has
-// called them with counts only when the verdict says so: a record that is missing shows at the end.
+// CheckReport checks a report as it reads it, in constant memory, and calls header once it is known
+// to be sound and then visit for each record. What it has called them with counts only when the
+// verdict says so: a record that is missing shows at the end.
 func CheckReport(src io.Reader, t Trust, header func(*Report), visit func(*Event)) Verdict {
 	c := newChecker(t)
 	return c.verdict(c.report(src, header, visit))

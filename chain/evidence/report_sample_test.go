@@ -11,7 +11,8 @@ import (
 	"attestd/chain/tlog"
 )
 
-// report is that of a company with two rotations, from its third action and fourth control record on. The witness has cosigned both ends.
+// report is that of a company with two rotations, from its third action and fourth control record
+// on. The witness has cosigned both ends.
 func report(t testing.TB) []byte {
 	c := newCompany(t)
 	c.change("company.registered", "company:acme", nil)
@@ -50,7 +51,8 @@ func checkReport(text []byte, trust evidence.Trust) (v evidence.Verdict, events 
 	return v, events
 }
 
-// A report holds with each key of the company and with a policy, and says what was done and changed.
+// A report holds with each key of the company and with a policy, and says what was done and
+// changed.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	text := testdata(t, "report.jsonl", report(t))
@@ -79,7 +81,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// No record can be left out, added, changed, moved or doubled, and nothing in the header can be changed.
+// No record can be left out, added, changed, moved or doubled, and nothing in the header can be
+// changed.
 func TestReportMutations(t *testing.T) {
 	t.Parallel()
 	text := report(t)
@@ -102,7 +105,8 @@ func TestReportMutations(t *testing.T) {
 			swapped[i-1], swapped[i] = swapped[i], swapped[i-1]
 			refused("lines swapped", []byte(strings.Join(swapped, "")))
 		}
-		for at := range len(lines[i]) - 1 { // but for the bounds of the period, which may be wider than its records, and white space
+		// but for the bounds of the period, which may be wider than its records, and white space
+		for at := range len(lines[i]) - 1 {
 			before, changed := lines[i][max(0, at-40):at+1], []byte(lines[i])
 			if changed[at] ^= 1; changed[at] >= 0x80 || changed[at] <= ' ' || lines[i][at] == ' ' || strings.Contains(before, `"from":"`) || strings.Contains(before, `"to":"`) {
 				continue
@@ -112,7 +116,8 @@ func TestReportMutations(t *testing.T) {
 	}
 }
 
-// A record takes one line of a report, also where its payload was sent with line feeds between its tokens: the rest of it stays as it is.
+// A record takes one line of a report, also where its payload was sent with line feeds between its
+// tokens: the rest of it stays as it is.
 func TestReportLineOfAPayloadOfMoreLines(t *testing.T) {
 	t.Parallel()
 	r := chain.Record{Timestamp: "2026-03-02T09:05:04.218Z", Payload: []byte("{\r\n \"text\": \"a\\nb\",\n\"n\":1.0}")}

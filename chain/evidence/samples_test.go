@@ -18,8 +18,9 @@ const (
 	witnessB = 102
 )
 
-// whole is a file in which everything stands that can: two rotations, cosignatures, a delegation, a passport with its status, authority. The
-// record is of the second key, the checkpoints of the third.
+// whole is a file in which everything stands that can: two rotations, cosignatures, a delegation, a
+// passport with its status, authority. The record is of the second key, the checkpoints of the
+// third.
 func whole(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.change("company.registered", "company:acme", nil)
@@ -59,8 +60,8 @@ func small(t testing.TB) *evidence.File {
 	return c.file(0, 0, c.checkpoint(0))
 }
 
-// control is a file about a control record, of a log whose first key was the company's second: of before there was a control log only
-// the keys of actions know.
+// control is a file about a control record, of a log whose first key was the company's second: of
+// before there was a control log only the keys of actions know.
 func control(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.add(0, agentID, "deploy", `{"version":1}`, "")
@@ -92,7 +93,8 @@ func rotated(t testing.TB) *evidence.File {
 	return f
 }
 
-// policyText takes what the logs of the samples sign with the third key, or the first, and one of both witnesses.
+// policyText takes what the logs of the samples sign with the third key, or the first, and one of
+// both witnesses.
 func policyText(quorum string) string {
 	l := newCompany(nil).logs[0]
 	line := func(n byte) string {

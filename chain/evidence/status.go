@@ -14,7 +14,8 @@ type status struct {
 	jti, companyID, state, checkedAt, revokedAt, pem string
 	reason                                           []byte // nil where absent
 	signature                                        []byte
-	signed                                           map[string][]byte // the members that the signature covers
+	// the members that the signature covers
+	signed map[string][]byte
 }
 
 // status reads the answer of GET /v1/ocsp/{jti}.
@@ -38,7 +39,8 @@ func (v value) status() (s status) {
 	return s
 }
 
-// preimage is what the hash is taken of that was signed: the canonical form of what the service says.
+// preimage is what the hash is taken of that was signed: the canonical form of what the service
+// says.
 func (s *status) preimage() []byte {
 	dst := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(s.signed)) {

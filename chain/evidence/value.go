@@ -23,7 +23,8 @@ const (
 	maxEntries = 10_000
 )
 
-// value is a part of a file, with the name that it has for people. Its methods demand a form; the first that is not met stays in form.
+// value is a part of a file, with the name that it has for people. Its methods demand a form; the
+// first that is not met stays in form.
 type value struct {
 	form *form
 	name string

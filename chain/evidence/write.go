@@ -10,8 +10,9 @@ import (
 	"attestd/crypto/keys"
 )
 
-// JSON returns the file as it travels. Logs that are not needed are left out, and so are keys of logs after the last of Keys; NotProven is
-// what such a file does not prove. Payloads are written byte for byte.
+// JSON returns the file as it travels. Logs that are not needed are left out, and so are keys of
+// logs after the last of Keys; NotProven is what such a file does not prove. Payloads are written
+// byte for byte.
 func (f *File) JSON() []byte {
 	w := writer(make([]byte, 0, 8<<10+len(f.Record.Payload)))
 	w.object(func(m *members) {

@@ -2,8 +2,9 @@ package search
 
 import "attestd/chain"
 
-// Builder makes summaries of chains while these grow. It has seen a range from its first record on or leaves it out: where others extend a chain too, or
-// what was added did not come to stay, its summary is to be made of what is on disk, by Summarize.
+// Builder makes summaries of chains while these grow. It has seen a range from its first record on
+// or leaves it out: where others extend a chain too, or what was added did not come to stay, its
+// summary is to be made of what is on disk, by Summarize.
 type Builder struct {
 	chains map[int64]*growing
 	open   []int64 // chains to which was added since the last Keep or Drop
@@ -11,15 +12,17 @@ type Builder struct {
 	terms  Terms
 }
 
-// growing is the summary of the last range of a chain, and the number of the record that comes next.
+// growing is the summary of the last range of a chain, and the number of the record that comes
+// next.
 type growing struct {
 	summary *Summary
 	next    int64
 	size    int
 }
 
-// maxBuilding bounds what a Builder holds. A chain takes some 600 bytes most often, and 60 KB where each record has an agent, an action and ten
-// principals of its own; one that does not find room is forgotten.
+// maxBuilding bounds what a Builder holds. A chain takes some 600 bytes most often, and 60 KB where
+// each record has an agent, an action and ten principals of its own; one that does not find room is
+// forgotten.
 const maxBuilding = 32 << 20
 
 // Ready is a summary that is complete.
@@ -31,7 +34,8 @@ type Ready struct {
 // NewBuilder returns one that has seen nothing.
 func NewBuilder() *Builder { return &Builder{chains: make(map[int64]*growing)} }
 
-// Add takes in records that follow one another in a chain. It returns the summaries that they complete, and whether one of these is left out.
+// Add takes in records that follow one another in a chain. It returns the summaries that they
+// complete, and whether one of these is left out.
 func (b *Builder) Add(number int64, records []chain.Record) (ready []Ready, leftOut bool) {
 	if len(records) == 0 {
 		return nil, false
@@ -91,7 +95,8 @@ func (b *Builder) Keep(but []int64) {
 	b.open = b.open[:0]
 }
 
-// Drop says that nothing of what was added since the last Keep has come to stay, as far as is known.
+// Drop says that nothing of what was added since the last Keep has come to stay, as far as is
+// known.
 func (b *Builder) Drop() {
 	for _, number := range b.open {
 		b.forget(number)

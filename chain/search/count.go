@@ -7,8 +7,8 @@ import (
 	"attestd/chain"
 )
 
-// Count returns how many records of a chain match between each two of the borders, which ascend. It reads only records of which no
-// summary decides.
+// Count returns how many records of a chain match between each two of the borders, which ascend. It
+// reads only records of which no summary decides.
 func Count(ctx context.Context, r Reader, number int64, f Filter, borders []int64) ([]int64, error) {
 	counts := make([]int64, len(borders)-1)
 	at := 0

@@ -23,7 +23,8 @@ type Verdicts [Width]Verdict
 // errSummary says that a summary is not of the form that summaries have.
 var errSummary = errors.New("search: malformed summary")
 
-// Judge says of the records that a summary covers whether they match, and reports false when none can. Its error is that the summary is malformed.
+// Judge says of the records that a summary covers whether they match, and reports false when none
+// can. Its error is that the summary is malformed.
 func (f *Filter) Judge(summary []byte, verdicts *Verdicts) (any bool, err error) {
 	agents, actions, principals, rest, err := f.lists(summary)
 	if err != nil || len(rest) == 0 {

@@ -59,7 +59,8 @@ func (s *Scan) window() (ranges [2]int64, end int64) {
 	return ranges, end
 }
 
-// gap makes a candidate of the records between what was seen and the range [from, to): they have no summary.
+// gap makes a candidate of the records between what was seen and the range [from, to): they have no
+// summary.
 func (s *Scan) gap(next, from, to int64) {
 	switch {
 	case s.backward && to < next:

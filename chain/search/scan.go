@@ -16,7 +16,8 @@ const (
 	windowCandidates = 16     // found in it, after which it ends: their verdicts stand in memory
 )
 
-// Scan goes through the records [From, To) of a chain, which become fewer from one end as it decides them.
+// Scan goes through the records [From, To) of a chain, which become fewer from one end as it
+// decides them.
 type Scan struct {
 	From, To int64 // numbers of the records that are not decided yet
 	Read     int64 // bytes of payloads and delegations that were read
@@ -25,9 +26,10 @@ type Scan struct {
 	chain    int64
 	filter   Filter
 	backward bool
-	found    []candidate // what lies ahead in [From, To) as far as summaries were read, in the order of the scan
-	seen     int64       // where they end: what lies between matches nothing, but for what is found
-	terms    Terms
+	// what lies ahead in [From, To) as far as summaries were read, in the order of the scan
+	found []candidate
+	seen  int64 // where they end: what lies between matches nothing, but for what is found
+	terms Terms
 }
 
 // candidate is a range of records of which some may match.
@@ -65,8 +67,9 @@ func (s *Scan) advance(to int64) {
 
 var errEnough = errors.New("search: enough was read")
 
-// Step decides some records, in one short read or two, and calls yield for those that match. Where yield returns false, that record is not decided, and the
-// step ends. What is read in a step is bounded in records and bytes. A damaged record is a *DamageError, and stays undecided.
+// Step decides some records, in one short read or two, and calls yield for those that match. Where
+// yield returns false, that record is not decided, and the step ends. What is read in a step is
+// bounded in records and bytes. A damaged record is a *DamageError, and stays undecided.
 func (s *Scan) Step(ctx context.Context, yield func(*chain.Record) bool) error {
 	if s.Done() {
 		return nil
@@ -140,7 +143,8 @@ func (s *Scan) at() int64 {
 	return s.From
 }
 
-// decide says whether a record of a candidate matches. One that its summary found is given as it stands, for what it says now is the reader's to judge.
+// decide says whether a record of a candidate matches. One that its summary found is given as it
+// stands, for what it says now is the reader's to judge.
 func (s *Scan) decide(c candidate, r *chain.Record) (bool, error) {
 	if c.verdicts != nil {
 		switch c.verdicts[r.Index%Width] {
@@ -156,7 +160,8 @@ func (s *Scan) decide(c candidate, r *chain.Record) (bool, error) {
 	return s.filter.matches(r, &s.terms)
 }
 
-// run is the next records of a candidate that are worth a read: those that may match and stand near one another.
+// run is the next records of a candidate that are worth a read: those that may match and stand near
+// one another.
 func (s *Scan) run(c candidate) (from, to int64) {
 	from, to = s.clip(c.from, c.to)
 	if c.verdicts == nil {

@@ -70,7 +70,8 @@ var (
 	payloads   = []string{`1`, `"Needle"`, `{"needle":1}`, `["\u006eEEDLE"]`, `{"a":"\"needle"}`, `"x"`}
 )
 
-// mixedShelf has n records of all kinds; of the ranges whose number a third divides nothing but the records.
+// mixedShelf has n records of all kinds; of the ranges whose number a third divides nothing but the
+// records.
 func mixedShelf(random *rand.Rand, n int) *shelf {
 	s := &shelf{summaries: map[int64][]byte{}}
 	few := random.IntN(2) == 0 // then many ranges have nothing of what is looked for
@@ -129,7 +130,8 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 	return f
 }
 
-// A scan finds, in either order and however often it is interrupted, exactly the records that match one by one; Count counts those.
+// A scan finds, in either order and however often it is interrupted, exactly the records that match
+// one by one; Count counts those.
 func TestScan(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -6,8 +6,8 @@ import (
 	"attestd/chain"
 )
 
-// Summarize makes the summary of the records of a chain of which it is number index, in short reads. It is nil where one of them is such that there is none;
-// *DamageError.
+// Summarize makes the summary of the records of a chain of which it is number index, in short
+// reads. It is nil where one of them is such that there is none; *DamageError.
 func Summarize(ctx context.Context, r Reader, number, index int64) ([]byte, error) {
 	var s Summary
 	var t Terms

@@ -20,10 +20,13 @@ const (
 
 // Summary is the summary of a range of records in the making.
 type Summary struct {
-	agents, principals []uint64 // by their hashes: where two have the same, a record of either is found by both
-	actions            [][]byte // as they are stored: by a hash alone, whoever makes two that have the same would hide the second
-	combinations       []combination
-	records            []byte // of each the number of its combination
+	// by their hashes: where two have the same, a record of either is found by both
+	agents, principals []uint64
+	// as they are stored: by a hash alone, whoever makes two that have the same would hide the
+	// second
+	actions      [][]byte
+	combinations []combination
+	records      []byte // of each the number of its combination
 }
 
 type combination struct {
@@ -34,8 +37,8 @@ type combination struct {
 // Len is how many records have been added, Width at most.
 func (s *Summary) Len() int { return len(s.records) }
 
-// Add takes in the terms of the next record. It reports false of a record with more principals than one of ours can have: a range with such a
-// record has no summary.
+// Add takes in the terms of the next record. It reports false of a record with more principals than
+// one of ours can have: a range with such a record has no summary.
 func (s *Summary) Add(t *Terms) bool {
 	if len(t.Principals) > maxPrincipals {
 		return false

@@ -11,7 +11,8 @@ import (
 	"attestd/chain/search"
 )
 
-// Whatever order records come in, and in however many pieces, their summaries are those that are made of what is on disk.
+// Whatever order records come in, and in however many pieces, their summaries are those that are
+// made of what is on disk.
 func TestABuilderMakesWhatSummarizeMakes(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	s := mixedShelf(random, 2000)
@@ -36,8 +37,9 @@ func TestABuilderMakesWhatSummarizeMakes(t *testing.T) {
 	}
 }
 
-// A range that was not seen from its first record to its last has no summary from a Builder: not where an addition did not come to stay, where others
-// have added, or where the chain was forgotten. The ranges after it have one.
+// A range that was not seen from its first record to its last has no summary from a Builder: not
+// where an addition did not come to stay, where others have added, or where the chain was
+// forgotten. The ranges after it have one.
 func TestABuilderLeavesOutWhatItHasNotSeen(t *testing.T) {
 	s := mixedShelf(rand.New(rand.NewPCG(4, 4)), 4*search.Width)
 	for does, between := range map[string]func(b *search.Builder) (at int){
@@ -83,9 +85,11 @@ func TestASummaryIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever chooses names can find two whose hashes begin alike. Neither of two such actions hides the other, nor do two such agents.
+// Whoever chooses names can find two whose hashes begin alike. Neither of two such actions hides
+// the other, nor do two such agents.
 func TestNamesWithOneHash(t *testing.T) {
-	const one, other = "repo.read/5f285c7f14fe4659", "repo.read/43a1824a1b7b8aca" // SHA-256 of both begins with ec950d3087afa3a9
+	// SHA-256 of both begins with ec950d3087afa3a9
+	const one, other = "repo.read/5f285c7f14fe4659", "repo.read/43a1824a1b7b8aca"
 	s := &shelf{summaries: map[int64][]byte{}}
 	for i := range search.Width {
 		name := []string{one, other}[i%2]
@@ -102,7 +106,8 @@ func TestNamesWithOneHash(t *testing.T) {
 	}
 }
 
-// FuzzJudge: bytes that are no summary are refused, and never read beyond their end; a filter that asks for nothing takes every record of one that is.
+// FuzzJudge: bytes that are no summary are refused, and never read beyond their end; a filter that
+// asks for nothing takes every record of one that is.
 func FuzzJudge(f *testing.F) {
 	s := mixedShelf(rand.New(rand.NewPCG(5, 5)), 2*search.Width)
 	for _, summary := range s.summaries {
@@ -124,7 +129,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// FuzzSummary: of any two kinds of records that stand in a range, the summary says for each what the record itself says, or that the record must be read.
+// FuzzSummary: of any two kinds of records that stand in a range, the summary says for each what
+// the record itself says, or that the record must be read.
 func FuzzSummary(f *testing.F) {
 	f.Add("a", "tool.read", "b", "tool.write", "a", "tool*", "*")
 	f.Add("a", strings.Repeat("y", 40), "a", strings.Repeat("y", 41), "", strings.Repeat("y", 39)+"*", "spiffe://d/p1")

@@ -8,8 +8,8 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// Terms are what is looked for in a record. Its slices are parts of the record where that holds no escapes, and valid as long as it is. One
-// Terms can read many records.
+// Terms are what is looked for in a record. Its slices are parts of the record where that holds no
+// escapes, and valid as long as it is. One Terms can read many records.
 type Terms struct {
 	Agent, Action []byte
 	Principals    [][]byte // each once
@@ -29,7 +29,8 @@ func (t *Terms) Read(r *chain.Record) error {
 	return nil
 }
 
-// readAction reads a payload as our log of actions stores it, which costs a tenth of reading any JSON.
+// readAction reads a payload as our log of actions stores it, which costs a tenth of reading any
+// JSON.
 func (t *Terms) readAction(payload []byte) bool {
 	rest, ok := bytes.CutPrefix(payload, []byte(`{"agentId":"`))
 	if !ok {
@@ -113,7 +114,8 @@ func (t *Terms) add(principal []byte) {
 	}
 }
 
-// cutText reads the rest of a JSON string, after its first quote, and returns what follows its last one.
+// cutText reads the rest of a JSON string, after its first quote, and returns what follows its last
+// one.
 func cutText(src []byte) (text, rest []byte, ok bool) {
 	end, escaped := endOfText(src)
 	if end < 0 {
@@ -128,7 +130,8 @@ func cutText(src []byte) (text, rest []byte, ok bool) {
 	return text, rest, true
 }
 
-// endOfText finds the quote that ends a JSON string, and says whether escapes stand before it; -1 where there is none.
+// endOfText finds the quote that ends a JSON string, and says whether escapes stand before it; -1
+// where there is none.
 func endOfText(src []byte) (end int, escaped bool) {
 	end = bytes.IndexByte(src, '"')
 	if end < 0 || bytes.IndexByte(src[:end], '\\') < 0 {

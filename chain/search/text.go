@@ -9,8 +9,8 @@ import (
 
 var errText = errors.New("a string of the payload cannot be read")
 
-// containsText says whether a string or a name within a JSON value says what text says, as a part, letters of ASCII in either case. scratch is
-// memory that it may use and keep.
+// containsText says whether a string or a name within a JSON value says what text says, as a part,
+// letters of ASCII in either case. scratch is memory that it may use and keep.
 func containsText(value []byte, text string, scratch *[]byte) (bool, error) {
 	low := appendLower((*scratch)[:0], text)
 	n := len(low)

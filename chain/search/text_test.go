@@ -9,7 +9,8 @@ import (
 	"attestd/chain/search"
 )
 
-// A text is found within one string or name as that reads, letters of ASCII in either case, and nowhere else.
+// A text is found within one string or name as that reads, letters of ASCII in either case, and
+// nowhere else.
 func TestText(t *testing.T) {
 	for _, c := range []struct {
 		payload, text string
@@ -18,7 +19,8 @@ func TestText(t *testing.T) {
 		{`"Hello World"`, "lo wor", true}, {`"hello"`, "HELLO", true}, {`{"Name":1}`, "nam", true}, {`{"a":{"b":["deep"]}}`, "DEEP", true},
 		{`{"a":"hel","b":"lo"}`, "hello", false}, {`{"a":"b"}`, `a":"b`, false}, {`{"a":"b"}`, `"`, false}, {`12345`, "234", false}, {`true`, "true", false},
 		{`"a\"b"`, `"`, true}, {`"a\\b"`, `\`, true}, {`"a\\b"`, `\\`, false}, {`"line\nfeed"`, "\n", true}, {`"\u0041bc"`, "abc", true}, {`"\ud83d\ude00"`, "😀", true},
-		{`"Ä"`, "ä", false}, {`"Ä"`, "Ä", true}, {`{"\u0061":""}`, "A", true}, {`["x","\\","needle"]`, "needle", true}, {"\"\u212a\"", "k", false}, // the Kelvin sign is no K
+		// the Kelvin sign is no K
+		{`"Ä"`, "ä", false}, {`"Ä"`, "Ä", true}, {`{"\u0061":""}`, "A", true}, {`["x","\\","needle"]`, "needle", true}, {"\"\u212a\"", "k", false},
 	} {
 		f := search.Filter{Text: c.text}
 		got, err := f.Matches(&chain.Record{Payload: payloadOf("a", "b", c.payload)})
@@ -72,5 +74,6 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// repeats says whether an object may name a member twice: the obvious reader sees the last alone. No payload of ours has one.
+// repeats says whether an object may name a member twice: the obvious reader sees the last alone.
+// No payload of ours has one.
 func repeats(payload string) bool { return strings.Count(payload, ":") > 1 }

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// maxCheckpoint bounds a signed checkpoint: 16 signatures, as many as signed-note demands, of post-quantum length.
+// maxCheckpoint bounds a signed checkpoint: 16 signatures, as many as signed-note demands, of
+// post-quantum length.
 const maxCheckpoint = 128 << 10
 
 // Checkpoint is what a log signs: that its tree of this size has this root.
@@ -25,7 +26,8 @@ func (c Checkpoint) Text() string {
 	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + c.Root.String() + "\n"
 }
 
-// Sign returns the checkpoint signed by the log itself, with its origin as the name of the key. The origin must be a name.
+// Sign returns the checkpoint signed by the log itself, with its origin as the name of the key. The
+// origin must be a name.
 func (c Checkpoint) Sign(private ed25519.PrivateKey) ([]byte, error) {
 	if !validName(c.Origin) || c.Size < 0 || c.Size > maxSize {
 		return nil, fmt.Errorf("tlog: no checkpoint of size %d for origin %q", c.Size, c.Origin)
@@ -51,8 +53,8 @@ func ParseCheckpoint(text string) (Checkpoint, error) {
 	return Checkpoint{lines[0], Tree{size, root}}, nil
 }
 
-// ParseSignedCheckpoint reads a signed checkpoint whose signatures it does not check: to find the keys of its origin. Errors wrap
-// ErrMalformed.
+// ParseSignedCheckpoint reads a signed checkpoint whose signatures it does not check: to find the
+// keys of its origin. Errors wrap ErrMalformed.
 func ParseSignedCheckpoint(signed []byte) (Checkpoint, *note.Note, error) {
 	if len(signed) > maxCheckpoint {
 		return Checkpoint{}, nil, fmt.Errorf("%w: a checkpoint of %d bytes", ErrMalformed, len(signed))
@@ -72,9 +74,10 @@ func ParseSignedCheckpoint(signed []byte) (Checkpoint, *note.Note, error) {
 	return c, n, err
 }
 
-// OpenCheckpoint reads a signed checkpoint that one of keys must have signed, Ed25519 keys all, in the name of the checkpoint's origin.
-// A signature that says it is of one of them and does not verify is refused, whatever stands beside it. Signatures of other keys are
-// ignored, and are in the note as unverified. Errors wrap ErrMalformed or ErrSignature, but for a key of another type.
+// OpenCheckpoint reads a signed checkpoint that one of keys must have signed, Ed25519 keys all, in
+// the name of the checkpoint's origin. A signature that says it is of one of them and does not
+// verify is refused, whatever stands beside it. Signatures of other keys are ignored, and are in
+// the note as unverified. Errors wrap ErrMalformed or ErrSignature, but for a key of another type.
 func OpenCheckpoint(signed []byte, keys ...VKey) (Checkpoint, *note.Note, error) {
 	if i := slices.IndexFunc(keys, func(k VKey) bool { return k.Type != TypeEd25519 || len(k.Public) != ed25519.PublicKeySize }); i >= 0 {
 		return Checkpoint{}, nil, fmt.Errorf("tlog: key %d of %q is no Ed25519 key of a log", i, keys[i].Name)

@@ -59,7 +59,8 @@ func TestSignedCheckpoint(t *testing.T) {
 	}
 }
 
-// Whose signature it takes: one of a key that is known, in the name of the origin; and none of a known key may be wrong.
+// Whose signature it takes: one of a key that is known, in the name of the origin; and none of a
+// known key may be wrong.
 func TestOpenCheckpoint(t *testing.T) {
 	t.Parallel()
 	g := grow(5)
@@ -189,7 +190,8 @@ func TestSignatureLineRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for i := range 16 { // as many as the standard demands, of the length of the longest post-quantum signature
+	// as many as the standard demands, of the length of the longest post-quantum signature
+	for i := range 16 {
 		good += signatureLine(fmt.Sprintf("witness%d.example", i), 7, make([]byte, 4627))
 	}
 	if _, _, err := tlog.OpenCheckpoint([]byte(good), vkey); err != nil {

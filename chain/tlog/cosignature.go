@@ -18,15 +18,16 @@ const (
 	timestampSize = 8 // bytes, before the signature of a cosigner
 )
 
-// Cosignature is the statement of a cosigner that a checkpoint is of the largest tree of its log that it had seen at a time, and that all it
-// had seen before are prefixes of that.
+// Cosignature is the statement of a cosigner that a checkpoint is of the largest tree of its log
+// that it had seen at a time, and that all it had seen before are prefixes of that.
 type Cosignature struct {
 	Key  VKey
 	Time int64  // Unix seconds, above 0
 	Line string // the signature line, with its line break
 }
 
-// Cosign makes the cosignature of a cosigner over the checkpoint. The cosigner's name is not signed, so each must have a key of its own.
+// Cosign makes the cosignature of a cosigner over the checkpoint. The cosigner's name is not
+// signed, so each must have a key of its own.
 func (c Checkpoint) Cosign(name string, private ed25519.PrivateKey, at time.Time) (Cosignature, error) {
 	seconds := at.Unix()
 	if !validName(name) || !validOrigin(c.Origin) || c.Size < 0 || c.Size > maxSize || seconds <= 0 {
@@ -44,9 +45,10 @@ func cosigned(text string, seconds int64) []byte {
 	return []byte("cosignature/v1\ntime " + strconv.FormatInt(seconds, 10) + "\n" + text)
 }
 
-// ParseCosignatures reads signature lines as a witness answers with them, and returns those of keys, cosigners' all, that verify over
-// the checkpoint. Lines of other keys are ignored. Errors wrap ErrMalformed, or ErrSignature when a line of one of keys does not verify;
-// with that come those that do.
+// ParseCosignatures reads signature lines as a witness answers with them, and returns those of
+// keys, cosigners' all, that verify over the checkpoint. Lines of other keys are ignored. Errors
+// wrap ErrMalformed, or ErrSignature when a line of one of keys does not verify; with that come
+// those that do.
 func (c Checkpoint) ParseCosignatures(lines []byte, keys ...VKey) ([]Cosignature, error) {
 	read, n, err := ParseSignedCheckpoint(append([]byte(c.Text()+"\n"), lines...))
 	if err == nil && read != c {
@@ -58,7 +60,8 @@ func (c Checkpoint) ParseCosignatures(lines []byte, keys ...VKey) ([]Cosignature
 	return c.cosignatures(n.UnverifiedSigs, keys)
 }
 
-// cosignatures returns those of the signatures that keys have made; err wraps ErrSignature when one claims to be and is not.
+// cosignatures returns those of the signatures that keys have made; err wraps ErrSignature when one
+// claims to be and is not.
 func (c Checkpoint) cosignatures(signatures []note.Signature, keys []VKey) (list []Cosignature, err error) {
 	for _, s := range signatures {
 		of := slices.DeleteFunc(slices.Clone(keys), func(k VKey) bool { return k.Type != TypeCosignature || !k.claimedBy(s) })
@@ -76,7 +79,8 @@ func (c Checkpoint) cosignatures(signatures []note.Signature, keys []VKey) (list
 	return list, err
 }
 
-// timestamp is when a cosignature says that it was made, and its bare signature; none when it is not of that form.
+// timestamp is when a cosignature says that it was made, and its bare signature; none when it is
+// not of that form.
 func timestamp(s note.Signature) (seconds int64, signature []byte) {
 	blob, ok := parseBase64(s.Base64)
 	if !ok || len(blob) != keyIDSize+timestampSize+ed25519.SignatureSize {

@@ -31,7 +31,8 @@ func leaf(i int64) tlog.Leaf {
 	return tlog.NewLeaf(sha256.Sum256([]byte(text)), signature, tlog.KeyDigest(vkey.Public))
 }
 
-// grown is a Reader of a tree in memory. It remembers the root at every size, and counts the hashes that are read of each level.
+// grown is a Reader of a tree in memory. It remembers the root at every size, and counts the hashes
+// that are read of each level.
 type grown struct {
 	frontier tlog.Frontier
 	roots    []tlog.Hash

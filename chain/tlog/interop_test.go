@@ -31,8 +31,8 @@ func newOthers(t *testing.T, g *grown) others {
 	return others{t, g, torchwood.ThresholdPolicy(2, torchwood.OriginPolicy(origin), torchwood.SingleVerifierPolicy(v))}
 }
 
-// inclusion proves leaf index in the tree of size. torchwood and merkle must accept the proof, and neither they nor we accept it
-// with one bit flipped.
+// inclusion proves leaf index in the tree of size. torchwood and merkle must accept the proof, and
+// neither they nor we accept it with one bit flipped.
 func (o others) inclusion(signed []byte, size, index int64) {
 	o.t.Helper()
 	tree, leaf := o.grown.tree(size), leaf(index)
@@ -70,8 +70,9 @@ func (o others) inclusion(signed []byte, size, index int64) {
 	}
 }
 
-// consistency proves the tree of size from a prefix of that of size to. merkle and x/mod, which is what torchwood's witness uses, must
-// accept the proof, and neither they nor we with one bit flipped.
+// consistency proves the tree of size from a prefix of that of size to. merkle and x/mod, which is
+// what torchwood's witness uses, must accept the proof, and neither they nor we with one bit
+// flipped.
 func (o others) consistency(from, to int64) {
 	o.t.Helper()
 	first, second := o.grown.tree(from), o.grown.tree(to)
@@ -117,7 +118,8 @@ func raw(hashes []tlog.Hash) [][]byte {
 	return out
 }
 
-// Every leaf in trees of all sizes to 300; in 500 trees of random sizes to 100,000 the first leaf, the last, and others at random.
+// Every leaf in trees of all sizes to 300; in 500 trees of random sizes to 100,000 the first leaf,
+// the last, and others at random.
 func TestOthersAcceptInclusion(t *testing.T) {
 	t.Parallel()
 	most, random := int64(300), 500
@@ -157,7 +159,8 @@ func TestOthersAcceptConsistency(t *testing.T) {
 	}
 }
 
-// served gives torchwood's client our tiles and bundles as a server would, by path and only within a size.
+// served gives torchwood's client our tiles and bundles as a server would, by path and only within
+// a size.
 type served struct {
 	t    *testing.T
 	g    *grown

@@ -31,7 +31,8 @@ type VKey struct {
 	Public ed25519.PublicKey
 }
 
-// ID is the key ID, which is no secret and no proof: it only finds the key that a signature claims to be of.
+// ID is the key ID, which is no secret and no proof: it only finds the key that a signature claims
+// to be of.
 func (k VKey) ID() uint32 {
 	preimage := append([]byte(k.Name), '\n', k.Type)
 	digest := sha256.Sum256(append(preimage, k.Public...))
@@ -44,7 +45,8 @@ func (k VKey) String() string {
 	return fmt.Sprintf("%s+%08x+%s", k.Name, k.ID(), base64.StdEncoding.EncodeToString(key))
 }
 
-// ParseVKey reads a vkey of one of the types above and refuses all others with an error that wraps ErrMalformed.
+// ParseVKey reads a vkey of one of the types above and refuses all others with an error that wraps
+// ErrMalformed.
 func ParseVKey(vkey string) (VKey, error) {
 	malformed := fmt.Errorf("%w: vkey", ErrMalformed)
 	parts := strings.SplitN(vkey, "+", 3) // base64 may hold a + too
@@ -67,12 +69,14 @@ func validName(name string) bool {
 	return validOrigin(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '+' || unicode.IsSpace(r) })
 }
 
-// validOrigin reports whether an origin may stand in a checkpoint. Logs of others may have spaces in theirs.
+// validOrigin reports whether an origin may stand in a checkpoint. Logs of others may have spaces
+// in theirs.
 func validOrigin(origin string) bool {
 	return origin != "" && len(origin) <= maxName && utf8.ValidString(origin) && !strings.ContainsFunc(origin, unicode.IsControl)
 }
 
-// signer signs notes with a log's key in the log's name; it is a note.Signer, for x/mod makes one only from a private key in text.
+// signer signs notes with a log's key in the log's name; it is a note.Signer, for x/mod makes one
+// only from a private key in text.
 type signer struct {
 	vkey    VKey
 	private ed25519.PrivateKey

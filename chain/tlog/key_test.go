@@ -78,7 +78,8 @@ func TestVKeyRefused(t *testing.T) {
 	}
 }
 
-// Whatever is parsed has that one spelling, and x/mod reads the same from it when it knows the type.
+// Whatever is parsed has that one spelling, and x/mod reads the same from it when it knows the
+// type.
 func FuzzVKey(f *testing.F) {
 	f.Add(vkey.String())
 	f.Add(fmt.Sprintf("n+%08x+%s", 1, base64.StdEncoding.EncodeToString(make([]byte, 33))))

@@ -39,13 +39,15 @@ const noQuorum = "none"
 // Witnessed is a checkpoint as a policy sees it.
 type Witnessed struct {
 	Checkpoint
-	By     map[string]Cosignature // the newest of each witness that has cosigned, by its name in the policy
-	Quorum bool                   // whether those are a quorum; of a policy without one, false
+	// the newest of each witness that has cosigned, by its name in the policy
+	By     map[string]Cosignature
+	Quorum bool // whether those are a quorum; of a policy without one, false
 }
 
-// Open reads a checkpoint that one of the policy's logs must have signed, and says which of its witnesses have cosigned it. A signature
-// that says it is of one of the policy's keys and does not verify is refused. Whether times lie in the future is for the caller to say.
-// Errors wrap ErrMalformed or ErrSignature.
+// Open reads a checkpoint that one of the policy's logs must have signed, and says which of its
+// witnesses have cosigned it. A signature that says it is of one of the policy's keys and does not
+// verify is refused. Whether times lie in the future is for the caller to say. Errors wrap
+// ErrMalformed or ErrSignature.
 func (p *Policy) Open(signed []byte) (Witnessed, error) {
 	logs := make([]VKey, len(p.Logs))
 	for i, l := range p.Logs {

@@ -30,7 +30,8 @@ func example() string {
 	return text + "group X-witnesses 2 X1 X2 X3\n group Y-witnesses any Y1 Y2 Y3 \n\ngroup X-and-Y all X-witnesses Y-witnesses\nquorum X-and-Y\n"
 }
 
-// Every set of the example's witnesses is a quorum exactly where the standard says, and where torchwood does.
+// Every set of the example's witnesses is a quorum exactly where the standard says, and where
+// torchwood does.
 func TestPolicyOfStandard(t *testing.T) {
 	t.Parallel()
 	text := example()
@@ -79,7 +80,8 @@ func TestPolicyOfStandard(t *testing.T) {
 	}
 }
 
-// A policy trusts the newest cosignature of each witness, no checkpoint of other logs, and none that carries a bad signature of a known key.
+// A policy trusts the newest cosignature of each witness, no checkpoint of other logs, and none
+// that carries a bad signature of a known key.
 func TestPolicyOpen(t *testing.T) {
 	t.Parallel()
 	text := "witness w " + witnessVKey.String() + "\nquorum w\n"
@@ -204,7 +206,8 @@ func TestPolicyNamesAreOctets(t *testing.T) {
 	}
 }
 
-// What is read as a policy is one for torchwood too, but for what torchwood does not know: that a # may stand in a name.
+// What is read as a policy is one for torchwood too, but for what torchwood does not know: that a #
+// may stand in a name.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(example()))
 	f.Add([]byte("witness w " + witnessVKey.String() + " u\ngroup g 1 w\nquorum g\n"))

@@ -22,9 +22,9 @@ func ParsePolicy(text []byte) (*Policy, error) {
 	return p, nil
 }
 
-// ParseLogs reads the logs of a policy that may lack a quorum, of which there must be one at least. Where nobody asks for a quorum, a key may
-// be that of several logs of different names, as both logs of a company have one; a policy forbids that. Errors are as those of
-// ParsePolicy.
+// ParseLogs reads the logs of a policy that may lack a quorum, of which there must be one at least.
+// Where nobody asks for a quorum, a key may be that of several logs of different names, as both
+// logs of a company have one; a policy forbids that. Errors are as those of ParsePolicy.
 func ParseLogs(text []byte) ([]PolicyLog, error) {
 	p, err := parsePolicy(text, true)
 	if err == nil && len(p.Logs) == 0 {
@@ -58,8 +58,9 @@ func parsePolicy(text []byte, sharedKeys bool) (*Policy, error) {
 // policyReader is a policy while it is read.
 type policyReader struct {
 	policy     *Policy
-	sharedKeys bool            // whether logs of different names may have one key
-	taken      map[string]bool // by each name that is defined: whether it cannot become a member of a group any more
+	sharedKeys bool // whether logs of different names may have one key
+	// by each name that is defined: whether it cannot become a member of a group any more
+	taken map[string]bool
 }
 
 func (r *policyReader) line(line string) error {

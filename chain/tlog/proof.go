@@ -39,7 +39,8 @@ func (p Proof) Format() []byte {
 	return b.Bytes()
 }
 
-// ParseProof reads a proof. It checks the form of everything, and no signature and no hash; that is for Check. Errors wrap ErrMalformed.
+// ParseProof reads a proof. It checks the form of everything, and no signature and no hash; that is
+// for Check. Errors wrap ErrMalformed.
 func ParseProof(text []byte) (Proof, error) {
 	malformed := fmt.Errorf("%w: tlog-proof", ErrMalformed)
 	head, signed, ok := bytes.Cut(text, []byte("\n\n"))
@@ -78,8 +79,9 @@ func ParseProof(text []byte) (Proof, error) {
 	return p, nil
 }
 
-// Check returns the checkpoint, signed by one of the log's keys as [OpenCheckpoint] demands, in whose tree the proof shows the leaf of
-// this hash. Errors wrap ErrMalformed, ErrSignature or ErrProof.
+// Check returns the checkpoint, signed by one of the log's keys as [OpenCheckpoint] demands, in
+// whose tree the proof shows the leaf of this hash. Errors wrap ErrMalformed, ErrSignature or
+// ErrProof.
 func (p Proof) Check(leaf Hash, keys ...VKey) (Checkpoint, error) {
 	c, _, err := OpenCheckpoint(p.Checkpoint, keys...)
 	if err == nil {

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxProvable is the size of the largest tree that can be read: above it, nodes would be needed that are neither stored nor
-// few hashes away from those that are.
+// maxProvable is the size of the largest tree that can be read: above it, nodes would be needed
+// that are neither stored nor few hashes away from those that are.
 const maxProvable = 1 << 40
 
-// Root computes the root of the first size leaves. It reads at most 256 hashes of each stored level below log₂ size.
+// Root computes the root of the first size leaves. It reads at most 256 hashes of each stored level
+// below log₂ size.
 func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
 	if size < 0 || size > maxProvable {
 		return Hash{}, fmt.Errorf("tlog: no tree of size %d", size)
@@ -24,7 +25,8 @@ func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
 	return root, nil
 }
 
-// FrontierAt computes the frontier of the first size leaves. It reads at most 256 hashes of each stored level below log₂ size.
+// FrontierAt computes the frontier of the first size leaves. It reads at most 256 hashes of each
+// stored level below log₂ size.
 func FrontierAt(ctx context.Context, r Reader, size int64) (f Frontier, err error) {
 	if size < 0 || size > maxProvable {
 		return f, fmt.Errorf("tlog: no tree of size %d", size)
@@ -44,9 +46,10 @@ func FrontierAt(ctx context.Context, r Reader, size int64) (f Frontier, err erro
 	return f, nil
 }
 
-// ProveInclusion builds the proof of RFC 6962 §2.1.1 that leaf index is in tree: the siblings on the way from the leaf to the root. It
-// reads at most 512 hashes of each stored level below log₂ n, those around the leaf and those at the end of the tree, and computes
-// as many. The result has been checked against tree.Root; a mismatch is an error.
+// ProveInclusion builds the proof of RFC 6962 §2.1.1 that leaf index is in tree: the siblings on
+// the way from the leaf to the root. It reads at most 512 hashes of each stored level below log₂ n,
+// those around the leaf and those at the end of the tree, and computes as many. The result has been
+// checked against tree.Root; a mismatch is an error.
 func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Hash, error) {
 	if index < 0 || index >= tree.Size || tree.Size > maxProvable {
 		return nil, fmt.Errorf("tlog: no leaf %d in a tree of %d", index, tree.Size)
@@ -66,9 +69,10 @@ func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Ha
 	return proof, nil
 }
 
-// ProveConsistency builds the proof of RFC 6962 §2.1.2 that the tree of the first from leaves is a prefix of tree. It is empty between
-// equal sizes, and from a tree without leaves. It reads at most 512 hashes of each stored level below log₂ n, those at the ends of both
-// trees, and computes about twice as many. The result has been checked against tree.Root; a mismatch is an error.
+// ProveConsistency builds the proof of RFC 6962 §2.1.2 that the tree of the first from leaves is a
+// prefix of tree. It is empty between equal sizes, and from a tree without leaves. It reads at most
+// 512 hashes of each stored level below log₂ n, those at the ends of both trees, and computes about
+// twice as many. The result has been checked against tree.Root; a mismatch is an error.
 func ProveConsistency(ctx context.Context, r Reader, from int64, tree Tree) ([]Hash, error) {
 	if from < 0 || from > tree.Size || tree.Size > maxProvable {
 		return nil, fmt.Errorf("tlog: no consistency from %d to %d", from, tree.Size)
@@ -91,7 +95,8 @@ func ProveConsistency(ctx context.Context, r Reader, from int64, tree Tree) ([]H
 	return proof, nil
 }
 
-// CheckInclusion returns nil when proof leads from the hash of leaf index to the root, and else an error that wraps ErrProof.
+// CheckInclusion returns nil when proof leads from the hash of leaf index to the root, and else an
+// error that wraps ErrProof.
 func CheckInclusion(proof []Hash, tree Tree, index int64, leaf Hash) error {
 	if tree.Size > maxSize || tlog.CheckRecord(proof, tree.Size, tree.Root, index, leaf) != nil {
 		return fmt.Errorf("%w: leaf %d in the tree of %d", ErrProof, index, tree.Size)
@@ -99,8 +104,9 @@ func CheckInclusion(proof []Hash, tree Tree, index int64, leaf Hash) error {
 	return nil
 }
 
-// CheckConsistency returns nil when proof shows that the tree from is a prefix of the tree to, and else an error that wraps ErrProof.
-// A tree without leaves is a prefix of all others, by an empty proof.
+// CheckConsistency returns nil when proof shows that the tree from is a prefix of the tree to, and
+// else an error that wraps ErrProof. A tree without leaves is a prefix of all others, by an empty
+// proof.
 func CheckConsistency(proof []Hash, from, to Tree) error {
 	holds := false
 	switch {
@@ -116,7 +122,8 @@ func CheckConsistency(proof []Hash, from, to Tree) error {
 	return nil
 }
 
-// subtrees gives the code of x/mod the roots of perfect subtrees, from the leaves and nodes that a Reader has. It serves one call.
+// subtrees gives the code of x/mod the roots of perfect subtrees, from the leaves and nodes that a
+// Reader has. It serves one call.
 type subtrees struct{ Subtrees[Hash] }
 
 func newSubtrees(ctx context.Context, r Reader, size int64) *subtrees {

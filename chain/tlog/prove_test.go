@@ -10,7 +10,8 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Around the sizes at which stored nodes appear: proofs hold, and no more hashes are read than promised.
+// Around the sizes at which stored nodes appear: proofs hold, and no more hashes are read than
+// promised.
 func TestReadsLittle(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 700

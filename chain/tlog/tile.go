@@ -20,7 +20,8 @@ const (
 	maxTilePath  = 64 // bytes; the longest with an index of 2⁶⁰ has 54
 )
 
-// Tile names a tile or an entry bundle: its level (0 to 63, or Entries), its number in the level, and its width, 1 to 256.
+// Tile names a tile or an entry bundle: its level (0 to 63, or Entries), its number in the level,
+// and its width, 1 to 256.
 type Tile struct {
 	Level int
 	Index int64
@@ -43,7 +44,8 @@ func (t Tile) Path() string {
 	return "tile/" + level + "/" + number
 }
 
-// ParseTilePath reads a canonical path and refuses all others with an error that wraps ErrMalformed.
+// ParseTilePath reads a canonical path and refuses all others with an error that wraps
+// ErrMalformed.
 func ParseTilePath(path string) (Tile, error) {
 	malformed := fmt.Errorf("%w: tile path", ErrMalformed)
 	parts := strings.SplitN(path, "/", 3)
@@ -74,19 +76,22 @@ func ParseTilePath(path string) (Tile, error) {
 	return t, nil
 }
 
-// Within reports whether a tree of size has everything that the tile holds. What is not within it is not served.
+// Within reports whether a tree of size has everything that the tile holds. What is not within it
+// is not served.
 func (t Tile) Within(size int64) bool {
 	_, to := t.Range()
 	return t.Index >= 0 && t.Index <= maxSize/TileWidth && t.Width >= 1 && t.Width <= TileWidth && to <= size>>(8*max(0, t.Level))
 }
 
-// Range returns the numbers [from, to) of the tile's hashes in the level 8·Level of the tree; those of the leaves in a bundle.
+// Range returns the numbers [from, to) of the tile's hashes in the level 8·Level of the tree; those
+// of the leaves in a bundle.
 func (t Tile) Range() (from, to int64) {
 	from = t.Index * TileWidth
 	return from, from + int64(t.Width)
 }
 
-// ReadTile returns the content of a tile of hashes that is within size. It reads the Width hashes of the tile and no others.
+// ReadTile returns the content of a tile of hashes that is within size. It reads the Width hashes
+// of the tile and no others.
 func ReadTile(ctx context.Context, r Reader, t Tile, size int64) ([]byte, error) {
 	if t.Level < 0 || size > maxProvable || !t.Within(size) {
 		return nil, fmt.Errorf("tlog: no %s in a tree of %d", t.Path(), size)
@@ -114,7 +119,8 @@ func AppendEntry(bundle, entry []byte) ([]byte, error) {
 	return append(bundle, entry...), nil
 }
 
-// ParseBundle splits a bundle into its entries, of which there must be exactly width. The entries share the memory of bundle.
+// ParseBundle splits a bundle into its entries, of which there must be exactly width. The entries
+// share the memory of bundle.
 func ParseBundle(bundle []byte, width int) ([][]byte, error) {
 	var entries [][]byte
 	for len(bundle) >= 2 && len(entries) < width {

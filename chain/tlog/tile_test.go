@@ -55,7 +55,8 @@ func TestTilePathRefused(t *testing.T) {
 	}
 }
 
-// At every level and width: the hashes are those that RFC 6962 names, W of them are read, and nothing beyond the size is served.
+// At every level and width: the hashes are those that RFC 6962 names, W of them are read, and
+// nothing beyond the size is served.
 func TestReadTile(t *testing.T) {
 	t.Parallel()
 	const size = 65536 + 512 + 17
@@ -149,7 +150,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// Whatever is parsed has that one path, and torchwood reads it in the same way. It takes a path more, of Go's own scheme.
+// Whatever is parsed has that one path, and torchwood reads it in the same way. It takes a path
+// more, of Go's own scheme.
 func FuzzTilePath(f *testing.F) {
 	for _, path := range []string{"tile/0/000", "tile/entries/x001/x234/067.p/9", "tile/63/000.p/255", "tile/data/000", "tile/0/x001/x152/x921/x504/x606/x846/976"} {
 		f.Add(path)

@@ -1,5 +1,6 @@
-// Package tlog is the tree of a chain that standard tools read: the Merkle tree of RFC 6962 §2.1 over the same records as the tree
-// of package chain and always of the same size, and its C2SP forms. It keeps nothing itself: a [Reader] gives back what was stored.
+// Package tlog is the tree of a chain that standard tools read: the Merkle tree of RFC 6962 §2.1
+// over the same records as the tree of package chain and always of the same size, and its C2SP
+// forms. It keeps nothing itself: a [Reader] gives back what was stored.
 //
 // # Leaf
 //
@@ -7,22 +8,26 @@
 //
 //	hash (32) || signature (64) || SHA-256 of the raw public key (32)
 //
-// It is not the record itself: entry bundles have 16-bit lengths, and a payload may have a megabyte. The signature keeps payloads that
-// could be guessed from being confirmed by whoever sees the tree.
+// It is not the record itself: entry bundles have 16-bit lengths, and a payload may have a
+// megabyte. The signature keeps payloads that could be guessed from being confirmed by whoever sees
+// the tree.
 //
 // # Tree
 //
-// The hash of a leaf is SHA-256(0x00 || leaf), that of a node SHA-256(0x01 || left || right), the root of no leaves SHA-256 of
-// nothing. Beside the records are kept: the [Frontier], all that an append needs, and the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴
-// and 2³² leaves ([Node]), so that a proof or a tile never reads all leaves. Hashes of leaves are computed from the records again.
+// The hash of a leaf is SHA-256(0x00 || leaf), that of a node SHA-256(0x01 || left || right), the
+// root of no leaves SHA-256 of nothing. Beside the records are kept: the [Frontier], all that an
+// append needs, and the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves ([Node]), so that
+// a proof or a tile never reads all leaves. Hashes of leaves are computed from the records again.
 //
 // # Key (c2sp.org/signed-note)
 //
-// The key ID is the first 4 bytes of SHA-256(name || 0x0A || type || public key). A verifier key, "vkey", is
+// The key ID is the first 4 bytes of SHA-256(name || 0x0A || type || public key). A verifier key,
+// "vkey", is
 //
 //	<name>+<key ID, 8 lower-case hex digits>+<base64(type || public key)>
 //
-// A name has 1 to 255 bytes of UTF-8 without space, "+" and control characters. A log's name is its origin.
+// A name has 1 to 255 bytes of UTF-8 without space, "+" and control characters. A log's name is its
+// origin.
 //
 // # Checkpoint (c2sp.org/tlog-checkpoint)
 //
@@ -32,7 +37,8 @@
 //	\n
 //	— <name> <base64(key ID || signature)>\n
 //
-// with a line for each signature, over the first three lines. Extension lines, which nobody can audit, are refused.
+// with a line for each signature, over the first three lines. Extension lines, which nobody can
+// audit, are refused.
 //
 // # Cosignature (c2sp.org/tlog-cosignature)
 //
@@ -40,8 +46,8 @@
 //
 //	time (8, big-endian Unix seconds) || signature (64)
 //
-// The signature is over "cosignature/v1\ntime <time>\n" and the first three lines of the checkpoint. Cosignatures of type 0x04 are made and
-// read, and no others.
+// The signature is over "cosignature/v1\ntime <time>\n" and the first three lines of the
+// checkpoint. Cosignatures of type 0x04 are made and read, and no others.
 //
 // # Policy (c2sp.org/tlog-policy)
 //
@@ -50,7 +56,8 @@
 //	group <name> all|any|<k> <member>…
 //	quorum <name>|none
 //
-// A policy says whose checkpoints are trusted: those signed by one of the logs, and cosigned by a quorum of the witnesses.
+// A policy says whose checkpoints are trusted: those signed by one of the logs, and cosigned by a
+// quorum of the witnesses.
 //
 // # Proof (c2sp.org/tlog-proof)
 //
@@ -63,16 +70,18 @@
 //
 // # Tiles (c2sp.org/tlog-tiles)
 //
-// Tile N of level L is the hashes of the 256 perfect subtrees of 2^(8L) leaves from number 256N, 32 bytes each, at
-// tile/<L>/<N>; a partial one of W < 256 hashes at tile/<L>/<N>.p/<W>. N is written in groups of three digits, all but the last
-// behind an x: x001/x234/067. Entry bundles have the same numbers and widths at tile/entries/<N>; each leaf stands in them behind its length,
-// a big-endian uint16.
+// Tile N of level L is the hashes of the 256 perfect subtrees of 2^(8L) leaves from number 256N, 32
+// bytes each, at tile/<L>/<N>; a partial one of W < 256 hashes at tile/<L>/<N>.p/<W>. N is written
+// in groups of three digits, all but the last behind an x: x001/x234/067. Entry bundles have the
+// same numbers and widths at tile/entries/<N>; each leaf stands in them behind its length, a
+// big-endian uint16.
 //
 // # Reading
 //
-// Every form has one spelling, and parsers take only that: base64 with padding and without stray bits or line breaks, decimals without
-// sign or leading zero, lower-case hex. Lengths are capped, and so are sizes and indices, at 2⁶⁰: the code of golang.org/x/mod that
-// builds and checks proofs overflows near 2⁶² and then never returns.
+// Every form has one spelling, and parsers take only that: base64 with padding and without stray
+// bits or line breaks, decimals without sign or leading zero, lower-case hex. Lengths are capped,
+// and so are sizes and indices, at 2⁶⁰: the code of golang.org/x/mod that builds and checks proofs
+// overflows near 2⁶² and then never returns.
 package tlog
 
 import (
@@ -94,7 +103,8 @@ type Tree struct {
 	Root Hash
 }
 
-// Node is a stored subtree hash: the root of the perfect tree over the leaves [Index<<Level, (Index+1)<<Level).
+// Node is a stored subtree hash: the root of the perfect tree over the leaves [Index<<Level,
+// (Index+1)<<Level).
 type Node struct {
 	Level int // 8, 16, 24, 32
 	Index int64
@@ -103,8 +113,9 @@ type Node struct {
 
 // Reader reads one tree.
 type Reader interface {
-	// Hashes returns the leaf hashes (level 0) or the stored nodes of level 8, 16, 24 or 32 with index in [from, to), ascending. Where one
-	// is missing it returns an error. Callers do not change the slice.
+	// Hashes returns the leaf hashes (level 0) or the stored nodes of level 8, 16, 24 or 32 with
+	// index in [from, to), ascending. Where one is missing it returns an error. Callers do not
+	// change the slice.
 	Hashes(ctx context.Context, level int, from, to int64) ([]Hash, error)
 }
 
@@ -133,7 +144,8 @@ func parseDecimal(s string) (int64, bool) {
 	return n, err == nil && n >= 0 && n <= maxSize && strconv.FormatInt(n, 10) == s
 }
 
-// parseBase64 reads standard base64 in its only spelling. The decoder would skip line breaks, even a strict one.
+// parseBase64 reads standard base64 in its only spelling. The decoder would skip line breaks, even
+// a strict one.
 func parseBase64(s string) ([]byte, bool) {
 	data, err := base64.StdEncoding.DecodeString(s)
 	return data, err == nil && base64.StdEncoding.EncodeToString(data) == s

@@ -97,8 +97,8 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// However leaves are cut into batches, tree and stored nodes are the same, each node is the root of its leaves, and no frontier that was
-// handed out changes.
+// However leaves are cut into batches, tree and stored nodes are the same, each node is the root of
+// its leaves, and no frontier that was handed out changes.
 func TestAppendInBatches(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 300

@@ -30,8 +30,9 @@ const (
 // Prover gives the proof that the first from leaves of a log are a prefix of a tree of it.
 type Prover func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error)
 
-// Client asks one witness to cosign the checkpoints of logs. It remembers which size the witness cosigned last of each. It is safe for
-// concurrent use; of one log, checkpoints should be asked for one after the other.
+// Client asks one witness to cosign the checkpoints of logs. It remembers which size the witness
+// cosigned last of each. It is safe for concurrent use; of one log, checkpoints should be asked for
+// one after the other.
 type Client struct {
 	url  string // submission prefix
 	key  tlog.VKey
@@ -101,9 +102,10 @@ func (c *Client) Key() tlog.VKey { return c.key }
 // Close closes connections that are idle.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Cosign asks for a cosignature over a checkpoint that the log has signed, of which nothing but the log's own signatures is sent. Where the
-// witness knows another size than was thought, it is asked once more from that. The cosignature has been verified.
-// Errors are an *AheadError, a *StatusError, that of prove or one of the network.
+// Cosign asks for a cosignature over a checkpoint that the log has signed, of which nothing but the
+// log's own signatures is sent. Where the witness knows another size than was thought, it is asked
+// once more from that. The cosignature has been verified. Errors are an *AheadError, a
+// *StatusError, that of prove or one of the network.
 func (c *Client) Cosign(ctx context.Context, signed []byte, prove Prover) (tlog.Cosignature, error) {
 	checkpoint, own, err := ownSignatures(signed)
 	if err != nil {
@@ -163,11 +165,13 @@ func (c *Client) accept(checkpoint tlog.Checkpoint, answer []byte) (tlog.Cosigna
 	return slices.MaxFunc(list, func(a, b tlog.Cosignature) int { return cmp.Compare(a.Time, b.Time) }), nil
 }
 
-// MaxAhead is how far the date of a cosignature may be ahead of our clock. One that is further ahead says nothing of when the checkpoint was seen, and is not kept.
+// MaxAhead is how far the date of a cosignature may be ahead of our clock. One that is further
+// ahead says nothing of when the checkpoint was seen, and is not kept.
 const MaxAhead = 10 * time.Minute
 
-// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at most 16 KiB, in at most 5 seconds, over no
-// redirect. Nothing of it was verified. A witness may have none to show; an answer but 200 is a *StatusError.
+// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at
+// most 16 KiB, in at most 5 seconds, over no redirect. Nothing of it was verified. A witness may
+// have none to show; an answer but 200 is a *StatusError.
 func (c *Client) Latest(ctx context.Context, origin string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxLatest)
 	defer cancel()

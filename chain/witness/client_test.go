@@ -15,7 +15,8 @@ import (
 	"attestd/chain/witness"
 )
 
-// asked is a witness of the standard behind a client; answer, where a test sets it, answers in its place.
+// asked is a witness of the standard behind a client; answer, where a test sets it, answers in its
+// place.
 type asked struct {
 	*witness.Client
 	state  *memory
@@ -63,8 +64,8 @@ func (a *asked) olds() (olds []string) {
 	return olds
 }
 
-// A log that grows is cosigned at each size with one request, for the client knows the witness's size; a new client, which does not, needs one
-// more.
+// A log that grows is cosigned at each size with one request, for the client knows the witness's
+// size; a new client, which does not, needs one more.
 func TestClientKeepsTheSize(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 300), newAsked(t)
@@ -88,7 +89,8 @@ func TestClientKeepsTheSize(t *testing.T) {
 	}
 }
 
-// A cosignature that is dated ahead of our clock, by more than clocks differ, is refused, and does not count as the witness's size.
+// A cosignature that is dated ahead of our clock, by more than clocks differ, is refused, and does
+// not count as the witness's size.
 func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 10), newAsked(t)
@@ -116,7 +118,8 @@ func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
 	}
 }
 
-// A witness that has cosigned a larger tree says so by an error of its own, whether the client knew or not.
+// A witness that has cosigned a larger tree says so by an error of its own, whether the client knew
+// or not.
 func TestClientLearnsThatWeWereRolledBack(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 300), newAsked(t)
@@ -240,7 +243,8 @@ func TestClientFollowsNoRedirection(t *testing.T) {
 	}
 }
 
-// A witness that does not answer is given up when the context ends, and what comes from the caller's proof is its error.
+// A witness that does not answer is given up when the context ends, and what comes from the
+// caller's proof is its error.
 func TestClientEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 9), newAsked(t)

@@ -16,15 +16,18 @@ import (
 
 // State is what a Cosigner remembers: of each log the last tree that it cosigned.
 type State interface {
-	// Latest returns the last tree that was cosigned of the log with this origin; the one without leaves when none was.
+	// Latest returns the last tree that was cosigned of the log with this origin; the one without
+	// leaves when none was.
 	Latest(ctx context.Context, origin string) (tlog.Tree, error)
 
-	// Advance makes a tree the latest, with the checkpoint as it was cosigned, if the latest is still from. It MUST be atomic, and durable
-	// when it returns true. False says that the latest is another, and that nothing was changed.
+	// Advance makes a tree the latest, with the checkpoint as it was cosigned, if the latest is
+	// still from. It MUST be atomic, and durable when it returns true. False says that the latest
+	// is another, and that nothing was changed.
 	Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (bool, error)
 }
 
-// Cosigner signs the checkpoints of logs that it knows, for each log one history. It is safe for concurrent use.
+// Cosigner signs the checkpoints of logs that it knows, for each log one history. It is safe for
+// concurrent use.
 type Cosigner struct {
 	name    string
 	private ed25519.PrivateKey
@@ -32,7 +35,8 @@ type Cosigner struct {
 	state   State
 }
 
-// NewCosigner returns the cosigner of a name with a key, which must be used for nothing else: a cosignature does not say whose it is.
+// NewCosigner returns the cosigner of a name with a key, which must be used for nothing else: a
+// cosignature does not say whose it is.
 func NewCosigner(name string, private ed25519.PrivateKey, logs []tlog.PolicyLog, state State) (*Cosigner, error) {
 	c := &Cosigner{name: name, private: private, logs: make(map[string][]tlog.VKey), state: state}
 	if _, err := tlog.ParseVKey(c.VKey().String()); err != nil {
@@ -65,8 +69,8 @@ func conflict(size int64) Answer {
 	return Answer{http.StatusConflict, "text/x.tlog.size", strconv.FormatInt(size, 10) + "\n"}
 }
 
-// AddCheckpoint answers a request by the rules of the package comment, in their order. An error is one of the state: then nothing was signed that
-// anyone has seen.
+// AddCheckpoint answers a request by the rules of the package comment, in their order. An error is
+// one of the state: then nothing was signed that anyone has seen.
 func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time) (Answer, error) {
 	r, err := ParseRequest(body)
 	if err != nil {
@@ -101,7 +105,8 @@ func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time)
 	return c.cosign(ctx, checkpoint, signed.Sigs, latest, at)
 }
 
-// cosign keeps and signs a checkpoint with the log's signatures that verified, and answers when it is kept.
+// cosign keeps and signs a checkpoint with the log's signatures that verified, and answers when it
+// is kept.
 func (c *Cosigner) cosign(ctx context.Context, checkpoint tlog.Checkpoint, own []note.Signature, latest tlog.Tree, at time.Time) (Answer, error) {
 	cosignature, err := checkpoint.Cosign(c.name, c.private, at)
 	if err != nil {

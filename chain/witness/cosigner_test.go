@@ -28,8 +28,8 @@ func badLine(private ed25519.PrivateKey) string {
 	return "— " + origin + " " + base64.StdEncoding.EncodeToString(blob) + "\n"
 }
 
-// The table of the package comment, row by row, against a witness that has cosigned size 5. Where a request meets several conditions, the first
-// decides.
+// The table of the package comment, row by row, against a witness that has cosigned size 5. Where a
+// request meets several conditions, the first decides.
 func TestAddCheckpointTable(t *testing.T) {
 	t.Parallel()
 	h, fork := grow(t, "leaf", 12), grow(t, "another", 12)
@@ -152,7 +152,8 @@ func TestFirstCheckpoint(t *testing.T) {
 	}
 }
 
-// What is answered is a cosignature that torchwood takes, and what is kept is the checkpoint with it and the log's own signatures that verified.
+// What is answered is a cosignature that torchwood takes, and what is kept is the checkpoint with
+// it and the log's own signatures that verified.
 func TestAnswerVerifies(t *testing.T) {
 	t.Parallel()
 	h, state := grow(t, "leaf", 9), newMemory()
@@ -200,8 +201,8 @@ func (f failsLate) Advance(c context.Context, origin string, from, to tlog.Tree,
 	return true, f.err
 }
 
-// Of 100 requests at a time, over two histories of the log, each is answered with the latest size or wins; what wins is one history that only
-// grows.
+// Of 100 requests at a time, over two histories of the log, each is answered with the latest size
+// or wins; what wins is one history that only grows.
 func TestConcurrentAddCheckpoints(t *testing.T) {
 	t.Parallel()
 	histories := []*history{grow(t, "leaf", 300), grow(t, "another", 300)}

@@ -22,8 +22,9 @@ const (
 )
 
 var (
-	logKey     = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	nextKey    = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{6}, ed25519.SeedSize)) // of the same log
+	logKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	// of the same log
+	nextKey    = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{6}, ed25519.SeedSize))
 	otherKey   = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{8}, ed25519.SeedSize))
 	witnessKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))
 	noon       = time.Unix(1_772_600_000, 0)
@@ -41,7 +42,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// history is a log in memory, with all hashes that proofs are made of. Of two with another name, the leaves differ.
+// history is a log in memory, with all hashes that proofs are made of. Of two with another name,
+// the leaves differ.
 type history struct{ hashes []tlog.Hash }
 
 func grow(t testing.TB, name string, size int64) *history {

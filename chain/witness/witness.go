@@ -1,5 +1,6 @@
-// Package witness is both sides of c2sp.org/tlog-witness: the [Cosigner] that signs the checkpoints of others' logs, and the [Client] that
-// asks one to sign ours. It keeps nothing itself, and knows HTTP only as a client.
+// Package witness is both sides of c2sp.org/tlog-witness: the [Cosigner] that signs the checkpoints
+// of others' logs, and the [Client] that asks one to sign ours. It keeps nothing itself, and knows
+// HTTP only as a client.
 //
 // # Request
 //
@@ -24,8 +25,9 @@
 //	another root                                                   422
 //	none of these                                                  200, the cosignature's line
 //
-// Before a 200 is answered the checkpoint has been kept, durably, by compare-and-swap with the one before it: so a witness never signs a smaller
-// tree after a larger one, nor two roots of one size, whatever becomes of the process.
+// Before a 200 is answered the checkpoint has been kept, durably, by compare-and-swap with the one
+// before it: so a witness never signs a smaller tree after a larger one, nor two roots of one size,
+// whatever becomes of the process.
 package witness
 
 import (
@@ -42,7 +44,8 @@ import (
 const (
 	maxProof = 63 // lines
 
-	// MaxRequest bounds a request, in bytes: a checkpoint of 16 signatures, as many as signed-note demands, may be of post-quantum length.
+	// MaxRequest bounds a request, in bytes: a checkpoint of 16 signatures, as many as signed-note
+	// demands, may be of post-quantum length.
 	MaxRequest = 132 << 10
 )
 

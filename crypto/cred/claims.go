@@ -8,8 +8,8 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// claims are the claims of a token as they are spelt there, each valid JSON; nil where absent. Members with other names
-// are ignored (RFC 7519 section 4).
+// claims are the claims of a token as they are spelt there, each valid JSON; nil where absent.
+// Members with other names are ignored (RFC 7519 section 4).
 type claims struct {
 	iss, sub, aud, jti, iat, nbf, exp []byte
 	act, scope                        []byte

@@ -55,7 +55,8 @@ func TestStandardClientReadsOurs(t *testing.T) {
 	}
 }
 
-// The reverse: what a standard library signs with the same claims is accepted, so nothing hangs on our spelling.
+// The reverse: what a standard library signs with the same claims is accepted, so nothing hangs on
+// our spelling.
 func TestOursReadsStandardClient(t *testing.T) {
 	t.Parallel()
 	for name, check := range checks {
@@ -72,7 +73,8 @@ func TestOursReadsStandardClient(t *testing.T) {
 	}
 }
 
-// The two kinds that share a key are never taken for each other, nor is a token of another company or service.
+// The two kinds that share a key are never taken for each other, nor is a token of another company
+// or service.
 func TestKindsAndKeysDoNotMix(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")

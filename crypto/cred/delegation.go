@@ -10,18 +10,20 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// Delegation is what a checked delegation token, or a plain SVID (Act null, Chain only the subject), says.
-// In JSON it is the DelegationInfo of the specification.
+// Delegation is what a checked delegation token, or a plain SVID (Act null, Chain only the
+// subject), says. In JSON it is the DelegationInfo of the specification.
 type Delegation struct {
-	Subject string          `json:"subject"`
-	Chain   []string        `json:"delegationChain"` // Subject, then each actor; the last is the proximate actor
-	Act     json.RawMessage `json:"act"`             // as it is spelt in the token; nil, in JSON null, when it carries none
+	Subject string `json:"subject"`
+	// Subject, then each actor; the last is the proximate actor
+	Chain []string `json:"delegationChain"`
+	// as it is spelt in the token; nil, in JSON null, when it carries none
+	Act     json.RawMessage `json:"act"`
 	TokenID string          `json:"tokenId"`
 	Scope   string          `json:"-"` // "" when the token carries none
 }
 
-// Canonical returns the RFC 8785 form of the DelegationInfo with exactly its four members. Act must be nil or JSON,
-// as it is in every Delegation that this package returns.
+// Canonical returns the RFC 8785 form of the DelegationInfo with exactly its four members. Act must
+// be nil or JSON, as it is in every Delegation that this package returns.
 func (d Delegation) Canonical() []byte {
 	dst := make([]byte, 0, 1024)
 	dst = append(dst, `{"act":`...)
@@ -39,10 +41,10 @@ func (d Delegation) Canonical() []byte {
 	return append(dst, '}')
 }
 
-// Delegate issues a token that says: actor acts for all that is in from. from.Act is extended at its innermost place;
-// of from only Subject and Chain are read, and with an empty Chain it is the subject alone.
-// scope "" issues no scope claim. More than MaxActors actors, a principal that is no SPIFFE ID of the trust domain, or a
-// token over the size limit, is an *Error.
+// Delegate issues a token that says: actor acts for all that is in from. from.Act is extended at
+// its innermost place; of from only Subject and Chain are read, and with an empty Chain it is the
+// subject alone. scope "" issues no scope claim. More than MaxActors actors, a principal that is no
+// SPIFFE ID of the trust domain, or a token over the size limit, is an *Error.
 func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (token string, d Delegation, err error) {
 	chain := make([]string, 0, len(from.Chain)+2)
 	if len(from.Chain) == 0 {
@@ -84,8 +86,8 @@ func appendAct(dst []byte, actors []string) []byte {
 	return append(dst, '}')
 }
 
-// CheckDelegation checks an SVID or delegation token of this company, offline; its errors are of type *Error. A passport
-// is refused by its typ.
+// CheckDelegation checks an SVID or delegation token of this company, offline; its errors are of
+// type *Error. A passport is refused by its typ.
 func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error) {
 	c, err := i.open(token, TypeJWT, now)
 	if err != nil {

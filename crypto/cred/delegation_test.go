@@ -34,7 +34,8 @@ func TestPlainSVIDAsDelegation(t *testing.T) {
 	}
 }
 
-// Ten hops: what is checked is what was issued, each actor stands innermost, and the eleventh is refused.
+// Ten hops: what is checked is what was issued, each actor stands innermost, and the eleventh is
+// refused.
 func TestChainOfActors(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
@@ -88,7 +89,8 @@ func walk(t *testing.T, claims []byte) []string {
 	return chain
 }
 
-// checkCanonical compares with another implementation of RFC 8785, over the JSON that the API shows.
+// checkCanonical compares with another implementation of RFC 8785, over the JSON that the API
+// shows.
 func checkCanonical(t *testing.T, d cred.Delegation) {
 	t.Helper()
 	want, err := jcs.Transform(marshal(d))
@@ -121,7 +123,8 @@ func TestActAsSpelt(t *testing.T) {
 	checkCanonical(t, checked)
 }
 
-// The claims of a delegation token, member by member in their fixed order; no scope claim without a scope.
+// The claims of a delegation token, member by member in their fixed order; no scope claim without a
+// scope.
 func TestDelegateClaims(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")

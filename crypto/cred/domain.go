@@ -1,15 +1,17 @@
-// Package cred issues and checks the three kinds of token of a company: JWT-SVIDs, delegation tokens and passports.
+// Package cred issues and checks the three kinds of token of a company: JWT-SVIDs, delegation
+// tokens and passports.
 //
-// All are JWTs in compact form (RFC 7519, RFC 7515), signed with Ed25519 (RFC 8037) by the key of the company, with a
-// header of exactly alg, kid and typ:
+// All are JWTs in compact form (RFC 7519, RFC 7515), signed with Ed25519 (RFC 8037) by the key of
+// the company, with a header of exactly alg, kid and typ:
 //
 //	SVID        typ JWT      {"iss","sub","aud":[service],"iat","nbf","exp","jti"}
 //	delegation  typ JWT      the same and "act":{"sub","act":{…}}, and "scope" where one was given
 //	passport    typ CAP+JWT  {"iss","sub","aud":[service:passport:v1],"jti","iat","nbf","exp",
 //	                          service:{"v":1,"agentId","org","orgSpiffeId","scopes":[…],"delegationChain":[…]}}
 //
-// One key signs every kind, so each check demands the typ, the audience and the claims of its own kind. Reading inward,
-// act names the principals from the one after the subject to the proximate actor, which holds the token.
+// One key signs every kind, so each check demands the typ, the audience and the claims of its own
+// kind. Reading inward, act names the principals from the one after the subject to the proximate
+// actor, which holds the token.
 package cred
 
 import (
@@ -17,15 +19,16 @@ import (
 	"strings"
 )
 
-// Domain is what all tokens of one service share: the trust domain and the service's name on the wire.
-// The zero value is of no use.
+// Domain is what all tokens of one service share: the trust domain and the service's name on the
+// wire. The zero value is of no use.
 type Domain struct {
 	TrustDomain string // e.g. attestd.local
 	Service     string // e.g. service
 }
 
-// Check refuses a trust domain outside [a-z0-9._-]{1,255} and a service name outside ^[a-z][a-z0-9]{1,31}$, or one
-// that is taken: the name is the prefix of API keys (where oauth_ and cc_ mean something else) and a claim of passports.
+// Check refuses a trust domain outside [a-z0-9._-]{1,255} and a service name outside
+// ^[a-z][a-z0-9]{1,31}$, or one that is taken: the name is the prefix of API keys (where oauth_ and
+// cc_ mean something else) and a claim of passports.
 func (d Domain) Check() error {
 	if n := len(d.TrustDomain); n < 1 || n > 255 || !only(d.TrustDomain, isTrustDomainByte) {
 		return errors.New("the trust domain must be 1 to 255 characters of a-z, 0-9, '.', '_' and '-'")
@@ -44,12 +47,14 @@ func (d Domain) Check() error {
 // Issuer is the CA issuer, spiffe://{td}/ca.
 func (d Domain) Issuer() string { return "spiffe://" + d.TrustDomain + "/ca" }
 
-// CompanyID is the SPIFFE ID of a company, spiffe://{td}/company/{company}. company must pass CheckSegment.
+// CompanyID is the SPIFFE ID of a company, spiffe://{td}/company/{company}. company must pass
+// CheckSegment.
 func (d Domain) CompanyID(company string) string {
 	return "spiffe://" + d.TrustDomain + "/company/" + company
 }
 
-// AgentID is the SPIFFE ID of an agent, spiffe://{td}/company/{company}/agent/{agent}. Both must pass CheckSegment.
+// AgentID is the SPIFFE ID of an agent, spiffe://{td}/company/{company}/agent/{agent}. Both must
+// pass CheckSegment.
 func (d Domain) AgentID(company, agent string) string {
 	return "spiffe://" + d.TrustDomain + "/company/" + company + "/agent/" + agent
 }
@@ -88,8 +93,8 @@ func (d Domain) isID(id string) bool {
 	return ok
 }
 
-// CheckSegment refuses what cannot be one SPIFFE path segment here: [A-Za-z0-9._-]{1,128}, not "." or "..".
-// The error says which characters are allowed.
+// CheckSegment refuses what cannot be one SPIFFE path segment here: [A-Za-z0-9._-]{1,128}, not "."
+// or "..". The error says which characters are allowed.
 func CheckSegment(s string) error {
 	if !isSegment(s) {
 		return errors.New(`must be 1 to 128 characters of A-Z, a-z, 0-9, '.', '_' and '-', and not "." or ".."`)

@@ -49,7 +49,8 @@ func TestDomainCheck(t *testing.T) {
 	}
 	for _, name := range []string{
 		"", "a", "1a", "Service", "a-b", "a_b", "é1", strings.Repeat("a", 33),
-		"oauth", "cc", "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "act", "scope", // mean something in keys or tokens
+		// mean something in keys or tokens
+		"oauth", "cc", "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "act", "scope",
 	} {
 		if err := (cred.Domain{TrustDomain: "a", Service: name}).Check(); err == nil {
 			t.Errorf("service %q passes", name)

@@ -1,17 +1,24 @@
 package cred
 
-// Codes of Error, in the order in which the checks are made: a token that fails several is refused with the first.
+// Codes of Error, in the order in which the checks are made: a token that fails several is refused
+// with the first.
 const (
-	CodeMalformedToken     = "MALFORMED_TOKEN"     // not three strict base64url parts of strict JSON, too long, or a header member that is not allowed
-	CodeAlgorithmMismatch  = "ALGORITHM_MISMATCH"  // alg is not EdDSA
-	CodeWrongTokenType     = "WRONG_TOKEN_TYPE"    // typ is another kind's
-	CodeSignatureInvalid   = "SIGNATURE_INVALID"   // not signed by the key of this company that kid names, or kid names none, or one that had ended before iat
-	CodeTokenExpired       = "TOKEN_EXPIRED"       // exp <= now
-	CodeTokenNotYetValid   = "TOKEN_NOT_YET_VALID" // nbf > now
-	CodeAudienceMismatch   = "AUDIENCE_MISMATCH"   // aud is not exactly the one of this kind
-	CodeInvalidIssuer      = "INVALID_ISSUER"      // iss is not the CA of the trust domain
-	CodeInvalidSubject     = "INVALID_SUBJECT"     // sub is not a SPIFFE ID that this kind may carry
-	CodeMalformedClaims    = "MALFORMED_CLAIMS"    // a claim is missing, of another type, or contradicts another
+	// not three strict base64url parts of strict JSON, too long, or a header member that is not
+	// allowed
+	CodeMalformedToken    = "MALFORMED_TOKEN"
+	CodeAlgorithmMismatch = "ALGORITHM_MISMATCH" // alg is not EdDSA
+	CodeWrongTokenType    = "WRONG_TOKEN_TYPE"   // typ is another kind's
+	// not signed by the key of this company that kid names, or kid names none, or one that had
+	// ended before iat
+	CodeSignatureInvalid = "SIGNATURE_INVALID"
+	CodeTokenExpired     = "TOKEN_EXPIRED"       // exp <= now
+	CodeTokenNotYetValid = "TOKEN_NOT_YET_VALID" // nbf > now
+	CodeAudienceMismatch = "AUDIENCE_MISMATCH"   // aud is not exactly the one of this kind
+	CodeInvalidIssuer    = "INVALID_ISSUER"      // iss is not the CA of the trust domain
+	// sub is not a SPIFFE ID that this kind may carry
+	CodeInvalidSubject = "INVALID_SUBJECT"
+	// a claim is missing, of another type, or contradicts another
+	CodeMalformedClaims    = "MALFORMED_CLAIMS"
 	CodeUnsupportedVersion = "UNSUPPORTED_VERSION" // v is not 1
 	CodeChainIncoherent    = "CHAIN_INCOHERENT"    // the last of delegationChain is not sub
 	CodeScopeDenied        = "SCOPE_DENIED"        // no scope covers the tool
@@ -28,7 +35,8 @@ func Codes() []string {
 	}
 }
 
-// Error says why a token is refused. Message never holds any part of the token, so it may be answered and logged.
+// Error says why a token is refused. Message never holds any part of the token, so it may be
+// answered and logged.
 type Error struct {
 	Code    string // one of Codes
 	Message string

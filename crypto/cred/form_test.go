@@ -56,7 +56,8 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("%s, %s: got %s", name, what, code)
 			}
 		}
-		// What the standard allows passes: members that nobody knows, in any order, with white space and escapes.
+		// What the standard allows passes: members that nobody knows, in any order, with white
+		// space and escapes.
 		loose := forge(d.key, []byte(" { \"x\" : 1 , \"\\u0074yp\" : "+string(marshal(d.header["typ"]))+`, "kid":"`+d.header["kid"].(string)+`","alg":"\u0045dDSA"} `),
 			[]byte(`{"x":{"y":[1.5e400]},`+claims[1:]))
 		if code := codeOf(t, check(loose, now)); code != "accepted" {
@@ -65,7 +66,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// Each of these golang-jwt takes for good. Should it become strict, the test says so and the pre-check may shrink.
+// Each of these golang-jwt takes for good. Should it become strict, the test says so and the
+// pre-check may shrink.
 func TestLenienceOfTheLibraryIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, check := range checks {

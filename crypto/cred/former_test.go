@@ -8,8 +8,9 @@ import (
 	"attestd/crypto/cred"
 )
 
-// A token of a former key verifies until it expires, never longer than a day after the key's end, and not at all once the key was declared
-// compromised, however often it was seen to be good before.
+// A token of a former key verifies until it expires, never longer than a day after the key's end,
+// and not at all once the key was declared compromised, however often it was seen to be good
+// before.
 func TestTokensOfFormerKeys(t *testing.T) {
 	t.Parallel()
 	var shared cred.Verified
@@ -19,7 +20,8 @@ func TestTokensOfFormerKeys(t *testing.T) {
 	twice := cred.NewIssuer(domain, "acme", keyOf("third"), &shared, cred.Former{Key: keyOf("second").Public().(ed25519.PublicKey), Ended: now.Add(time.Hour)}, ended)
 	compromised := cred.NewIssuer(domain, "acme", keyOf("second"), &shared)
 
-	day, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, cred.MaxPassportTTL, now.Add(time.Minute)) // in the moment in which the key ended
+	// in the moment in which the key ended
+	day, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, cred.MaxPassportTTL, now.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

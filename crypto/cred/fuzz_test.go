@@ -14,7 +14,8 @@ import (
 	"attestd/crypto/cred"
 )
 
-// FuzzToken holds that whatever passes is signed by the company in the one spelling that its bytes have.
+// FuzzToken holds that whatever passes is signed by the company in the one spelling that its bytes
+// have.
 func FuzzToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		domain.UnverifiedOrg(token)
@@ -42,8 +43,8 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzPassportClaims signs what it is given, to reach the code behind the signature. What passes must mean the same to a
-// standard client, and keep every promise that the claims make.
+// FuzzPassportClaims signs what it is given, to reach the code behind the signature. What passes
+// must mean the same to a standard client, and keep every promise that the claims make.
 func FuzzPassportClaims(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header, claims []byte) {
 		token := forge(keyOf("acme"), header, claims)
@@ -96,7 +97,8 @@ func FuzzDelegationClaims(f *testing.F) {
 	})
 }
 
-// sameToStandardClient holds that golang-jwt accepts the token too and reads there all the claims of said.
+// sameToStandardClient holds that golang-jwt accepts the token too and reads there all the claims
+// of said.
 func sameToStandardClient(t *testing.T, token string, said []byte) {
 	t.Helper()
 	parsed, err := jwt.Parse(token, keyFunc, jwt.WithValidMethods([]string{"EdDSA"}), jwt.WithTimeFunc(clock), jwt.WithStrictDecoding())

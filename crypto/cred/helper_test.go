@@ -31,8 +31,9 @@ func newIssuer(company string) *cred.Issuer {
 
 type object = map[string]any
 
-// draft is a token that is not written yet. Those of newPassport and newSVID are sound; tests then spoil them and sign
-// them with the company's own key, so that only the check in question can refuse them.
+// draft is a token that is not written yet. Those of newPassport and newSVID are sound; tests then
+// spoil them and sign them with the company's own key, so that only the check in question can
+// refuse them.
 type draft struct {
 	key    ed25519.PrivateKey
 	header object

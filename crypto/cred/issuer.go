@@ -50,10 +50,10 @@ type formerKey struct {
 	ended, until time.Time
 }
 
-// NewIssuer derives all that a company's tokens need from its key. d must pass Check, company CheckSegment, and key
-// must be a whole Ed25519 private key. Issuers may share one memory of verified signatures, or have none. Tokens of the former keys,
-// which stand from the newest to the oldest, that are
-// dated no later than their key's end are accepted until they expire.
+// NewIssuer derives all that a company's tokens need from its key. d must pass Check, company
+// CheckSegment, and key must be a whole Ed25519 private key. Issuers may share one memory of
+// verified signatures, or have none. Tokens of the former keys, which stand from the newest to the
+// oldest, that are dated no later than their key's end are accepted until they expire.
 func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verified, former ...Former) *Issuer {
 	if len(key) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
@@ -64,7 +64,8 @@ func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verif
 	return i
 }
 
-// NewChecker returns an Issuer for whoever has the public keys alone: it checks tokens, and panics where it should sign.
+// NewChecker returns an Issuer for whoever has the public keys alone: it checks tokens, and panics
+// where it should sign.
 func NewChecker(d Domain, company string, key ed25519.PublicKey, former ...Former) *Issuer {
 	var before []formerKey
 	for _, f := range former {
@@ -126,8 +127,8 @@ func (i *Issuer) Sign(digest [32]byte) string {
 	return base64.RawURLEncoding.EncodeToString(ed25519.Sign(i.key, digest[:]))
 }
 
-// SVID issues a JWT-SVID for sub, a SPIFFE ID, that lasts for SVIDLifetime. EdDSA is not among the algorithms that the
-// JWT-SVID specification lists, so other SPIFFE implementations may refuse it.
+// SVID issues a JWT-SVID for sub, a SPIFFE ID, that lasts for SVIDLifetime. EdDSA is not among the
+// algorithms that the JWT-SVID specification lists, so other SPIFFE implementations may refuse it.
 func (i *Issuer) SVID(sub string, now time.Time) string {
 	token, err := i.sign(i.jwtHeader, append(i.appendSVID(nil, sub, uuid.NewString(), now), '}'))
 	if err != nil {

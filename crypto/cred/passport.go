@@ -13,8 +13,8 @@ import (
 // PassportVersion is the v of the namespaced claims.
 const PassportVersion = 1
 
-// PassportClaims are the claims of a CAP+JWT. MarshalJSON writes them exactly as they stand in the token,
-// the namespaced object under the service's own name.
+// PassportClaims are the claims of a CAP+JWT. MarshalJSON writes them exactly as they stand in the
+// token, the namespaced object under the service's own name.
 type PassportClaims struct {
 	Issuer    string
 	Subject   string // SPIFFE ID of the agent
@@ -53,9 +53,10 @@ func (c PassportClaims) append(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// Passport issues a CAP+JWT for an agent of the company. agent must pass CheckSegment, scopes CheckScopes, and ttl be whole
-// seconds from 1 to MaxPassportTTL. chain nil means [company, agent]; else it must end in the agent.
-// An error (type *Error) only where the token would be over the size limit.
+// Passport issues a CAP+JWT for an agent of the company. agent must pass CheckSegment, scopes
+// CheckScopes, and ttl be whole seconds from 1 to MaxPassportTTL. chain nil means [company, agent];
+// else it must end in the agent. An error (type *Error) only where the token would be over the size
+// limit.
 func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
 	sub := i.AgentID(agent)
 	if chain == nil {
@@ -83,8 +84,8 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duratio
 	return token, c, nil
 }
 
-// CheckPassport makes every check from CodeMalformedToken to CodeChainIncoherent, in that order, offline: revocation is the
-// caller's question to ask. Its errors are of type *Error.
+// CheckPassport makes every check from CodeMalformedToken to CodeChainIncoherent, in that order,
+// offline: revocation is the caller's question to ask. Its errors are of type *Error.
 func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, error) {
 	raw, err := i.open(token, TypePassport, now)
 	if err != nil {
@@ -165,8 +166,8 @@ func readNamespaced(src []byte) (namespaced, error) {
 	return n, CheckScopes(n.scopes)
 }
 
-// UnverifiedOrg returns the org that a well-formed passport names, without any check of its signature: only good
-// for choosing whose key to try.
+// UnverifiedOrg returns the org that a well-formed passport names, without any check of its
+// signature: only good for choosing whose key to try.
 func (d Domain) UnverifiedOrg(token string) (string, bool) {
 	t, err := parse(token, d.Service)
 	if err != nil || t.typ != TypePassport {

@@ -28,9 +28,10 @@ type token struct {
 	claims        claims
 }
 
-// parse makes the checks of form that a JWT library leaves out: three base64url parts without padding that encode back
-// to themselves, strict JSON objects, and no header member that would change what is verified or with which key.
-// ns is the name of the namespaced claim. All that it refuses is CodeMalformedToken.
+// parse makes the checks of form that a JWT library leaves out: three base64url parts without
+// padding that encode back to themselves, strict JSON objects, and no header member that would
+// change what is verified or with which key. ns is the name of the namespaced claim. All that it
+// refuses is CodeMalformedToken.
 func parse(compact, ns string) (token, error) {
 	var t token
 	malformed := func(message string) (token, error) { return token{}, refuse(CodeMalformedToken, message) }
@@ -80,8 +81,8 @@ func parse(compact, ns string) (token, error) {
 // base64url refuses trailing bits that are not zero, so that a token has one spelling.
 var base64url = base64.RawURLEncoding.Strict()
 
-// open parses a token and demands that it is of the kind typ and signed by the company. kid is compared with those of the
-// company's own keys and never followed.
+// open parses a token and demands that it is of the kind typ and signed by the company. kid is
+// compared with those of the company's own keys and never followed.
 func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	t, err := parse(compact, i.Domain.Service)
 	switch {
@@ -101,8 +102,8 @@ func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	return t.claims, nil
 }
 
-// signed reports whether t, read from compact, carries the signature of a key. What is remembered of a key that is no longer accepted is
-// never asked for.
+// signed reports whether t, read from compact, carries the signature of a key. What is remembered
+// of a key that is no longer accepted is never asked for.
 func (i *Issuer) signed(compact string, t token, key ed25519.PublicKey) bool {
 	id := verifiedID(key, compact)
 	if i.verified.has(id) {
@@ -115,7 +116,8 @@ func (i *Issuer) signed(compact string, t token, key ed25519.PublicKey) bool {
 	return true
 }
 
-// sign makes a token of an encoded header and claims. Its only error is that the token would be too long.
+// sign makes a token of an encoded header and claims. Its only error is that the token would be too
+// long.
 func (i *Issuer) sign(header string, claims []byte) (string, error) {
 	size := len(header) + 1 + base64url.EncodedLen(len(claims)) + 1 + base64url.EncodedLen(ed25519.SignatureSize)
 	if size > MaxTokenSize {

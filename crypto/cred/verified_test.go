@@ -17,7 +17,8 @@ func TestVerifiedChangesNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := acme.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now) // of another jti
+	// of another jti
+	other, _, err := acme.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}

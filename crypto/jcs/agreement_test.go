@@ -38,8 +38,8 @@ func TestAgreement(t *testing.T) {
 	})
 }
 
-// A number passes exactly when its value, computed with big rationals, is the value of the form that is written; a refusal says
-// what is true of it (row 37).
+// A number passes exactly when its value, computed with big rationals, is the value of the form
+// that is written; a refusal says what is true of it (row 37).
 func TestNumbersAgainstRationals(t *testing.T) {
 	t.Parallel()
 	number := rapid.Custom(func(t *rapid.T) string {
@@ -103,8 +103,8 @@ func rational(number string) *big.Rat {
 	return r
 }
 
-// drawDocument draws an object or array in a spelling that is not canonical: white space, escapes that are not needed,
-// numbers with zeros and exponents.
+// drawDocument draws an object or array in a spelling that is not canonical: white space, escapes
+// that are not needed, numbers with zeros and exponents.
 func drawDocument(t *rapid.T) string {
 	space := rapid.SampledFrom([]string{"", "", "", " ", "\n\t", "\r "})
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "9", "10", "__proto__", "é", "😀", "\uffff", "\ue000", "\x1f\"\\/"}))

@@ -158,7 +158,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Inputs of a megabyte that have made other implementations slow: one that were slow here would run into the tests' time limit.
+// Inputs of a megabyte that have made other implementations slow: one that were slow here would run
+// into the tests' time limit.
 func TestHostileSize(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -207,7 +208,8 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// Append reuses its state, so what one call leaves behind, even after an error, must not show in another.
+// Append reuses its state, so what one call leaves behind, even after an error, must not show in
+// another.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	inputs := []struct{ in, want string }{

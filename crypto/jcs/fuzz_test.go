@@ -9,8 +9,8 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// FuzzAppend holds that what passes is valid JSON that means what the input means to encoding/json, and has a form that is
-// its own form.
+// FuzzAppend holds that what passes is valid JSON that means what the input means to encoding/json,
+// and has a form that is its own form.
 func FuzzAppend(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		form, err := jcs.Append(nil, in, maxDepth)

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// appendNumber appends the ECMAScript form of the valid JSON number lexeme. It refuses a number whose decimal value that
-// form does not have: it then says why, and dst is returned as it was.
+// appendNumber appends the ECMAScript form of the valid JSON number lexeme. It refuses a number
+// whose decimal value that form does not have: it then says why, and dst is returned as it was.
 func appendNumber(dst, lexeme []byte) (_ []byte, refusal string) {
 	const safe = 15 // digits that every double keeps
 	if len(lexeme) <= safe && isPlainInteger(lexeme) {
@@ -25,8 +25,9 @@ func appendNumber(dst, lexeme []byte) (_ []byte, refusal string) {
 	return appendRare(dst, lexeme)
 }
 
-// appendRare does the same for what is almost certainly refused. ParseFloat misreads an exponent of six digits and more,
-// which matters only where as many zeros make up for it, so it is asked again with the point before the first digit.
+// appendRare does the same for what is almost certainly refused. ParseFloat misreads an exponent of
+// six digits and more, which matters only where as many zeros make up for it, so it is asked again
+// with the point before the first digit.
 func appendRare(dst, lexeme []byte) (_ []byte, refusal string) {
 	exact := parseDecimal(lexeme)
 	f, err := exact.float()
@@ -75,8 +76,8 @@ func isPlainInteger(lexeme []byte) bool {
 	return string(lexeme) != "-0"
 }
 
-// decimal is the exact value of a number's spelling: ±0.d₁d₂d₃… × 10^exp with d₁ and the last digit not 0.
-// It refers to the spelling and is never expanded, so a huge exponent costs nothing.
+// decimal is the exact value of a number's spelling: ±0.d₁d₂d₃… × 10^exp with d₁ and the last digit
+// not 0. It refers to the spelling and is never expanded, so a huge exponent costs nothing.
 type decimal struct {
 	neg    bool
 	digits []byte // may hold one '.'; empty for zero
@@ -109,7 +110,8 @@ func parseDecimal(lexeme []byte) decimal {
 	return d
 }
 
-// parseExponent reads an exponent, held within ±10^15: far beyond what the digits of any input could make up for.
+// parseExponent reads an exponent, held within ±10^15: far beyond what the digits of any input
+// could make up for.
 func parseExponent(s []byte) int64 {
 	const limit = 1e15
 	neg := s[0] == '-'
@@ -146,8 +148,9 @@ func (d decimal) equal(other decimal) bool {
 	return len(a) == len(b) // both are used up: neither ends in a point
 }
 
-// float returns the double nearest to d, or an error where d is out of range. The first digit stands right behind the
-// point, so an exponent too long for ParseFloat leads out of range or to 0 however it is read.
+// float returns the double nearest to d, or an error where d is out of range. The first digit
+// stands right behind the point, so an exponent too long for ParseFloat leads out of range or to 0
+// however it is read.
 func (d decimal) float() (float64, error) {
 	if len(d.digits) == 0 {
 		return 0, nil

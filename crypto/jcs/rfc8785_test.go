@@ -18,7 +18,8 @@ import (
 
 const maxDepth = 128
 
-// The examples of RFC 8785, as its authors publish them, and those that gowebpki/jcs adds (the bare values).
+// The examples of RFC 8785, as its authors publish them, and those that gowebpki/jcs adds (the bare
+// values).
 func TestPublishedVectors(t *testing.T) {
 	t.Parallel()
 	for module, atLeast := range map[string]int{
@@ -61,8 +62,8 @@ func TestPublishedVectors(t *testing.T) {
 	}
 }
 
-// respellValues shows that the one number in the RFC's examples which no double holds is refused here, and
-// then gives it the spelling of the double that the RFC rounds it to.
+// respellValues shows that the one number in the RFC's examples which no double holds is refused
+// here, and then gives it the spelling of the double that the RFC rounds it to.
 func respellValues(t *testing.T, input []byte) []byte {
 	t.Helper()
 	const lossy, exact = "333333333.33333329", "333333333.3333333"

@@ -7,9 +7,9 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// writer makes one pass over a value: it writes each token as it reads it, and when an object ends whose members
-// came in another order, it moves their finished spellings into place. An object inside k unsorted objects is
-// moved k times, so maxDepth bounds the work.
+// writer makes one pass over a value: it writes each token as it reads it, and when an object ends
+// whose members came in another order, it moves their finished spellings into place. An object
+// inside k unsorted objects is moved k times, so maxDepth bounds the work.
 type writer struct {
 	in       *strictjson.Reader
 	dst      []byte
@@ -31,7 +31,8 @@ func (w *writer) open(dst, src []byte, maxDepth int) {
 	w.dst, w.maxDepth = dst, maxDepth
 }
 
-// release gives w back without any reference to the caller's memory, and without buffers that one large value grew.
+// release gives w back without any reference to the caller's memory, and without buffers that one
+// large value grew.
 func (w *writer) release() {
 	const keep = 1 << 10 // members; a value of one attestation has a few dozen
 	w.in.Close()

@@ -10,7 +10,8 @@ import (
 
 const besideOrigin = "example.com/v1/log/fedcba9876543210fedcba9876543210"
 
-// beside is the ring of a log that was made when the keys of ring from the one numbered first on were yet to come or, itself, there.
+// beside is the ring of a log that was made when the keys of ring from the one numbered first on
+// were yet to come or, itself, there.
 func beside(first int) []keyring.Key {
 	list := ring()[first:]
 	for i, from := range []int64{0, 2, 2, 7}[:len(list)] {
@@ -23,8 +24,9 @@ func beside(first int) []keyring.Key {
 	return list
 }
 
-// A log that was made when its company had had several keys begins with the one that it had then, which needs no statement of that log:
-// that it is the company's is proven in the other one. What is not proven in both is not proven.
+// A log that was made when its company had had several keys begins with the one that it had then,
+// which needs no statement of that log: that it is the company's is proven in the other one. What
+// is not proven in both is not proven.
 func TestFlawsBeside(t *testing.T) {
 	t.Parallel()
 	flaws := func(list, all []keyring.Key) []string {

@@ -1,7 +1,9 @@
-// Package keyring is the keys of a company as they follow one another, and the proof that each follows from the one before.
+// Package keyring is the keys of a company as they follow one another, and the proof that each
+// follows from the one before.
 //
-// A key signs the records of each of the company's logs from an index on, up to that of the next key. Where one key follows another, both
-// sign for each log, with Ed25519 (RFC 8032), this statement, in UTF-8 and each line ended by a line feed:
+// A key signs the records of each of the company's logs from an index on, up to that of the next
+// key. Where one key follows another, both sign for each log, with Ed25519 (RFC 8032), this
+// statement, in UTF-8 and each line ended by a line feed:
 //
 //	attestd/key-rotation/v2
 //	<origin of the log>
@@ -14,7 +16,8 @@
 // the first 64 bits of that digest in lower-case hex. Those that were made then prove as much as
 // their kids do, and stay good.
 //
-// So whoever trusts one key of a company can check which keys came after it, and from where on, without trusting whoever shows them.
+// So whoever trusts one key of a company can check which keys came after it, and from where on,
+// without trusting whoever shows them.
 package keyring
 
 import (
@@ -60,8 +63,9 @@ func isStatement(text, origin string, from int64, old, next ed25519.PublicKey) b
 		text == fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).KID, keys.Describe(next).KID)
 }
 
-// Flaws says of each key of a company, given in their order as one of its logs has them from the first on, why it is not proven to be the
-// company's, or "". A key that follows one that is not proven is not proven either. Only the first is taken as it stands.
+// Flaws says of each key of a company, given in their order as one of its logs has them from the
+// first on, why it is not proven to be the company's, or "". A key that follows one that is not
+// proven is not proven either. Only the first is taken as it stands.
 func Flaws(origin string, ring []Key) []string {
 	return flaws(origin, ring, func(i int) string {
 		if i == 0 && ring[0].Generation != 0 {
@@ -71,9 +75,11 @@ func Flaws(origin string, ring []Key) []string {
 	})
 }
 
-// FlawsBeside is Flaws for a log that was made when its company may have had several keys: the first key of ring is the one that the
-// company had then. So no key is taken as it stands: all is every key of the company in another log, and of each key that log must prove
-// that it is the company's (proven is what Flaws says of all), as this one proves from which record on it signs here.
+// FlawsBeside is Flaws for a log that was made when its company may have had several keys: the
+// first key of ring is the one that the company had then. So no key is taken as it stands: all is
+// every key of the company in another log, and of each key that log must prove that it is the
+// company's (proven is what Flaws says of all), as this one proves from which record on it signs
+// here.
 func FlawsBeside(origin string, ring, all []Key, proven []string) []string {
 	return flaws(origin, ring, func(i int) string {
 		k := &ring[i]

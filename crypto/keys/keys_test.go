@@ -31,15 +31,16 @@ func TestRFC8037(t *testing.T) {
 		t.Errorf("JWK  %s\nwant %s", got, want)
 	}
 
-	// Appendix A.3: its thumbprint (RFC 7638) is the hash of the required members in lexical order. A client that
-	// computes it from our JWK must find the published one.
+	// Appendix A.3: its thumbprint (RFC 7638) is the hash of the required members in lexical order.
+	// A client that computes it from our JWK must find the published one.
 	thumbprint := sha256.Sum256(fmt.Appendf(nil, `{"crv":%q,"kty":%q,"x":%q}`, public.JWK.Crv, public.JWK.Kty, public.JWK.X))
 	if got, want := base64.RawURLEncoding.EncodeToString(thumbprint[:]), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"; got != want {
 		t.Errorf("thumbprint %s, want %s", got, want)
 	}
 }
 
-// All forms are computed here a second way: the SPKI DER of RFC 8410 is a fixed prefix before the 32 bytes of the key.
+// All forms are computed here a second way: the SPKI DER of RFC 8410 is a fixed prefix before the
+// 32 bytes of the key.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"fmt"
 )
 
-// JWK is a public key as RFC 8037 section 2 writes it, with the members of RFC 7517 that a client needs
-// to pick it from a set.
+// JWK is a public key as RFC 8037 section 2 writes it, with the members of RFC 7517 that a client
+// needs to pick it from a set.
 type JWK struct {
 	Kty string `json:"kty"` // OKP
 	Crv string `json:"crv"` // Ed25519
@@ -32,8 +32,8 @@ type Public struct {
 	JWK         JWK
 }
 
-// Describe derives all published forms of key, which must be 32 bytes long. The kid and the fingerprint depend
-// on nothing but the key, so they are the same after every restart.
+// Describe derives all published forms of key, which must be 32 bytes long. The kid and the
+// fingerprint depend on nothing but the key, so they are the same after every restart.
 func Describe(key ed25519.PublicKey) Public {
 	if len(key) != ed25519.PublicKeySize {
 		panic(fmt.Sprintf("keys: an Ed25519 public key of %d bytes", len(key)))

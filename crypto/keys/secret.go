@@ -7,15 +7,16 @@ import (
 	"encoding/hex"
 )
 
-// NewSecret returns prefix, an underscore and 256 bits of crypto/rand in base64url without padding (43 characters).
+// NewSecret returns prefix, an underscore and 256 bits of crypto/rand in base64url without padding
+// (43 characters).
 func NewSecret(prefix string) string {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never returns an error: without randomness the process ends
 	return prefix + "_" + base64.RawURLEncoding.EncodeToString(random[:])
 }
 
-// HashSecret is what is stored of a secret that is shown once: SHA-256 suffices, for secrets carry 256 random bits
-// and cannot be guessed offline as passwords are.
+// HashSecret is what is stored of a secret that is shown once: SHA-256 suffices, for secrets carry
+// 256 random bits and cannot be guessed offline as passwords are.
 func HashSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 // Fingerprint names a secret without telling it: the first 16 hex digits of its hash.

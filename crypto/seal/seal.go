@@ -1,13 +1,15 @@
-// Package seal keeps secrets unreadable in a file that others may come to see: a backup, a disk, a snapshot.
+// Package seal keeps secrets unreadable in a file that others may come to see: a backup, a disk, a
+// snapshot.
 //
-// Everything follows from one master key of 32 random bytes, which never stands in the file, and a salt of 16, which does:
+// Everything follows from one master key of 32 random bytes, which never stands in the file, and a
+// salt of 16, which does:
 //
 //	key id  = HKDF-SHA256(master, salt none, info "attestd/master-key-id/v1", 8 bytes)
 //	AES key = HKDF-SHA256(master, salt, info "attestd/seal/v1", 32 bytes)
 //	sealed  = 0x01 ‖ nonce (12 random bytes) ‖ AES-256-GCM(AES key, nonce, secret, associated data)
 //
-// The associated data names the place of the secret, so that one that was moved does not open. The key id says which master key
-// a file asks for, and tells nothing of it.
+// The associated data names the place of the secret, so that one that was moved does not open. The
+// key id says which master key a file asks for, and tells nothing of it.
 package seal
 
 import (
@@ -33,7 +35,8 @@ const (
 	version = 1 // the first byte of what is sealed
 )
 
-// ErrSealed says that something does not open: it was sealed under another key or for another place, or was changed.
+// ErrSealed says that something does not open: it was sealed under another key or for another
+// place, or was changed.
 var ErrSealed = errors.New("a sealed secret does not open")
 
 // Master is the key that all others follow from.
@@ -45,8 +48,8 @@ func NewMaster() (m Master) {
 	return m
 }
 
-// ParseMaster reads a master key as a file or a program of a key store gives it: the 32 bytes, or those in standard base64, with a
-// line end or without.
+// ParseMaster reads a master key as a file or a program of a key store gives it: the 32 bytes, or
+// those in standard base64, with a line end or without.
 func ParseMaster(b []byte) (m Master, err error) {
 	if len(b) != MasterSize {
 		text := bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))

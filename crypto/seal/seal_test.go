@@ -58,7 +58,8 @@ func TestWhatIsSealedOpensAtItsPlaceOnly(t *testing.T) {
 	}
 }
 
-// The figures were computed with other programs (Python's hmac by RFC 5869, and OpenSSL's AES-GCM), so that a change of the derivation shows.
+// The figures were computed with other programs (Python's hmac by RFC 5869, and OpenSSL's AES-GCM),
+// so that a change of the derivation shows.
 func TestDerivation(t *testing.T) {
 	t.Parallel()
 	master := parse(t, bytes.Repeat([]byte{7}, seal.MasterSize))

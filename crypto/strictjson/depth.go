@@ -8,8 +8,8 @@ import (
 // TooDeep is the reason of the fault that a container nests deeper than maxDepth.
 func TooDeep(maxDepth int) string { return "nested deeper than " + strconv.Itoa(maxDepth) }
 
-// within demands that the containers of src, which is not read yet, nest at most limit deep. It says where they do not as
-// nested deeper than reported.
+// within demands that the containers of src, which is not read yet, nest at most limit deep. It
+// says where they do not as nested deeper than reported.
 func (r *Reader) within(limit, reported int) error {
 	if !deeper(r.src, limit) {
 		return nil
@@ -27,7 +27,8 @@ func (r *Reader) within(limit, reported int) error {
 	}
 }
 
-// deeper reports whether the containers of src nest deeper than limit. Where src is not valid it may be wrong in either way.
+// deeper reports whether the containers of src nest deeper than limit. Where src is not valid it
+// may be wrong in either way.
 func deeper(src []byte, limit int) bool {
 	// These two answer for most of what is read, at a fraction of the cost of the third.
 	if len(src) <= limit || bytes.Count(src, []byte("{"))+bytes.Count(src, []byte("[")) <= limit {

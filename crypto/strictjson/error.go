@@ -9,10 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error names the place and the reason why a text is refused. Of the text it holds names of members on the way to that
-// place, and a few characters that stand there.
+// Error names the place and the reason why a text is refused. Of the text it holds names of members
+// on the way to that place, and a few characters that stand there.
 type Error struct {
-	Pointer string // a JSON Pointer (RFC 6901) to the member or element at fault; "" is the whole value. A long one is cut and ends in …
+	// a JSON Pointer (RFC 6901) to the member or element at fault; "" is the whole value. A long
+	// one is cut and ends in …
+	Pointer string
 	Reason  string // at most a few hundred bytes
 }
 

@@ -14,8 +14,8 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// FuzzEachMember compares with a slow and obvious reading: encoding/json, and a check of its own for each thing that it lets
-// through.
+// FuzzEachMember compares with a slow and obvious reading: encoding/json, and a check of its own
+// for each thing that it lets through.
 func FuzzEachMember(f *testing.F) {
 	for _, in := range []string{
 		`{}`, `{"a":1.50,"b":[true,null,{"c":"\u00e9"}]}`, ` { "" : -0e+1 } `, `[]`, `"x"`, ``, `{"a":1}{"a":1}`,
@@ -84,7 +84,8 @@ func hasLoneSurrogate(in []byte) bool {
 	}
 }
 
-// isAmbiguousOrDeep reports whether the valid JSON in has an object with a name twice, or nests deeper than its members may.
+// isAmbiguousOrDeep reports whether the valid JSON in has an object with a name twice, or nests
+// deeper than its members may.
 func isAmbiguousOrDeep(in []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(in))
 	dec.UseNumber()

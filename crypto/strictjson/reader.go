@@ -7,11 +7,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Reader reads one value in steps, for those who need its inner parts too. It makes every check of this package but that
-// of depth, which a caller who goes inwards counts for itself. Its errors are of type *Error. A Reader is made to be used
-// again: its decoder is larger than most of what it reads.
+// Reader reads one value in steps, for those who need its inner parts too. It makes every check of
+// this package but that of depth, which a caller who goes inwards counts for itself. Its errors are
+// of type *Error. A Reader is made to be used again: its decoder is larger than most of what it
+// reads.
 //
-// The decoder, in its default mode, is what refuses duplicate names, invalid UTF-8 and lone surrogates.
+// The decoder, in its default mode, is what refuses duplicate names, invalid UTF-8 and lone
+// surrogates.
 type Reader struct {
 	dec *jsontext.Decoder // reads in
 	in  bytes.Buffer      // over src; the decoder reads its bytes in place
@@ -28,14 +30,15 @@ func NewReader() *Reader {
 // Open makes r ready to read src.
 func (r *Reader) Open(src []byte) { r.in, r.src = *bytes.NewBuffer(src), src }
 
-// Close ends the reading of src, at whatever point, and drops every reference to it. Then r may be opened again.
+// Close ends the reading of src, at whatever point, and drops every reference to it. Then r may be
+// opened again.
 func (r *Reader) Close() {
 	r.in, r.src = bytes.Buffer{}, nil
 	r.dec.Reset(&r.in)
 }
 
-// Kind returns the kind of what comes next, without reading it: n, t or f of the literals, " for a string, 0 for a number, or
-// a bracket. Where it is none of them, the next read returns the error.
+// Kind returns the kind of what comes next, without reading it: n, t or f of the literals, " for a
+// string, 0 for a number, or a bracket. Where it is none of them, the next read returns the error.
 func (r *Reader) Kind() byte { return byte(r.dec.PeekKind()) }
 
 // Bracket reads a bracket, which Kind has announced.
@@ -52,8 +55,8 @@ func (r *Reader) Value() ([]byte, error) {
 	if err != nil {
 		return nil, asError(err)
 	}
-	// The decoder promises value until the next read only. But it reads a Buffer in place, so value is a part of src and
-	// stays as long as that; a test holds it to this.
+	// The decoder promises value until the next read only. But it reads a Buffer in place, so value
+	// is a part of src and stays as long as that; a test holds it to this.
 	return value[:len(value):len(value)], nil
 }
 

@@ -12,11 +12,13 @@ func Unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
-	text, _ := jsontext.AppendUnquote(nil, quoted) // its errors are those of strings that are not valid
+	// its errors are those of strings that are not valid
+	text, _ := jsontext.AppendUnquote(nil, quoted)
 	return text
 }
 
-// AsString reads a string. It and the functions below take valid JSON as it stands between white space, or nothing for what is absent, which is of no kind.
+// AsString reads a string. It and the functions below take valid JSON as it stands between white
+// space, or nothing for what is absent, which is of no kind.
 func AsString(value []byte) (string, bool) {
 	if len(value) == 0 || value[0] != '"' {
 		return "", false

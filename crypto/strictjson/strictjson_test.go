@@ -45,7 +45,8 @@ func TestEachMember(t *testing.T) {
 	}
 }
 
-// A value is a part of the source, stays when the reading has ended, and cannot grow into what follows it there.
+// A value is a part of the source, stays when the reading has ended, and cannot grow into what
+// follows it there.
 func TestValuesAreParts(t *testing.T) {
 	t.Parallel()
 	src := []byte(` {"a" : "one", "b":{"c":[ ]} } `)

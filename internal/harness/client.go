@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Request is one request as it goes over the wire: nothing is checked, cleaned or added that a client of ours would add.
+// Request is one request as it goes over the wire: nothing is checked, cleaned or added that a
+// client of ours would add.
 type Request struct {
 	Method, Path string
 	Key          string   // bearer credential; "" sends no Authorization
@@ -124,8 +125,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s answers %d, not %d: %.300s", e.Request.Method, e.Request.Path, e.Answer.Status, e.Want, e.Answer.Body)
 }
 
-// Call makes a request that must be answered with status, else the error is a *StatusError, and reads the answer into dest unless
-// that is nil.
+// Call makes a request that must be answered with status, else the error is a *StatusError, and
+// reads the answer into dest unless that is nil.
 func (c *Client) Call(status int, r Request, dest any) error {
 	a, err := c.Do(r)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package harness is what the attacks on a built attestd share: to build it, to start and end it on loopback, to talk to it, to look
-// at its process, and to report what held.
+// Package harness is what the attacks on a built attestd share: to build it, to start and end it on
+// loopback, to talk to it, to look at its process, and to report what held.
 package harness
 
 import (
@@ -24,7 +24,8 @@ type Lab struct {
 	binary string
 }
 
-// NewLab builds attestd as the README says. It must be run inside the source tree; Close removes all that it made.
+// NewLab builds attestd as the README says. It must be run inside the source tree; Close removes
+// all that it made.
 func NewLab(ctx context.Context) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "attestd-attack-")
 	if err != nil {
@@ -37,7 +38,8 @@ func NewLab(ctx context.Context) (*Lab, error) {
 	return l, nil
 }
 
-// Build builds attestd into a file, with the versions that its own module names, whichever module the caller is of.
+// Build builds attestd into a file, with the versions that its own module names, whichever module
+// the caller is of.
 func Build(ctx context.Context, binary string) error {
 	root, err := Root(ctx)
 	if err != nil {
@@ -78,7 +80,8 @@ type Verdict struct {
 	MerkleRoot string
 }
 
-// Verify runs `attestd verify` on a file, and returns what it says of the actions of each company. An error means that the file as a whole did not verify; it says what was printed.
+// Verify runs `attestd verify` on a file, and returns what it says of the actions of each company.
+// An error means that the file as a whole did not verify; it says what was printed.
 func (l *Lab) Verify(ctx context.Context, db string) (map[string]Verdict, error) {
 	cmd := exec.CommandContext(ctx, l.binary, "verify", "--db", db, "--json")
 	var stdout, stderr bytes.Buffer

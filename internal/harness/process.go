@@ -21,7 +21,8 @@ func Resident(pid int) int64 {
 	return kib << 10
 }
 
-// Descriptors returns how many files and sockets a process has open; 0 where the system does not tell.
+// Descriptors returns how many files and sockets a process has open; 0 where the system does not
+// tell.
 func Descriptors(pid int) int {
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {

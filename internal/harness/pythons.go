@@ -18,9 +18,10 @@ type Python struct {
 }
 
 const (
-	pythonsIn = "ATTESTD_TEST_PYTHONS" // names folders as pyenv has them: each holds some folders with a bin/python3
-	oldest    = 9                      // the first Python 3 that the client runs on
-	newest    = 14                     // the Python 3 that CI has
+	// names folders as pyenv has them: each holds some folders with a bin/python3
+	pythonsIn = "ATTESTD_TEST_PYTHONS"
+	oldest    = 9  // the first Python 3 that the client runs on
+	newest    = 14 // the Python 3 that CI has
 )
 
 // Pythons are the Pythons of this machine from 3.9 on, one of each minor version: the names of PATH

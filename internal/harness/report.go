@@ -66,7 +66,8 @@ func (r *Run) Failf(format string, args ...any) {
 		r.more++
 		return
 	}
-	r.failures = append(r.failures, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")) // one line
+	// one line
+	r.failures = append(r.failures, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
 // Step shows how far the case is, on a terminal.
@@ -153,7 +154,8 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 			status = 1
 		}
 		if o.JSON {
-			_ = json.NewEncoder(os.Stdout).Encode(result) // a closed pipe shows in the exit status of whoever closed it
+			// a closed pipe shows in the exit status of whoever closed it
+			_ = json.NewEncoder(os.Stdout).Encode(result)
 		} else {
 			r.print(result)
 		}

@@ -33,8 +33,8 @@ func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, 
 	return l.ServeUnder(ctx, nil, db, flags...)
 }
 
-// ServeUnder is Serve by a program that becomes the server; its arguments are followed by the server's
-// own command.
+// ServeUnder is Serve by a program that becomes the server; its arguments are followed by the
+// server's own command.
 func (l *Lab) ServeUnder(ctx context.Context, program []string, db string, flags ...string) (*Service, error) {
 	command := slices.Concat(program, []string{l.binary, "serve", "--listen", "127.0.0.1:0", "--db", db}, flags)
 	cmd := exec.Command(command[0], command[1:]...)
@@ -143,7 +143,8 @@ func (s *Service) Kill() error {
 	return nil
 }
 
-// Dump ends the process with SIGQUIT, at which Go prints the stack of each goroutine, and returns how many there were.
+// Dump ends the process with SIGQUIT, at which Go prints the stack of each goroutine, and returns
+// how many there were.
 func (s *Service) Dump() (goroutines int, err error) {
 	_ = s.signal(syscall.SIGQUIT) // its exit status is 2
 	s.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// CopyTable copies comma-separated values (RFC 4180) and escapes what must not be printed in their cells. Only the
-// ends of rows end lines.
+// CopyTable copies comma-separated values (RFC 4180) and escapes what must not be printed in their
+// cells. Only the ends of rows end lines.
 func CopyTable(w io.Writer, table io.Reader) error {
 	in, out := bufio.NewReader(table), bufio.NewWriter(w)
 	quoted := false

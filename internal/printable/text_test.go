@@ -100,7 +100,8 @@ func TestPrintedTable(t *testing.T) {
 	w.UseCRLF = true
 	cases := textCases(t)
 	for _, c := range cases {
-		if err := w.Write([]string{"1", strings.ReplaceAll(c.Text, "\r\n", "\r"), "x"}); err != nil { // which that writer changes
+		// which that writer changes
+		if err := w.Write([]string{"1", strings.ReplaceAll(c.Text, "\r\n", "\r"), "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,5 +1,6 @@
-// Package rewrite does to a database what an operator can do who holds its keys: it writes another history, with guards, signatures, trees and
-// heads that fit. Nothing inside the file shows that; it is the attack that head files, witnesses and kept evidence are there to find.
+// Package rewrite does to a database what an operator can do who holds its keys: it writes another
+// history, with guards, signatures, trees and heads that fit. Nothing inside the file shows that;
+// it is the attack that head files, witnesses and kept evidence are there to find.
 package rewrite
 
 import (
@@ -20,9 +21,10 @@ import (
 	"attestd/store"
 )
 
-// Record changes the payload of one record of a company's log, in a database that no server has open, and writes all records of the log anew,
-// with their times. Checkpoints and cosignatures of the log go. All records of the log must be of the key that signs now, for
-// the operator has no other. It says how many records the log has.
+// Record changes the payload of one record of a company's log, in a database that no server has
+// open, and writes all records of the log anew, with their times. Checkpoints and cosignatures of
+// the log go. All records of the log must be of the key that signs now, for the operator has no
+// other. It says how many records the log has.
 func Record(ctx context.Context, path, schema string, o store.Options, company string, log store.LogName, index int64, change func(payload []byte) []byte) (n int, err error) {
 	records, number, err := empty(ctx, path, company, log)
 	if err != nil {
@@ -55,7 +57,8 @@ func Record(ctx context.Context, path, schema string, o store.Options, company s
 	return len(records), nil
 }
 
-// Unrevoke takes the revocation of a passport back. With counted, the database's own count of revocations too.
+// Unrevoke takes the revocation of a passport back. With counted, the database's own count of
+// revocations too.
 func Unrevoke(ctx context.Context, path, jti string, counted bool) error {
 	return unguarded(ctx, path, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = ?`, jti)

@@ -13,7 +13,8 @@ import (
 type NewAgent struct {
 	AgentID  string          `json:"agentId"`            // 1 to 128 of A-Z, a-z, 0-9, ., _ and -
 	Metadata json.RawMessage `json:"metadata,omitempty"` // an object; replaces what was there
-	OnlyNew  bool            `json:"-"`                  // an agent that is registered is left as it is: 412
+	// an agent that is registered is left as it is: 412
+	OnlyNew bool `json:"-"`
 }
 
 // Agent is an agent of the company.
@@ -41,7 +42,8 @@ func (c *Client) RegisterAgent(ctx context.Context, n NewAgent) (a Agent, err er
 	return a, err
 }
 
-// AgentFilter says which agents are looked for: those for which all of it holds. What is empty is not asked.
+// AgentFilter says which agents are looked for: those for which all of it holds. What is empty is
+// not asked.
 type AgentFilter struct {
 	Text   string // within the ID, in either case
 	Status string // active or disabled
@@ -90,7 +92,8 @@ func (c *Client) AgentSVID(ctx context.Context, agentID string) (s SVID, err err
 	return s, err
 }
 
-// pageQuery asks for a page of a list; filters are names, each before its value. What is empty is left out.
+// pageQuery asks for a page of a list; filters are names, each before its value. What is empty is
+// left out.
 func pageQuery(cursor string, filters ...string) url.Values {
 	q := url.Values{"limit": {"1000"}}
 	for given := range slices.Chunk(append(filters, "cursor", cursor), 2) {

@@ -17,18 +17,22 @@ import (
 type Attestation struct {
 	AgentID    string // 1 to 256 characters; the agent need not be registered
 	ActionType string // 1 to 256 characters, such as tool.completed
-	// Payload becomes JSON as encoding/json makes it; a json.RawMessage is sent byte for byte, but for text that is not well-formed (see the package comment).
-	Payload        any
-	Delegation     string // token of the delegation under which the agent acts, or ""
-	IdempotencyKey string // 1 to 255 printable ASCII characters; "": the client makes one, the same for all its retries
+	// Payload becomes JSON as encoding/json makes it; a json.RawMessage is sent byte for byte, but
+	// for text that is not well-formed (see the package comment).
+	Payload    any
+	Delegation string // token of the delegation under which the agent acts, or ""
+	// 1 to 255 printable ASCII characters; "": the client makes one, the same for all its retries
+	IdempotencyKey string
 }
 
-// NewIdempotencyKey returns a key that nobody else has: the time, and 130 random bits. The time stands first, for the service keeps keys in the order of their
-// beginnings: those of one time stand together there, and an append with one costs little more than without.
+// NewIdempotencyKey returns a key that nobody else has: the time, and 130 random bits. The time
+// stands first, for the service keeps keys in the order of their beginnings: those of one time
+// stand together there, and an append with one costs little more than without.
 func NewIdempotencyKey() string { return fmt.Sprintf("%012x-%s", time.Now().UnixMilli(), rand.Text()) }
 
-// Prepare returns the attestation as it is sent: its payload a json.RawMessage, all its text well-formed, its key set. It refuses what the
-// service would refuse without looking at its state, so that a queue takes nothing that can never be sent. Prepared attestations stay as they are.
+// Prepare returns the attestation as it is sent: its payload a json.RawMessage, all its text
+// well-formed, its key set. It refuses what the service would refuse without looking at its state,
+// so that a queue takes nothing that can never be sent. Prepared attestations stay as they are.
 func (a Attestation) Prepare() (Attestation, error) {
 	payload, err := marshal(a.Payload)
 	if err != nil {
@@ -73,7 +77,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, quoted...)
 }
 
-// Attest appends a record and returns it. Without an error it is on the service's disk, once, however often it had to be sent.
+// Attest appends a record and returns it. Without an error it is on the service's disk, once,
+// however often it had to be sent.
 func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
 	own := a.IdempotencyKey == ""
 	if a, err = a.Prepare(); err != nil {
@@ -98,11 +103,13 @@ func reused(err error) bool {
 	return errors.As(err, &answer) && answer.Code == "IDEMPOTENCY_KEY_REUSED"
 }
 
-// KeyReused is the code of the service's refusal of an idempotency key that stands for another request.
+// KeyReused is the code of the service's refusal of an idempotency key that stands for another
+// request.
 const KeyReused = "IDEMPOTENCY_KEY_REUSED"
 
-// AttestDerived is Attest for a key that a program has made of what it attests. One that stands for something else already,
-// be it because somebody has claimed it, hides nothing: the record is appended under a fresh key.
+// AttestDerived is Attest for a key that a program has made of what it attests. One that stands for
+// something else already, be it because somebody has claimed it, hides nothing: the record is
+// appended under a fresh key.
 func (c *Client) AttestDerived(ctx context.Context, a Attestation) (Record, error) {
 	r, err := c.Attest(ctx, a)
 	if errors.Is(err, &Error{Code: KeyReused}) {
@@ -112,7 +119,8 @@ func (c *Client) AttestDerived(ctx context.Context, a Attestation) (Record, erro
 	return r, err
 }
 
-// headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941 §3.3.3).
+// headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941
+// §3.3.3).
 func headerKey(key string) string {
 	if !strings.ContainsAny(key, "\" \\") {
 		return key
@@ -123,7 +131,8 @@ func headerKey(key string) string {
 // MaxBatch is how many attestations a batch may have.
 const MaxBatch = 1000
 
-// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. An *Error's Pointer names the one that is refused: /records/3/payload.
+// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. An *Error's
+// Pointer names the one that is refused: /records/3/payload.
 func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, error) {
 	if len(as) == 0 || len(as) > MaxBatch {
 		return nil, fmt.Errorf("a batch has 1 to %d attestations, not %d", MaxBatch, len(as))

@@ -15,7 +15,8 @@ import (
 
 var attestation = attestd.Attestation{AgentID: "bot", ActionType: "a", Payload: json.RawMessage(`{"n":1.0}`)}
 
-// Each fault that may pass is tried again, at most twice, with the same idempotency key and body, after 0.5 to 8 seconds.
+// Each fault that may pass is tried again, at most twice, with the same idempotency key and body,
+// after 0.5 to 8 seconds.
 func TestAttestIsRetried(t *testing.T) {
 	refusal := func(status int) step { return step{status: status, body: `{"error":"no"}`} }
 	for name, fault := range map[string]step{
@@ -55,7 +56,8 @@ func TestAttestIsRetried(t *testing.T) {
 	}
 }
 
-// What the service has refused for good is not sent again, and is an *Error with all that the service said. Nothing but 201 is a success.
+// What the service has refused for good is not sent again, and is an *Error with all that the
+// service said. Nothing but 201 is a success.
 func TestAttestResolvesOnlyOn201(t *testing.T) {
 	for _, status := range []int{200, 202, 204, 301, 307, 400, 401, 403, 404, 413, 422} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +74,8 @@ func TestAttestResolvesOnlyOn201(t *testing.T) {
 	}
 }
 
-// Retry-After is waited for, also when it is longer than the longest wait of our own, but not past the caller's time nor for longer than a minute.
+// Retry-After is waited for, also when it is longer than the longest wait of our own, but not past
+// the caller's time nor for longer than a minute.
 func TestRetryAfter(t *testing.T) {
 	limited := func(after string) step {
 		return step{status: 429, body: `{"error":"Too Many Requests"}`, header: http.Header{"Retry-After": {after}}}
@@ -98,7 +101,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// What is not an append may be carried out twice, so it is sent again only where it cannot have been carried out.
+// What is not an append may be carried out twice, so it is sent again only where it cannot have
+// been carried out.
 func TestOtherWritesAreNotDoubled(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault step
@@ -174,7 +178,8 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// A batch is one request in the order given, each item with a key of its own; the answer must have as many records.
+// A batch is one request in the order given, each item with a key of its own; the answer must have
+// as many records.
 func TestAttestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{steps: []step{{}, {status: 201, body: `{"records":[` + recordJSON + `,` + recordJSON + `]}`}}}
@@ -204,7 +209,8 @@ func TestAttestBatch(t *testing.T) {
 	})
 }
 
-// A token is fetched once for many calls, anew before it expires, and once more when the service refuses it; a secret is not printed.
+// A token is fetched once for many calls, anew before it expires, and once more when the service
+// refuses it; a secret is not printed.
 func TestOAuth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token := func(n int) step {

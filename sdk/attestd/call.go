@@ -28,7 +28,8 @@ type request struct {
 
 func (r *request) operation() string { return r.method + " " + r.route }
 
-// target returns the request's URL below base. Each parameter is one segment but the last of a route that ends with {path}, which may be several.
+// target returns the request's URL below base. Each parameter is one segment but the last of a
+// route that ends with {path}, which may be several.
 func (r *request) target(base *url.URL) string {
 	var b strings.Builder
 	b.WriteString(base.String())
@@ -56,7 +57,8 @@ func (r *request) target(base *url.URL) string {
 // maxAnswer bounds the answers that are read whole, in bytes. The longest are those to batches.
 const maxAnswer = 64 << 20
 
-// do carries out a request with its retries and reads the answer into dest: a *[]byte as it is, anything else as JSON, nil not at all.
+// do carries out a request with its retries and reads the answer into dest: a *[]byte as it is,
+// anything else as JSON, nil not at all.
 func (c *Client) do(ctx context.Context, r request, dest any) error {
 	return c.again(ctx, &r, func(token string) error {
 		ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -83,7 +85,8 @@ func (c *Client) do(ctx context.Context, r request, dest any) error {
 	})
 }
 
-// open carries out a request whose answer is long, with retries until it begins; from then on only ctx bounds it. The caller closes the body.
+// open carries out a request whose answer is long, with retries until it begins; from then on only
+// ctx bounds it. The caller closes the body.
 func (c *Client) open(ctx context.Context, r request) (body io.ReadCloser, err error) {
 	err = c.again(ctx, &r, func(token string) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -114,7 +117,8 @@ func (o opened) Close() error {
 	return o.ReadCloser.Close()
 }
 
-// again calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once.
+// again calls attempt until it succeeds or Retry says that it is enough. A credential that is
+// refused may offer another once.
 func (c *Client) again(ctx context.Context, r *request, attempt func(token string) error) error {
 	r.safe = r.safe || r.method == http.MethodGet
 	token, err := "", error(nil)

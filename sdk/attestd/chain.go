@@ -37,8 +37,9 @@ type Range struct {
 	Limit int64 // the most records; 0 is all
 }
 
-// Records returns records in the order of their indexes, as they arrive. A connection that is lost on the way is made again where it ended, as often as the client's
-// Retry says while nothing arrives. An error is the last that is yielded.
+// Records returns records in the order of their indexes, as they arrive. A connection that is lost
+// on the way is made again where it ended, as often as the client's Retry says while nothing
+// arrives. An error is the last that is yielded.
 func (c *Client) Records(ctx context.Context, part Range) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		next, left := part.From, part.Limit
@@ -79,7 +80,8 @@ type brokenOff struct {
 
 func (b *brokenOff) Unwrap() error { return b.error }
 
-// records yields what one answer has. next and left are kept to where it ended. more is false when nobody wants any more.
+// records yields what one answer has. next and left are kept to where it ended. more is false when
+// nobody wants any more.
 func (c *Client) records(ctx context.Context, log Log, next, left *int64, yield func(Record, error) bool) (more bool, err error) {
 	const most = 10000 // of one request
 	for {
@@ -150,7 +152,8 @@ func eachLine(r io.Reader, yield func(line []byte) error) error {
 	}
 }
 
-// Verdict is what the service finds of a whole chain. One that does not verify is no error of the call.
+// Verdict is what the service finds of a whole chain. One that does not verify is no error of the
+// call.
 type Verdict struct {
 	Valid         bool   `json:"valid"`
 	MerkleRoot    string `json:"merkleRoot,omitempty"`
@@ -201,8 +204,8 @@ func (c *Client) Consistency(ctx context.Context, l Log, from, to int64) (p Cons
 	return p, err
 }
 
-// Authority returns what the control log says about whether an action was allowed when it happened, and about a passport unless jti is "". Its form stands in the
-// API reference.
+// Authority returns what the control log says about whether an action was allowed when it happened,
+// and about a passport unless jti is "". Its form stands in the API reference.
 func (c *Client) Authority(ctx context.Context, index int64, jti string) (json.RawMessage, error) {
 	var text []byte
 	query := url.Values{}

@@ -1,26 +1,29 @@
-// Package attestd is the Go client of attestd: a method for each operation of the API reference, and checks of what the service
-// answers that need no service.
+// Package attestd is the Go client of attestd: a method for each operation of the API reference,
+// and checks of what the service answers that need no service.
 //
 //	c, err := client.New(client.Config{URL: "http://127.0.0.1:8080", Credential: client.Key(key)})
 //	record, err := c.Attest(ctx, client.Attestation{AgentID: "bot", ActionType: "file.written", Payload: map[string]any{"path": "a.txt"}})
 //
 // # What an append promises
 //
-// [Client.Attest] returns without an error only when the service has answered 201, that is when the record is on its disk. Every append
-// carries an idempotency key, the same on all its retries, so a lost answer never makes a second record. After an error other than an
-// [Error] with a status below 500, nobody knows whether the record is there: to send the same Attestation with the same key finds
-// out, within 30 days. Package spool does so for programs that cannot wait.
+// [Client.Attest] returns without an error only when the service has answered 201, that is when the
+// record is on its disk. Every append carries an idempotency key, the same on all its retries, so a
+// lost answer never makes a second record. After an error other than an [Error] with a status below
+// 500, nobody knows whether the record is there: to send the same Attestation with the same key
+// finds out, within 30 days. Package spool does so for programs that cannot wait.
 //
 // # Retries
 //
-// A read and an append are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests would be carried out twice, so they are sent
-// again only where they cannot have been carried out: no connection was made, 429, or 503 with the code NOT_DONE. [Retry] says how often.
+// A read and an append are sent again after a lost connection, 408, 409, 429 and 5xx. Other
+// requests would be carried out twice, so they are sent again only where they cannot have been
+// carried out: no connection was made, 429, or 503 with the code NOT_DONE. [Retry] says how often.
 //
 // # Text
 //
-// The service refuses text that is not well-formed Unicode, for canonical JSON (RFC 8785) demands that. Text that a program has cut inside
-// a character is common, and no reason to lose a record: the client replaces bytes that are not UTF-8 and surrogates without their other half
-// by U+FFFD before it sends an attestation. What the record then holds is the replaced text.
+// The service refuses text that is not well-formed Unicode, for canonical JSON (RFC 8785) demands
+// that. Text that a program has cut inside a character is common, and no reason to lose a record:
+// the client replaces bytes that are not UTF-8 and surrogates without their other half by U+FFFD
+// before it sends an attestation. What the record then holds is the replaced text.
 package attestd
 
 import (
@@ -35,11 +38,14 @@ import (
 
 // Config says where the service is and how it is asked.
 type Config struct {
-	URL        string        // http or https; a path in front of /v1 is allowed
-	Credential Credential    // Key or OAuth; nil for what needs none
-	HTTP       *http.Client  // nil: one that keeps connections. Redirects are never followed: a redirected POST becomes a GET
-	Timeout    time.Duration // of one attempt, answer included; 0 is 30 s. Streams and long reads have only their context
-	Retry      *Retry        // nil: DefaultRetry
+	URL        string     // http or https; a path in front of /v1 is allowed
+	Credential Credential // Key or OAuth; nil for what needs none
+	// nil: one that keeps connections. Redirects are never followed: a redirected POST becomes a
+	// GET
+	HTTP *http.Client
+	// of one attempt, answer included; 0 is 30 s. Streams and long reads have only their context
+	Timeout time.Duration
+	Retry   *Retry // nil: DefaultRetry
 }
 
 // defaultTimeout is what the service itself gives a slow body or answer.

@@ -21,7 +21,8 @@ type Company struct {
 	APIKey       string          `json:"apiKey,omitempty"`
 }
 
-// CreateCompany registers a company. Where the operator asks for a token, that is the client's credential.
+// CreateCompany registers a company. Where the operator asks for a token, that is the client's
+// credential.
 func (c *Client) CreateCompany(ctx context.Context, n NewCompany) (made Company, err error) {
 	err = c.post(ctx, "/v1/companies", http.StatusCreated, n, &made)
 	return made, err
@@ -39,7 +40,8 @@ func (c *Client) Company(ctx context.Context) (found Company, err error) {
 	return found, err
 }
 
-// RecoverKey returns the oldest API key of a company. The service answers only callers on its own machine.
+// RecoverKey returns the oldest API key of a company. The service answers only callers on its own
+// machine.
 func (c *Client) RecoverKey(ctx context.Context, companyID string) (k APIKey, err error) {
 	err = c.post(ctx, "/v1/recover-key", http.StatusOK, map[string]string{"companyId": companyID}, &k)
 	return k, err
@@ -70,7 +72,8 @@ type KeysRotated struct {
 	PreviousCompromisedAt string `json:"previousCompromisedAt,omitempty"`
 }
 
-// RotateKeys gives the company another signing key. With compromised no token that was signed before is accepted any more.
+// RotateKeys gives the company another signing key. With compromised no token that was signed
+// before is accepted any more.
 func (c *Client) RotateKeys(ctx context.Context, compromised bool) (r KeysRotated, err error) {
 	err = c.post(ctx, "/v1/companies/rotate-keys", http.StatusOK, map[string]bool{"compromised": compromised}, &r)
 	return r, err

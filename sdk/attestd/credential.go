@@ -12,7 +12,8 @@ import (
 
 // Credential is a [Key] or what [OAuth] returns.
 type Credential interface {
-	// bearer returns what to present. refused is what the service has answered with 401, "" at first; the same once more means that there is nothing else.
+	// bearer returns what to present. refused is what the service has answered with 401, "" at
+	// first; the same once more means that there is nothing else.
 	bearer(ctx context.Context, c *Client, refused string) (string, error)
 }
 
@@ -24,8 +25,9 @@ func (k Key) bearer(context.Context, *Client, string) (string, error) { return s
 // Format keeps the key out of whatever is printed.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "(key)") }
 
-// OAuth returns the credential of an OAuth client (client credentials, RFC 6749 §4.4). It fetches an access token at the first call, another
-// a minute before that expires, and another when the service refuses one. It may be used by several Clients of one service.
+// OAuth returns the credential of an OAuth client (client credentials, RFC 6749 §4.4). It fetches
+// an access token at the first call, another a minute before that expires, and another when the
+// service refuses one. It may be used by several Clients of one service.
 func OAuth(clientID, secret string) Credential {
 	return &oauth{id: clientID, secret: secret, turn: make(chan struct{}, 1)}
 }
@@ -33,7 +35,8 @@ func OAuth(clientID, secret string) Credential {
 type oauth struct {
 	id, secret string
 
-	turn    chan struct{} // holds one while someone uses what follows; to wait for it ends with the context
+	// holds one while someone uses what follows; to wait for it ends with the context
+	turn    chan struct{}
 	token   string
 	expires time.Time
 }

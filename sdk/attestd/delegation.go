@@ -30,7 +30,8 @@ type Exchanged struct {
 	DelegationChain []string `json:"delegation_chain"`
 }
 
-// ExchangeToken puts an actor, by its SVID, behind the subject of another token: an SVID or the token of an earlier exchange.
+// ExchangeToken puts an actor, by its SVID, behind the subject of another token: an SVID or the
+// token of an earlier exchange.
 func (c *Client) ExchangeToken(ctx context.Context, subjectToken, actorToken string) (e Exchanged, err error) {
 	const jwt = "urn:ietf:params:oauth:token-type:jwt"
 	err = c.post(ctx, "/v1/token/exchange", http.StatusOK, map[string]string{

@@ -22,7 +22,8 @@ type PublicKey struct {
 
 func ofCompany(companyID string) url.Values { return url.Values{"companyId": {companyID}} }
 
-// PublicKey returns the key of a company. It says nothing by itself: compare its fingerprint with one that came another way.
+// PublicKey returns the key of a company. It says nothing by itself: compare its fingerprint with
+// one that came another way.
 func (c *Client) PublicKey(ctx context.Context, companyID string) (k PublicKey, err error) {
 	err = c.get(ctx, "/v1/ca/public-key", ofCompany(companyID), &k)
 	return k, err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Error is an answer of the service that is not a success. Programs go by Status and Code; the codes stand in the API reference. A
-// call that got no answer returns another error.
+// Error is an answer of the service that is not a success. Programs go by Status and Code; the
+// codes stand in the API reference. A call that got no answer returns another error.
 type Error struct {
 	Status     int
 	Code       string        // "" where the service gives none
@@ -41,7 +41,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is makes errors.Is find an Error by the members that target has: errors.Is(err, &Error{Code: "AGENT_DISABLED"}).
+// Is makes errors.Is find an Error by the members that target has: errors.Is(err, &Error{Code:
+// "AGENT_DISABLED"}).
 func (e *Error) Is(target error) bool {
 	want, ok := target.(*Error)
 	return ok && (want.Status == 0 || want.Status == e.Status) && (want.Code == "" || want.Code == e.Code)
@@ -50,7 +51,8 @@ func (e *Error) Is(target error) bool {
 // maxErrorBody bounds what is read of a refusal; those of the service are short.
 const maxErrorBody = 64 << 10
 
-// readError makes an Error of an answer. A body that is not the service's, a proxy's page for example, is left out.
+// readError makes an Error of an answer. A body that is not the service's, a proxy's page for
+// example, is left out.
 func readError(operation string, answer *http.Response) *Error {
 	e := &Error{
 		Status:     answer.StatusCode,
@@ -75,7 +77,8 @@ func readError(operation string, answer *http.Response) *Error {
 	return e
 }
 
-// lost describes a call that got no whole answer. net/http names the URL in its errors, and keys stand in paths, so only the cause is kept.
+// lost describes a call that got no whole answer. net/http names the URL in its errors, and keys
+// stand in paths, so only the cause is kept.
 func lost(operation string, err error) error {
 	var named *url.Error
 	if errors.As(err, &named) {

@@ -12,7 +12,8 @@ import (
 	"attestd/chain"
 )
 
-// Evidence returns the evidence file of a record, with a passport unless jti is "". CheckEvidence checks it, and so does `attestd check`.
+// Evidence returns the evidence file of a record, with a passport unless jti is "". CheckEvidence
+// checks it, and so does `attestd check`.
 func (c *Client) Evidence(ctx context.Context, l Log, index int64, jti string) (json.RawMessage, error) {
 	query := l.query()
 	if jti != "" {
@@ -23,8 +24,9 @@ func (c *Client) Evidence(ctx context.Context, l Log, index int64, jti string) (
 	return text, err
 }
 
-// Report returns the report of a period: all records of both logs, as JSON lines that `attestd report` checks. The zero time is the beginning of the
-// logs, or now. The caller closes it. A report that was broken off does not check.
+// Report returns the report of a period: all records of both logs, as JSON lines that `attestd
+// report` checks. The zero time is the beginning of the logs, or now. The caller closes it. A
+// report that was broken off does not check.
 func (c *Client) Report(ctx context.Context, from, to time.Time) (io.ReadCloser, error) {
 	query := url.Values{}
 	if !from.IsZero() {

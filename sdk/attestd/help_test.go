@@ -14,7 +14,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// script is a service that answers as it was told, one step for each request. It runs in the bubble of a synctest, without a network.
+// script is a service that answers as it was told, one step for each request. It runs in the bubble
+// of a synctest, without a network.
 type script struct {
 	mu    sync.Mutex
 	steps []step

@@ -14,7 +14,8 @@ type HookOptions struct {
 	Passport bool   // a tool that no valid passport of the agent covers is refused
 }
 
-// ClaudeCodeHook hands on an event as a hook of Claude Code gets it, and returns the answer for the agent. An event that is sent again is recorded once.
+// ClaudeCodeHook hands on an event as a hook of Claude Code gets it, and returns the answer for the
+// agent. An event that is sent again is recorded once.
 func (c *Client) ClaudeCodeHook(ctx context.Context, o HookOptions, event json.RawMessage) (answer json.RawMessage, err error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"agent": o.Agent, "redact": o.Redact} {

@@ -31,7 +31,8 @@ func (c *Client) Checkpoint(ctx context.Context, logID string) (text []byte, err
 	return text, err
 }
 
-// Tile returns a tile or an entry bundle by its path without "tile/" (c2sp.org/tlog-tiles): 0/000.p/2.
+// Tile returns a tile or an entry bundle by its path without "tile/" (c2sp.org/tlog-tiles):
+// 0/000.p/2.
 func (c *Client) Tile(ctx context.Context, logID, path string) (data []byte, err error) {
 	err = c.get(ctx, "/v1/log/{logId}/tile/{path}", nil, &data, logID, path)
 	return data, err
@@ -43,7 +44,8 @@ func (c *Client) LogProof(ctx context.Context, logID string, index int64) (text 
 	return text, err
 }
 
-// LogConsistency returns the newest checkpoint and the proof that a log has only grown since it had from records.
+// LogConsistency returns the newest checkpoint and the proof that a log has only grown since it had
+// from records.
 func (c *Client) LogConsistency(ctx context.Context, logID string, from int64) (text []byte, err error) {
 	err = c.get(ctx, "/v1/log/{logId}/consistency", url.Values{"from": {strconv.FormatInt(from, 10)}}, &text, logID)
 	return text, err
@@ -61,7 +63,8 @@ func (c *Client) Witness(ctx context.Context) (w Witness, err error) {
 	return w, err
 }
 
-// AddCheckpoint asks the service, as a witness, for a cosignature; the body is that of c2sp.org/tlog-witness.
+// AddCheckpoint asks the service, as a witness, for a cosignature; the body is that of
+// c2sp.org/tlog-witness.
 func (c *Client) AddCheckpoint(ctx context.Context, body []byte) (cosignature []byte, err error) {
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/v1/witness/add-checkpoint", body: body, contentType: "text/plain", status: http.StatusOK,
@@ -69,7 +72,8 @@ func (c *Client) AddCheckpoint(ctx context.Context, body []byte) (cosignature []
 	return cosignature, err
 }
 
-// CosignedCheckpoint returns the last checkpoint of another's log that the service has cosigned. originHash is the SHA-256 of the log's origin in hex.
+// CosignedCheckpoint returns the last checkpoint of another's log that the service has cosigned.
+// originHash is the SHA-256 of the log's origin in hex.
 func (c *Client) CosignedCheckpoint(ctx context.Context, originHash string) (text []byte, err error) {
 	err = c.get(ctx, "/v1/witness/{originHash}/checkpoint", nil, &text, originHash)
 	return text, err

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// OAuthClient is an OAuth client of the company. ClientSecret stands only in the answer to its making.
+// OAuthClient is an OAuth client of the company. ClientSecret stands only in the answer to its
+// making.
 type OAuthClient struct {
 	ClientID     string `json:"clientId"`
 	ClientSecret string `json:"clientSecret,omitempty"`

@@ -44,7 +44,8 @@ func (c *Client) RotatePassport(ctx context.Context, agentID, passport string) (
 	return p, err
 }
 
-// PassportVerdict is what the service says of a passport. One that does not verify is no error of the call: Valid is false, and Code says which check failed.
+// PassportVerdict is what the service says of a passport. One that does not verify is no error of
+// the call: Valid is false, and Code says which check failed.
 type PassportVerdict struct {
 	Valid        bool            `json:"valid"`
 	Claims       json.RawMessage `json:"claims,omitempty"` // as they stand in the token
@@ -54,7 +55,8 @@ type PassportVerdict struct {
 	Error        string          `json:"error,omitempty"`
 }
 
-// VerifyPassport has the service check a passport, revocation included, and for a tool unless that is "".
+// VerifyPassport has the service check a passport, revocation included, and for a tool unless that
+// is "".
 func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (v PassportVerdict, err error) {
 	body := map[string]string{"passport": passport}
 	if tool != "" {
@@ -85,7 +87,8 @@ type PassportSummary struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// PassportFilter says which passports are looked for: those for which all of it holds. What is empty is not asked.
+// PassportFilter says which passports are looked for: those for which all of it holds. What is
+// empty is not asked.
 type PassportFilter struct {
 	AgentID string
 	Status  string // valid, revoked or expired

@@ -13,7 +13,8 @@ type Quota struct {
 	Reset     time.Time // when there will be more
 }
 
-// AttestQuota is the quota that the newest answer to an attestation spoke of; ok is false where none did.
+// AttestQuota is the quota that the newest answer to an attestation spoke of; ok is false where
+// none did.
 func (c *Client) AttestQuota() (q Quota, ok bool) {
 	if known := c.quota.Load(); known != nil {
 		return *known, true

@@ -6,10 +6,12 @@ import (
 	"errors"
 )
 
-// Record is an entry of the chain. It keeps the bytes that the service has sent, and is marshalled to them.
+// Record is an entry of the chain. It keeps the bytes that the service has sent, and is marshalled
+// to them.
 type Record struct {
-	Index      int64           `json:"index"`
-	Timestamp  string          `json:"timestamp"` // UTC with milliseconds; never earlier than that of the record before
+	Index int64 `json:"index"`
+	// UTC with milliseconds; never earlier than that of the record before
+	Timestamp  string          `json:"timestamp"`
 	Payload    Action          `json:"payload"`
 	Delegation *DelegationInfo `json:"delegation,omitempty"`
 	Hash       string          `json:"hash"`      // lower-case hex
@@ -29,9 +31,10 @@ type Action struct {
 
 // DelegationInfo says under which authority an action was done.
 type DelegationInfo struct {
-	Subject string          `json:"subject"`
-	Chain   []string        `json:"delegationChain"` // the subject, then each actor; the last is the proximate actor
-	Act     json.RawMessage `json:"act"`             // as it stands in the token, or null
+	Subject string `json:"subject"`
+	// the subject, then each actor; the last is the proximate actor
+	Chain   []string        `json:"delegationChain"`
+	Act     json.RawMessage `json:"act"` // as it stands in the token, or null
 	TokenID string          `json:"tokenId"`
 }
 

@@ -13,18 +13,20 @@ import (
 // Retry says how often a request is sent again, and after how long.
 type Retry struct {
 	Times int // beyond the first attempt; 0 sends once
-	// The wait before a retry is random between Min and twice Min, four times Min and so on, at most Max. Where the service answers
-	// Retry-After, it is at least that.
+	// The wait before a retry is random between Min and twice Min, four times Min and so on, at
+	// most Max. Where the service answers Retry-After, it is at least that.
 	Min, Max time.Duration
 }
 
 // DefaultRetry sends twice more, after 0.5 to 8 seconds.
 func DefaultRetry() Retry { return Retry{Times: 2, Min: 500 * time.Millisecond, Max: 8 * time.Second} }
 
-// patience is the longest Retry-After that a call waits for: the window of the service's rate limits. After a longer one it returns the error at once.
+// patience is the longest Retry-After that a call waits for: the window of the service's rate
+// limits. After a longer one it returns the error at once.
 const patience = 60 * time.Second
 
-// wait returns how long to wait before retry number n, from 0 on, after err; false when it is not worth to.
+// wait returns how long to wait before retry number n, from 0 on, after err; false when it is not
+// worth to.
 func (r Retry) wait(n int, err error, safe bool) (time.Duration, bool) {
 	if n >= r.Times || !retryable(err, safe) {
 		return 0, false
@@ -41,7 +43,8 @@ func (r Retry) wait(n int, err error, safe bool) (time.Duration, bool) {
 	return wait, wait <= max(patience, r.Max)
 }
 
-// retryable reports whether a request may be sent again after err; safe says that to carry it out twice is no more than once.
+// retryable reports whether a request may be sent again after err; safe says that to carry it out
+// twice is no more than once.
 func retryable(err error, safe bool) bool {
 	var answer *Error
 	if !errors.As(err, &answer) {
@@ -61,7 +64,8 @@ func retryable(err error, safe bool) bool {
 	return safe && answer.Status >= 500
 }
 
-// retryAfter reads the header of that name: seconds, or a date (RFC 9110 §10.2.3). 0 where there is none.
+// retryAfter reads the header of that name: seconds, or a date (RFC 9110 §10.2.3). 0 where there is
+// none.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -9,7 +9,8 @@ import (
 	"strconv"
 )
 
-// Search says which records are looked for: those for which all of it holds. What is empty is not asked.
+// Search says which records are looked for: those for which all of it holds. What is empty is not
+// asked.
 type Search struct {
 	Log         Log
 	Agent       string // agentId
@@ -45,7 +46,8 @@ type SearchPage struct {
 	Next    string                   // the cursor of the next page, "" where all is decided
 }
 
-// SearchPage returns what matches from a cursor on, "" for the beginning: at most limit records, 1 to 1000. With Text or Hash a page may have fewer, even none, and a Next.
+// SearchPage returns what matches from a cursor on, "" for the beginning: at most limit records, 1
+// to 1000. With Text or Hash a page may have fewer, even none, and a Next.
 func (c *Client) SearchPage(ctx context.Context, s Search, cursor string, limit int) (page SearchPage, err error) {
 	query := s.query()
 	if query.Set("limit", strconv.Itoa(limit)); cursor != "" {
@@ -55,8 +57,9 @@ func (c *Client) SearchPage(ctx context.Context, s Search, cursor string, limit 
 	return page, err
 }
 
-// Search returns the records that match, the newest first, reading them page by page: those of the log as it was at the first one. That none is
-// missing is the server's word; what is returned can be checked.
+// Search returns the records that match, the newest first, reading them page by page: those of the
+// log as it was at the first one. That none is missing is the server's word; what is returned can
+// be checked.
 func (c *Client) Search(ctx context.Context, s Search) iter.Seq2[Record, error] {
 	return pages(func(cursor string) ([]Record, string, error) {
 		page, err := c.SearchPage(ctx, s, cursor, 1000)
@@ -64,8 +67,8 @@ func (c *Client) Search(ctx context.Context, s Search) iter.Seq2[Record, error] 
 	})
 }
 
-// SearchTable returns the records that match as comma-separated values, as the service sends them: all of them, or where limit is not 0 so many, at most 1000.
-// The caller closes it.
+// SearchTable returns the records that match as comma-separated values, as the service sends them:
+// all of them, or where limit is not 0 so many, at most 1000. The caller closes it.
 func (c *Client) SearchTable(ctx context.Context, s Search, limit int) (io.ReadCloser, error) {
 	query := s.query()
 	if limit > 0 {
@@ -89,7 +92,8 @@ type Bucket struct {
 	Count int64  `json:"count"`
 }
 
-// Count returns how many records match, in so many parts of the period, 1 to 200; Text, Hash and Oldest count for nothing.
+// Count returns how many records match, in so many parts of the period, 1 to 200; Text, Hash and
+// Oldest count for nothing.
 func (c *Client) Count(ctx context.Context, s Search, buckets int) (h Histogram, err error) {
 	s.Text, s.Hash, s.Oldest = "", "", false
 	query := s.query()

@@ -16,8 +16,9 @@ import (
 
 // Message is what the stream sends of a record that was just appended.
 type Message struct {
-	Record        Record `json:"record"`
-	Valid         bool   `json:"valid"`                   // whether the whole chain verifies after the record
+	Record Record `json:"record"`
+	// whether the whole chain verifies after the record
+	Valid         bool   `json:"valid"`
 	MerkleRoot    string `json:"merkleRoot,omitempty"`    // where it does
 	FailedAtIndex int64  `json:"failedAtIndex,omitempty"` // where it does not
 }
@@ -28,14 +29,17 @@ type Stream struct {
 	stop func() bool
 }
 
-// silence is how long nothing may come before a connection counts as lost: the service pings every 30 seconds.
+// silence is how long nothing may come before a connection counts as lost: the service pings every
+// 30 seconds.
 const silence = 75 * time.Second
 
-// Stream connects to the stream. Its messages begin with the first record after the answer. ctx ends the connection.
+// Stream connects to the stream. Its messages begin with the first record after the answer. ctx
+// ends the connection.
 func (c *Client) Stream(ctx context.Context) (*Stream, error) { return c.stream(ctx, nil) }
 
-// StreamFrom is Stream, but that the company's records from an index on come first. It needs a credential. An *Error with the code CURSOR_BEYOND_LOG says that
-// the chain is shorter than that: its database is older than it was, or the index is another chain's.
+// StreamFrom is Stream, but that the company's records from an index on come first. It needs a
+// credential. An *Error with the code CURSOR_BEYOND_LOG says that the chain is shorter than that:
+// its database is older than it was, or the index is another chain's.
 func (c *Client) StreamFrom(ctx context.Context, index int64) (*Stream, error) {
 	return c.stream(ctx, url.Values{"from": {strconv.FormatInt(index, 10)}})
 }
@@ -73,8 +77,9 @@ func (c *Client) dial(ctx context.Context, r *request, token string) (*Stream, e
 	return &Stream{conn, context.AfterFunc(ctx, func() { conn.Close() })}, alive()
 }
 
-// StreamEnd is how the service ended a stream: 1001 it stops, 1008 the credential has ended, 1013 try again: the client fell behind, the
-// database cannot be read now, or the log has fewer records than it had.
+// StreamEnd is how the service ended a stream: 1001 it stops, 1008 the credential has ended, 1013
+// try again: the client fell behind, the database cannot be read now, or the log has fewer records
+// than it had.
 type StreamEnd struct{ Code int }
 
 func (e *StreamEnd) Error() string { return fmt.Sprintf("the stream ended with %d", e.Code) }
@@ -101,8 +106,10 @@ func (s *Stream) Close() error {
 	return s.conn.Close()
 }
 
-// Follow returns the company's records from an index on, in order and without a gap, and then those that come, for ever. Where the connection is lost it is
-// made again where it ended. It ends with ctx, or with an error that time does not mend, such as a credential that has ended. It needs a credential.
+// Follow returns the company's records from an index on, in order and without a gap, and then those
+// that come, for ever. Where the connection is lost it is made again where it ended. It ends with
+// ctx, or with an error that time does not mend, such as a credential that has ended. It needs a
+// credential.
 func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for n := 0; ; n++ {
@@ -114,7 +121,8 @@ func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error
 			if from > before {
 				n = 0
 			}
-			// The service comes back sooner or later: of Retry only the waits count here, not how often.
+			// The service comes back sooner or later: of Retry only the waits count here, not how
+			// often.
 			waits := c.retry
 			waits.Times = n + 1
 			wait, again := waits.wait(n, err, true)

@@ -12,7 +12,8 @@ import (
 // replacement stands for what is not a character.
 const replacement = "\uFFFD"
 
-// wellFormed replaces, in a JSON text, bytes that are not UTF-8 and escaped surrogates without their other half. All else stays byte for byte.
+// wellFormed replaces, in a JSON text, bytes that are not UTF-8 and escaped surrogates without
+// their other half. All else stays byte for byte.
 func wellFormed(text []byte) []byte {
 	text = bytes.ToValidUTF8(text, []byte(replacement))
 	if !bytes.Contains(text, []byte(`\u`)) {
@@ -57,8 +58,8 @@ func escapedUnit(text []byte) (unit rune, ok bool) {
 // wellFormedText is the same for text that is not JSON.
 func wellFormedText(s string) string { return strings.ToValidUTF8(s, replacement) }
 
-// marshal is json.Marshal, but that it leaves <, > and & as they are: what is recorded should read as it was written. JSON that is at hand
-// already stays byte for byte.
+// marshal is json.Marshal, but that it leaves <, > and & as they are: what is recorded should read
+// as it was written. JSON that is at hand already stays byte for byte.
 func marshal(v any) ([]byte, error) {
 	if raw, ok := v.(json.RawMessage); ok {
 		if !json.Valid(raw) {

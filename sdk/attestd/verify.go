@@ -21,7 +21,8 @@ import (
 	"attestd/crypto/keys"
 )
 
-// The checks here ask no service. They are worth what the key is that they are given: one that came with the record proves nothing.
+// The checks here ask no service. They are worth what the key is that they are given: one that came
+// with the record proves nothing.
 
 // ParsePublicKey reads a key as the service publishes it: PEM, or the x of a JWK.
 func ParsePublicKey(text string) (ed25519.PublicKey, error) {
@@ -49,8 +50,9 @@ func Fingerprint(key ed25519.PublicKey) string { return keys.Describe(key).Finge
 // Pin returns the keys of a company that has had no other.
 func Pin(key ed25519.PublicKey) chain.KeySet { return chain.KeySet{{Key: key}} }
 
-// Pin returns which of the company's keys signs which record of its actions, if all of them follow from one another by proven rotations and
-// the one with the given fingerprint, which came another way, is among them.
+// Pin returns which of the company's keys signs which record of its actions, if all of them follow
+// from one another by proven rotations and the one with the given fingerprint, which came another
+// way, is among them.
 func (k PublicKeys) Pin(fingerprint string) (chain.KeySet, error) {
 	var ring []keyring.Key
 	var set chain.KeySet
@@ -110,7 +112,8 @@ var ErrNotGenuine = errors.New("not genuine")
 // maxDepth is how deep the service lets JSON be nested, the members of a record around it.
 const maxDepth = 128 + 2
 
-// Verify checks that a record was signed as it is with the key of its index: nothing of it was changed since. That it stands in the chain is what a Proof shows.
+// Verify checks that a record was signed as it is with the key of its index: nothing of it was
+// changed since. That it stands in the chain is what a Proof shows.
 func (r Record) Verify(keys chain.KeySet) error {
 	var parts struct{ Payload, Delegation json.RawMessage }
 	if err := json.Unmarshal(r.raw, &parts); err != nil {
@@ -138,8 +141,9 @@ func (r Record) Verify(keys chain.KeySet) error {
 	return nil
 }
 
-// Verify checks the record of a proof, and that it leads to root: one that came another way, such as the MerkleRoot of a verification that was kept.
-// With "" it is held against the root in the proof, which the service may have made up.
+// Verify checks the record of a proof, and that it leads to root: one that came another way, such
+// as the MerkleRoot of a verification that was kept. With "" it is held against the root in the
+// proof, which the service may have made up.
 func (p Proof) Verify(keys chain.KeySet, root string) error {
 	if err := p.Record.Verify(keys); err != nil {
 		return err
@@ -168,7 +172,8 @@ func (p Proof) Verify(keys chain.KeySet, root string) error {
 	return nil
 }
 
-// Verify checks that a consistency proof leads from one root to the other, both of which came another way.
+// Verify checks that a consistency proof leads from one root to the other, both of which came
+// another way.
 func (p Consistency) Verify(fromRoot, toRoot string) error {
 	c := chain.Consistency{From: p.From, To: p.To}
 	var err1, err2 error
@@ -204,11 +209,13 @@ type Issuer struct {
 	TrustDomain string            // "" is attestd.local
 	Service     string            // name of the service on the wire; "" is service
 	Key         ed25519.PublicKey // with which it signs now
-	Former      []cred.Former     // the newest first: what each signed before its end may still be valid
+	// the newest first: what each signed before its end may still be valid
+	Former []cred.Former
 }
 
-// VerifyPassport checks a passport offline, and for a tool unless that is "". It cannot know of a revocation; Client.VerifyPassport does. Its errors
-// wrap a *cred.Error with the code of the check that failed.
+// VerifyPassport checks a passport offline, and for a tool unless that is "". It cannot know of a
+// revocation; Client.VerifyPassport does. Its errors wrap a *cred.Error with the code of the check
+// that failed.
 func (i Issuer) VerifyPassport(passport, tool string, now time.Time) (claims cred.PassportClaims, scopeGranted string, err error) {
 	domain := cred.Domain{TrustDomain: i.TrustDomain, Service: i.Service}
 	if domain.TrustDomain == "" {
@@ -260,8 +267,8 @@ func (s PassportStatus) Verify(key ed25519.PublicKey) error {
 	return nil
 }
 
-// CheckEvidence checks an evidence file with the fingerprint of one of the company's keys, which came another way. "" trusts nothing, and the verdict
-// is at best evidence.SelfConsistent.
+// CheckEvidence checks an evidence file with the fingerprint of one of the company's keys, which
+// came another way. "" trusts nothing, and the verdict is at best evidence.SelfConsistent.
 func CheckEvidence(file []byte, fingerprint string) evidence.Verdict {
 	return evidence.Check(file, evidence.Trust{Fingerprint: fingerprint})
 }

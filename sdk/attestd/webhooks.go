@@ -7,13 +7,15 @@ import (
 
 // NewWebhook says where messages about appended records go, and about which.
 type NewWebhook struct {
-	URL         string   `json:"url"`
-	Agents      []string `json:"agents,omitempty"`  // nil for all
-	Actions     []string `json:"actions,omitempty"` // nil for all; one with a * at its end stands for all that begin so
+	URL    string   `json:"url"`
+	Agents []string `json:"agents,omitempty"` // nil for all
+	// nil for all; one with a * at its end stands for all that begin so
+	Actions     []string `json:"actions,omitempty"`
 	Description string   `json:"description,omitempty"`
 }
 
-// Webhook is an endpoint that is sent a message for each record. Secret is only in the answers that make it.
+// Webhook is an endpoint that is sent a message for each record. Secret is only in the answers that
+// make it.
 type Webhook struct {
 	WebhookID      string   `json:"webhookId"`
 	URL            string   `json:"url"`

@@ -13,9 +13,10 @@ type Body struct {
 	held   int64
 }
 
-// ReadBody reads r to its end into a buffer that grows as bytes come: what a stranger promises takes nothing. The buffer is taken of
-// pool before it is made, so ErrFull and ErrShare mean that there was no room for the next bytes; any other error is of r. promised is
-// the length that the request announces, or -1. With an error nothing is held; without one the caller must Release.
+// ReadBody reads r to its end into a buffer that grows as bytes come: what a stranger promises
+// takes nothing. The buffer is taken of pool before it is made, so ErrFull and ErrShare mean that
+// there was no room for the next bytes; any other error is of r. promised is the length that the
+// request announces, or -1. With an error nothing is held; without one the caller must Release.
 func ReadBody(pool *Pool, h Holder, r io.Reader, promised int64) (*Body, error) {
 	b := &Body{pool: pool, holder: h}
 	for promised != 0 {
@@ -38,7 +39,8 @@ func ReadBody(pool *Pool, h Holder, r io.Reader, promised int64) (*Body, error) 
 	return b, nil
 }
 
-// grow doubles the buffer, but not beyond what was promised and a byte, for the read that finds the end.
+// grow doubles the buffer, but not beyond what was promised and a byte, for the read that finds the
+// end.
 func (b *Body) grow(promised int64) error {
 	size := max(firstRead, 2*int64(cap(b.Bytes)))
 	if promised >= int64(len(b.Bytes)) {

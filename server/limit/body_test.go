@@ -8,7 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// What a body promises takes nothing: 1,800 promises of a mebibyte hold the first small buffer each, and no more before bytes come.
+// What a body promises takes nothing: 1,800 promises of a mebibyte hold the first small buffer
+// each, and no more before bytes come.
 func TestBodyPromisesTakeNothing(t *testing.T) {
 	t.Parallel()
 	pool := NewPool(Bodies(256<<20, 4<<20))
@@ -54,7 +55,8 @@ func (a announced) Read(p []byte) (int, error) {
 	return a.Reader.Read(p)
 }
 
-// A body is read whole whatever its length, its promise and its pace, in a buffer of at most twice its length, and given back.
+// A body is read whole whatever its length, its promise and its pace, in a buffer of at most twice
+// its length, and given back.
 func TestReadBody(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 300, firstRead - 1, firstRead, firstRead + 1, 2 * firstRead, 100_000, 1 << 20} {
@@ -86,7 +88,8 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// Over the budget a body is refused and holds nothing; what the others hold stays, and when it is given back there is room again.
+// Over the budget a body is refused and holds nothing; what the others hold stays, and when it is
+// given back there is room again.
 func TestBodiesOverBudget(t *testing.T) {
 	t.Parallel()
 	pool := NewPool(Size{Most: 1 << 20, Share: 512 << 10, Kept: 256 << 10})

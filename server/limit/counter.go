@@ -16,8 +16,8 @@ func (c *counter) unlink() { c.next.prev, c.prev.next = c.prev, c.next }
 
 func (c *counter) oldest() time.Duration { return c.log[c.first] }
 
-// freeAt is when the log will have room for n more entries, which is now when it has it. For more than the limit it never has; then it
-// is a window from now.
+// freeAt is when the log will have room for n more entries, which is now when it has it. For more
+// than the limit it never has; then it is a window from now.
 func (c *counter) freeAt(n, limit int, now time.Duration) time.Duration {
 	over := c.used + n - limit
 	switch {

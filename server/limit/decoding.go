@@ -24,8 +24,8 @@ func NewDecoding(pool *Pool) *Decoding {
 	return &Decoding{pool, semaphore.NewWeighted(1), semaphore.NewWeighted(1)}
 }
 
-// Take gives n bytes to h, of the pool or by a turn, and returns what gives them back, which is to be
-// called once. It waits for a turn until ctx is done, or returns ErrFull after a while.
+// Take gives n bytes to h, of the pool or by a turn, and returns what gives them back, which is to
+// be called once. It waits for a turn until ctx is done, or returns ErrFull after a while.
 func (d *Decoding) Take(ctx context.Context, n int64, h Holder) (release func(), err error) {
 	if d.pool.take(n, h) == nil {
 		return func() { d.pool.Give(n, h) }, nil

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a pool has no room for is decoded in turns, those with a credential apart from those without;
-// nobody waits for ever.
+// What a pool has no room for is decoded in turns, those with a credential apart from those
+// without; nobody waits for ever.
 func TestDecodingGoesInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

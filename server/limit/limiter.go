@@ -10,8 +10,8 @@ import (
 const (
 	window = 60 * time.Second
 
-	// What the counters may hold together. Idle ones go by themselves after one window, so that these bounds only matter
-	// when so many keys call within a minute.
+	// What the counters may hold together. Idle ones go by themselves after one window, so that
+	// these bounds only matter when so many keys call within a minute.
 	maxCounters = 20_000
 	maxSlots    = 4 << 20 // logged calls, of 8 bytes
 )
@@ -19,24 +19,30 @@ const (
 // Call is what a request asks of a Limiter, and on whose account.
 type Call struct {
 	Tier       Tier
-	Items      int        // that it stands for, when it is a batch; 0 is 1
-	Credential [32]byte   // hash of the valid credential that it presents
-	Company    int64      // whose credential that is, by its chain's number; 0: there is none
-	Address    netip.Addr // of the client, by Network: of a route that needs no credential, and of whoever has none
+	Items      int      // that it stands for, when it is a batch; 0 is 1
+	Credential [32]byte // hash of the valid credential that it presents
+	Company    int64    // whose credential that is, by its chain's number; 0: there is none
+	// of the client, by Network: of a route that needs no credential, and of whoever has none
+	Address netip.Addr
 }
 
-// Limiter keeps, for each tier and account, the times of the calls admitted in the last 60 seconds. One lock covers everything:
-// a call holds it for a few tenths of a microsecond, so that shards would buy nothing.
+// Limiter keeps, for each tier and account, the times of the calls admitted in the last 60 seconds.
+// One lock covers everything: a call holds it for a few tenths of a microsecond, so that shards
+// would buy nothing.
 type Limiter struct {
 	limits  [tiers]int // by tier
 	company [tiers]int // of a company over all its credentials, by tier; 0: without a bound
 
-	mu       sync.Mutex
-	epoch    time.Time     // of the first call; times are kept as distances from it, which no change of the wall clock moves
-	latest   time.Duration // no call counts as earlier than the one before it, so that logs stay in order
+	mu sync.Mutex
+	// of the first call; times are kept as distances from it, which no change of the wall clock
+	// moves
+	epoch time.Time
+	// no call counts as earlier than the one before it, so that logs stay in order
+	latest   time.Duration
 	counters map[account]*counter
-	recent   counter // ring of all counters by their last call: next is the latest, prev the one idle for longest
-	slots    int     // sum of len(counter.log)
+	// ring of all counters by their last call: next is the latest, prev the one idle for longest
+	recent counter
+	slots  int // sum of len(counter.log)
 }
 
 // account is whose calls of a tier a counter counts: one of the three is set.
@@ -64,13 +70,15 @@ type budget struct {
 	limit int
 }
 
-// Take counts a call and says whether it may go on. It counts against its credential, or, without one, against its address; that
-// is the counter which the answer's headers show. Beside it a call with a credential counts against the company's budget,
-// and one that names an address against that. It goes on when all of them have room for all its items, and else is counted by
-// none, so that refused calls never extend a window.
+// Take counts a call and says whether it may go on. It counts against its credential, or, without
+// one, against its address; that is the counter which the answer's headers show. Beside it a call
+// with a credential counts against the company's budget, and one that names an address against
+// that. It goes on when all of them have room for all its items, and else is counted by none, so
+// that refused calls never extend a window.
 //
-// When there are too many counters, the one whose last call (admitted or not) lies furthest back is forgotten, and its account
-// starts with an empty window. Nothing can be gained by causing that: it takes 20,000 other accounts, each with a window of its own.
+// When there are too many counters, the one whose last call (admitted or not) lies furthest back is
+// forgotten, and its account starts with an empty window. Nothing can be gained by causing that: it
+// takes 20,000 other accounts, each with a window of its own.
 func (l *Limiter) Take(call Call, now time.Time) Quota {
 	limit := l.limits[call.Tier]
 	if limit == 0 {
@@ -121,8 +129,8 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	return q
 }
 
-// Room is how many items a call with a credential may have now; others that come at the same time may
-// take of it. It counts nothing.
+// Room is how many items a call with a credential may have now; others that come at the same time
+// may take of it. It counts nothing.
 func (l *Limiter) Room(call Call, now time.Time) int {
 	room := math.MaxInt
 	l.mu.Lock()
@@ -143,10 +151,12 @@ func (l *Limiter) Room(call Call, now time.Time) int {
 	return room
 }
 
-// Most is how many items a call of a tier can have; 0 is no bound. One with more is refused whenever it comes.
+// Most is how many items a call of a tier can have; 0 is no bound. One with more is refused
+// whenever it comes.
 func (l *Limiter) Most(t Tier) int { return l.limits[t] }
 
-// counter finds or makes the counter of an account, puts it first, and forgets what has left its window.
+// counter finds or makes the counter of an account, puts it first, and forgets what has left its
+// window.
 func (l *Limiter) counter(of account, at time.Duration) *counter {
 	c := l.counters[of]
 	if c == nil {
@@ -162,7 +172,8 @@ func (l *Limiter) counter(of account, at time.Duration) *counter {
 	return c
 }
 
-// tidy drops idle counters, a few a call, and whatever is over the bounds, but never those just used, which stand first.
+// tidy drops idle counters, a few a call, and whatever is over the bounds, but never those just
+// used, which stand first.
 func (l *Limiter) tidy(at time.Duration, used []budget) {
 	for dropped := 0; ; dropped++ {
 		c := l.recent.prev

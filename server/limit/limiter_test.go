@@ -107,7 +107,8 @@ func TestLimiterAgreesWithModel(t *testing.T) {
 	}
 }
 
-// A fresh key for each call is of no use: the company has one budget over all of them, and keeps to it for as long as it tries.
+// A fresh key for each call is of no use: the company has one budget over all of them, and keeps to
+// it for as long as it tries.
 func TestCompanyBudget(t *testing.T) {
 	t.Parallel()
 	l := NewLimiter(Limits{Attest: 100, Company: 10})
@@ -135,8 +136,8 @@ func TestCompanyBudget(t *testing.T) {
 	}
 }
 
-// On a public route the address counts, whatever credential comes with the call; and a call that one of two budgets refuses
-// is counted by neither.
+// On a public route the address counts, whatever credential comes with the call; and a call that
+// one of two budgets refuses is counted by neither.
 func TestAddressBudget(t *testing.T) {
 	t.Parallel()
 	l := NewLimiter(Limits{Standard: 5, Company: 10})
@@ -261,11 +262,15 @@ func TestRateHeaders(t *testing.T) {
 		{time.Second, "0", unix, "59"},
 		{1200 * time.Millisecond, "0", unix, "59"}, // 58.8 rounded up
 		{time.Minute - 1, "0", unix, "1"},
-		{time.Minute, "0", "1767355261", ""},                              // the first has expired; the next will at 60.5, rounded up
-		{time.Minute + 499*time.Millisecond, "0", "1767355261", "1"},      // never 0
-		{time.Minute + 500*time.Millisecond, "0", "1767355320", ""},       // the next to expire is that of 12:01:00
-		{3 * time.Minute, "1", "1767355440", ""},                          // the window is empty again
-		{3*time.Minute + 100*time.Millisecond, "0", "1767355440", ""},     // the oldest counts, not the latest
+		// the first has expired; the next will at 60.5, rounded up
+		{time.Minute, "0", "1767355261", ""},
+		{time.Minute + 499*time.Millisecond, "0", "1767355261", "1"}, // never 0
+		// the next to expire is that of 12:01:00
+		{time.Minute + 500*time.Millisecond, "0", "1767355320", ""},
+		// the window is empty again
+		{3 * time.Minute, "1", "1767355440", ""},
+		// the oldest counts, not the latest
+		{3*time.Minute + 100*time.Millisecond, "0", "1767355440", ""},
 		{3*time.Minute + 100*time.Millisecond, "0", "1767355440", "60"},   // 59.9
 		{4*time.Minute + 100*time.Millisecond, "1", "1767355501", ""},     // both have expired
 		{4*time.Minute + 100*time.Millisecond, "0", "1767355501", ""},     //

@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// writeWait is what a peer may take for each piece of what is written to it. A connection whose peer does not read ends then, whoever
-	// writes: a handler, net/http when it answers what was pipelined, or a flush at the end.
+	// writeWait is what a peer may take for each piece of what is written to it. A connection whose
+	// peer does not read ends then, whoever writes: a handler, net/http when it answers what was
+	// pipelined, or a flush at the end.
 	writeWait = 30 * time.Second
 	pieceSize = 64 << 10 // so that a slow reader of a large answer needs 17 kbit/s and no more
 
-	warnEvery  = time.Minute
-	refusal    = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-	refusalFor = 10 * time.Millisecond // the buffer of a new connection has room, so this is never waited for
+	warnEvery = time.Minute
+	refusal   = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+	// the buffer of a new connection has room, so this is never waited for
+	refusalFor = 10 * time.Millisecond
 )
 
 // Listener accepts connections within a Pool. Those over it are closed at once.
@@ -32,8 +34,8 @@ type Listener struct {
 	since  int // connections closed since then
 }
 
-// Listen puts a Listener in front of ln. Loopback and the trusted proxies have no share, for they speak for many clients, and may
-// take what is kept.
+// Listen puts a Listener in front of ln. Loopback and the trusted proxies have no share, for they
+// speak for many clients, and may take what is kept.
 func Listen(ln net.Listener, size Size, proxies []netip.Prefix, log *slog.Logger) *Listener {
 	return &Listener{Listener: ln, pool: NewPool(size), proxies: proxies, log: log}
 }
@@ -76,8 +78,9 @@ func (l *Listener) refuse(c net.Conn, why error) {
 	}
 }
 
-// conn is a connection on which every write has a deadline. One that was set by SetWriteDeadline or SetDeadline holds until it is
-// set to zero; else each piece that is written gets its own, so that none can be forgotten.
+// conn is a connection on which every write has a deadline. One that was set by SetWriteDeadline or
+// SetDeadline holds until it is set to zero; else each piece that is written gets its own, so that
+// none can be forgotten.
 type conn struct {
 	net.Conn
 	give  func()
@@ -109,7 +112,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// CloseWrite lets net/http end an answer to a request that it has not read to its end, without a reset that would overtake it.
+// CloseWrite lets net/http end an answer to a request that it has not read to its end, without a
+// reset that would overtake it.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -18,7 +18,8 @@ import (
 	"attestd/server/internal/pipes"
 )
 
-// served runs a test in a bubble, with an HTTP server behind a Listener on pipes, where nothing is written before it is read.
+// served runs a test in a bubble, with an HTTP server behind a Listener on pipes, where nothing is
+// written before it is read.
 func served(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, l *Listener, dial func() net.Conn)) {
 	t.Helper()
 	t.Parallel()
@@ -39,7 +40,8 @@ func served(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, l *L
 	})
 }
 
-// A peer that pipelines requests and reads no answer holds its connection for the time of one write, and not for ever.
+// A peer that pipelines requests and reads no answer holds its connection for the time of one
+// write, and not for ever.
 func TestUnreadAnswersEndTheConnection(t *testing.T) {
 	begun := 0
 	answer := func(w http.ResponseWriter, _ *http.Request) {
@@ -67,7 +69,8 @@ func TestUnreadAnswersEndTheConnection(t *testing.T) {
 	})
 }
 
-// A peer that reads slowly, but reads, gets a large answer whole, though it is one write and takes it many minutes.
+// A peer that reads slowly, but reads, gets a large answer whole, though it is one write and takes
+// it many minutes.
 func TestSlowReaderGetsAll(t *testing.T) {
 	const size = 1 << 20
 	answer := func(w http.ResponseWriter, _ *http.Request) {
@@ -96,7 +99,8 @@ func (s slowReader) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// Who sets a deadline for itself, as the stream does, has that one; and once it is taken back each write has its own again.
+// Who sets a deadline for itself, as the stream does, has that one; and once it is taken back each
+// write has its own again.
 func TestOwnDeadlineHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +171,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}()
 		defer close(c.next)
 
-		// call connects from an address and returns the server's end, or nil and what was answered when it was refused.
+		// call connects from an address and returns the server's end, or nil and what was answered
+		// when it was refused.
 		call := func(ip string) (net.Conn, string) {
 			t.Helper()
 			ours, theirs := net.Pipe()

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ErrFull says that a Pool has nothing left for a caller; ErrShare, which is one of these, that it is the caller's own share
-// that is used up.
+// ErrFull says that a Pool has nothing left for a caller; ErrShare, which is one of these, that it
+// is the caller's own share that is used up.
 var (
 	ErrFull  = errors.New("limit: all is taken")
 	ErrShare = fmt.Errorf("%w that one caller may hold", ErrFull)
@@ -28,15 +28,16 @@ type Holder struct {
 	Known   bool       // may take what is kept
 }
 
-// A Pool is something of which there is so much and no more, and parts of which callers hold for a while: connections, places,
-// bytes. What is taken is given back in the name of the same holder.
+// A Pool is something of which there is so much and no more, and parts of which callers hold for a
+// while: connections, places, bytes. What is taken is given back in the name of the same holder.
 type Pool struct {
 	size Size
 
-	mu      sync.Mutex
-	held    int64
-	shares  map[share]int64 // what each address and each company holds; an entry goes when that is nothing
-	refused int64           // calls of Take
+	mu   sync.Mutex
+	held int64
+	// what each address and each company holds; an entry goes when that is nothing
+	shares  map[share]int64
+	refused int64 // calls of Take
 }
 
 // share names an address or a company: one of the two is set.

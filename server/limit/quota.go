@@ -10,11 +10,13 @@ import (
 type Quota struct {
 	limit, remaining int       // a limit of 0 is none
 	reset            time.Time // when the oldest call in the window expires
-	company, left    int       // what the company may spend, and has left; a company of 0 has no bound, or there is none
-	OK               bool
+	// what the company may spend, and has left; a company of 0 has no bound, or there is none
+	company, left int
+	OK            bool
 }
 
-// Within is q, of a call that others count too: what they have left, and when their oldest call counts no more.
+// Within is q, of a call that others count too: what they have left, and when their oldest call
+// counts no more.
 func (q Quota) Within(left int, reset time.Time) Quota {
 	if q.limit > 0 && left <= q.remaining {
 		q.remaining, q.reset = left, reset
@@ -22,12 +24,14 @@ func (q Quota) Within(left int, reset time.Time) Quota {
 	return q
 }
 
-// Refusal is the answer to a call of a tier that others have refused, until when; no limit counts it.
+// Refusal is the answer to a call of a tier that others have refused, until when; no limit counts
+// it.
 func (l *Limiter) Refusal(t Tier, until time.Time) Quota {
 	return Quota{limit: l.limits[t], reset: until}
 }
 
-// Header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now is the time given to Take.
+// Header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now
+// is the time given to Take.
 func (q Quota) Header(h http.Header, now time.Time) {
 	if q.limit == 0 {
 		return
@@ -55,7 +59,8 @@ func (q Quota) Header(h http.Header, now time.Time) {
 	}
 }
 
-// unixCeil is t in whole Unix seconds, rounded up, so that a client that waits until then has waited long enough.
+// unixCeil is t in whole Unix seconds, rounded up, so that a client that waits until then has
+// waited long enough.
 func unixCeil(t time.Time) int64 {
 	s := t.Unix()
 	if t.Nanosecond() > 0 {

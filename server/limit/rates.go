@@ -18,10 +18,12 @@ const (
 	tiers = iota
 )
 
-// Limits are the requests that one credential or address may make in any 60 seconds, by tier. A tier of zero is not limited.
+// Limits are the requests that one credential or address may make in any 60 seconds, by tier. A
+// tier of zero is not limited.
 type Limits struct {
 	Sensitive, Attest, Standard, Log int
-	Company                          int // how many times each tier a company may spend over all its credentials; 0: without a bound
+	// how many times each tier a company may spend over all its credentials; 0: without a bound
+	Company int
 }
 
 // String is in the form that Parse reads.
@@ -37,8 +39,9 @@ const (
 	maxCompany = 1000
 )
 
-// Parse reads "sensitive=10,attest=100,standard=1000,log=6000,company=10" in any order, where what is left out keeps the figure shown here,
-// or "off". A tier is from 1 to 1,000,000, company from 1 to 1,000.
+// Parse reads "sensitive=10,attest=100,standard=1000,log=6000,company=10" in any order, where what
+// is left out keeps the figure shown here, or "off". A tier is from 1 to 1,000,000, company from 1
+// to 1,000.
 func Parse(s string) (Limits, error) {
 	if s == "off" {
 		return Limits{}, nil

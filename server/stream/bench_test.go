@@ -17,7 +17,8 @@ import (
 	"attestd/server/limit"
 )
 
-// BenchmarkBroadcast is what one message to 1,000 clients costs the monitor, all queues being empty.
+// BenchmarkBroadcast is what one message to 1,000 clients costs the monitor, all queues being
+// empty.
 func BenchmarkBroadcast(b *testing.B) {
 	h := NewHub(limit.Size{}, func(bool) {}, slog.New(slog.DiscardHandler))
 	clients := make([]*client, 1000)
@@ -42,7 +43,8 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut is one message to 1,000 sockets, from broadcast to the last reader, as fast as they all take it.
+// BenchmarkFanOut is one message to 1,000 sockets, from broadcast to the last reader, as fast as
+// they all take it.
 func BenchmarkFanOut(b *testing.B) {
 	const clients = 1000
 	h := NewHub(limit.Size{}, func(bool) {}, slog.New(slog.DiscardHandler))
@@ -66,7 +68,8 @@ func BenchmarkFanOut(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		h.Broadcast(e)
-		for i%64 == 63 && received.Load() < int64(i+1)*clients*size { // so that nobody falls behind for good
+		// so that nobody falls behind for good
+		for i%64 == 63 && received.Load() < int64(i+1)*clients*size {
 			<-arrived
 		}
 	}

@@ -9,15 +9,19 @@ import (
 	"attestd/chain"
 )
 
-// Backlog gives the events of records that were committed before, from an index on and in order, a few at a time; none when there are none left for now.
+// Backlog gives the events of records that were committed before, from an index on and in order, a
+// few at a time; none when there are none left for now.
 type Backlog func(ctx context.Context, from int64) ([]chain.Event, error)
 
-// catchUp is where a client stands that asked for records from an index on, until it has all and gets those that are appended like others do.
-// Hub.mu guards it; the client has none from then on, until it falls behind: then it stands before the first record that found no room.
+// catchUp is where a client stands that asked for records from an index on, until it has all and
+// gets those that are appended like others do. Hub.mu guards it; the client has none from then on,
+// until it falls behind: then it stands before the first record that found no room.
 //
-// Its records come from disk, at its own pace: none of those that are broadcast is queued for it, so however far behind it is, it takes a
-// few records of memory. When there are none left on disk it says that it waits, and looks once more: what was committed
-// before it said so is found then, and what comes after is broadcast after. So the first broadcast that it takes is the record behind its last.
+// Its records come from disk, at its own pace: none of those that are broadcast is queued for it,
+// so however far behind it is, it takes a few records of memory. When there are none left on disk
+// it says that it waits, and looks once more: what was committed before it said so is found then,
+// and what comes after is broadcast after. So the first broadcast that it takes is the record
+// behind its last.
 type catchUp struct {
 	next  int64 // the index of the record that it gets next
 	state catchUpState
@@ -31,13 +35,15 @@ const (
 	through                     // has found nothing twice: what was not broadcast by then will be
 )
 
-// takes says whether the broadcast of a record is the first that the client gets in this way. One behind a gap is so only when the
-// record in the gap cannot come any more, for it is gone from disk.
+// takes says whether the broadcast of a record is the first that the client gets in this way. One
+// behind a gap is so only when the record in the gap cannot come any more, for it is gone from
+// disk.
 func (u *catchUp) takes(index int64) bool {
 	return u.state == waiting && index == u.next || u.state == through && index >= u.next
 }
 
-// most of what a client has in its queue before more is read for it: room is left for what is broadcast once it is through.
+// most of what a client has in its queue before more is read for it: room is left for what is
+// broadcast once it is through.
 const (
 	maxReadAhead      = maxQueued / 4
 	maxReadAheadBytes = maxQueuedBytes / 4
@@ -94,7 +100,8 @@ func (h *Hub) standsBefore(c *client) (index int64, left bool) {
 	return c.behind.next, true
 }
 
-// fallBehind makes a client that can be read for be so, from a record on that found no room. Hub.mu is held.
+// fallBehind makes a client that can be read for be so, from a record on that found no room. Hub.mu
+// is held.
 func (c *client) fallBehind(index int64) bool {
 	if c.Backlog == nil {
 		return false
@@ -107,12 +114,14 @@ func (c *client) fallBehind(index int64) bool {
 	return true
 }
 
-// advance notes what was read for a client. It reports false when nothing more is to be read, for the client is through.
+// advance notes what was read for a client. It reports false when nothing more is to be read, for
+// the client is through.
 func (h *Hub) advance(c *client, read []chain.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case c.behind == nil: // a broadcast was the next record: whatever else was read is broadcast too
+	case c.behind == nil:
+		// a broadcast was the next record: whatever else was read is broadcast too
 		return false
 	case len(read) > 0:
 		c.behind.next, c.behind.state = read[len(read)-1].Record.Index+1, reading
@@ -126,7 +135,8 @@ func (h *Hub) advance(c *client, read []chain.Event) bool {
 	}
 }
 
-// offerWhenRoom queues an event when the client has taken enough of what is queued. Nothing is broadcast to the client meanwhile.
+// offerWhenRoom queues an event when the client has taken enough of what is queued. Nothing is
+// broadcast to the client meanwhile.
 func (c *client) offerWhenRoom(ctx context.Context, e *chain.Event) error {
 	text := appendEvent(nil, e)
 	frame, err := websocket.NewPreparedMessage(websocket.TextMessage, text)

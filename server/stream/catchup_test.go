@@ -56,8 +56,9 @@ func startHubOver(t *testing.T, d *committed) (h *Hub, url string) {
 	})
 }
 
-// However fast records are committed, and broadcast some time after, while clients come with an index of before: each gets every record from there
-// on once, and in order; one that falls behind again, too.
+// However fast records are committed, and broadcast some time after, while clients come with an
+// index of before: each gets every record from there on once, and in order; one that falls behind
+// again, too.
 func TestResumeWithoutAGap(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 100}
@@ -100,7 +101,8 @@ func TestResumeWithoutAGap(t *testing.T) {
 	writers.Wait()
 }
 
-// One that reads slowly is not sent away while it catches up, and little is held for it; then it is a client like others.
+// One that reads slowly is not sent away while it catches up, and little is held for it; then it is
+// a client like others.
 func TestASlowClientCatchesUp(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 800, size: 16 << 10} // 12 MiB, far more than a client may be behind
@@ -115,7 +117,8 @@ func TestASlowClientCatchesUp(t *testing.T) {
 	d.mu.Lock()
 	reads := d.reads
 	d.mu.Unlock()
-	if read := reads * 32 * d.size; read > 10<<20 { // its queue, and what the system has taken for it
+	// its queue, and what the system has taken for it
+	if read := reads * 32 * d.size; read > 10<<20 {
 		t.Errorf("%d bytes were read for a client that reads nothing", read)
 	}
 	for want := range int64(1200) {
@@ -146,7 +149,8 @@ func (h *Hub) isBehind() bool {
 	return false
 }
 
-// Where records cannot be read the client is told to come again; and one that leaves while it catches up leaves nothing behind.
+// Where records cannot be read the client is told to come again; and one that leaves while it
+// catches up leaves nothing behind.
 func TestResumeThatFails(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 10, fails: errors.New("disk")}

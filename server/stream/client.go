@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	pingEvery  = 30 * time.Second // a client that leaves one ping unanswered until the next is cut off
-	closeGrace = 2 * time.Second  // from the decision to close until the connection is cut
+	// a client that leaves one ping unanswered until the next is cut off
+	pingEvery  = 30 * time.Second
+	closeGrace = 2 * time.Second // from the decision to close until the connection is cut
 
 	maxQueued      = 256     // messages a client may be behind
 	maxQueuedBytes = 8 << 20 // and what they may hold, for a message may be over a megabyte
@@ -24,7 +25,8 @@ type message struct {
 	size  int64
 }
 
-// client is the connection of a subscriber. Its serve reads, and one goroutine writes; both end with the connection.
+// client is the connection of a subscriber. Its serve reads, and one goroutine writes; both end
+// with the connection.
 type client struct {
 	Subscriber
 	conn  *websocket.Conn
@@ -33,10 +35,12 @@ type client struct {
 	bytes atomic.Int64 // in queue
 	alive atomic.Bool  // heard of since the last ping
 
-	next   int64         // behind the last record that was broadcast to it; of one chain alone; Hub.mu guards it
-	behind *catchUp      // nil for one that gets what is broadcast; Hub.mu guards it
-	room   chan struct{} // capacity 1: something was taken out of queue; nil for one that never is behind
-	fell   chan struct{} // capacity 1: it is behind again; likewise
+	// behind the last record that was broadcast to it; of one chain alone; Hub.mu guards it
+	next   int64
+	behind *catchUp // nil for one that gets what is broadcast; Hub.mu guards it
+	// capacity 1: something was taken out of queue; nil for one that never is behind
+	room chan struct{}
+	fell chan struct{} // capacity 1: it is behind again; likewise
 
 	ending sync.Once
 	ended  chan struct{} // closed by end
@@ -53,7 +57,8 @@ func newClient(s Subscriber) *client {
 	return c
 }
 
-// offer queues a message; false when the client is too far behind. Only the hub calls it, one call at a time, or, for one that is behind, what reads for that.
+// offer queues a message; false when the client is too far behind. Only the hub calls it, one call
+// at a time, or, for one that is behind, what reads for that.
 func (c *client) offer(m message) bool {
 	if behind := c.bytes.Load(); behind > 0 && behind+m.size > maxQueuedBytes {
 		return false
@@ -67,8 +72,9 @@ func (c *client) offer(m message) bool {
 	}
 }
 
-// end closes the connection for the given reason: what is being written is finished, then the close frame goes out, what is
-// queued is forgotten. After closeGrace the connection is cut, whatever the client does. Only the first call counts; it does not block.
+// end closes the connection for the given reason: what is being written is finished, then the close
+// frame goes out, what is queued is forgotten. After closeGrace the connection is cut, whatever the
+// client does. Only the first call counts; it does not block.
 func (c *client) end(code int, reason string) {
 	c.ending.Do(func() {
 		c.last = websocket.FormatCloseMessage(code, reason)
@@ -83,7 +89,8 @@ func (c *client) hangUp() {
 	_ = c.net.Close()
 }
 
-// read takes in what the client sends, of which only control frames matter, until the connection ends.
+// read takes in what the client sends, of which only control frames matter, until the connection
+// ends.
 func (c *client) read() error {
 	c.conn.SetReadLimit(maxIncoming)
 	c.conn.SetPongHandler(func(string) error {
@@ -99,7 +106,8 @@ func (c *client) read() error {
 
 var errSilent = errors.New("stream: ping not answered")
 
-// write sends what is queued, and pings, until end is called, the credential expires or a write fails.
+// write sends what is queued, and pings, until end is called, the credential expires or a write
+// fails.
 func (c *client) write() {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
@@ -159,7 +167,8 @@ func (c *client) put(m message) error {
 }
 
 func (c *client) ping() error {
-	if !c.Expires.IsZero() && !time.Now().Before(c.Expires) { // of a machine that slept, timers are late
+	// of a machine that slept, timers are late
+	if !c.Expires.IsZero() && !time.Now().Before(c.Expires) {
 		c.end(websocket.ClosePolicyViolation, credentialEnded)
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"attestd/server/limit"
 )
 
-// Hub hands each record to every client of the stream. Each client has a bounded queue and one goroutine that empties it; nobody
-// waits for a client, and one whose queue is full is sent away.
+// Hub hands each record to every client of the stream. Each client has a bounded queue and one
+// goroutine that empties it; nobody waits for a client, and one whose queue is full is sent away.
 type Hub struct {
 	log    *slog.Logger
 	listen func(bool)  // see NewHub
@@ -28,21 +28,25 @@ type Hub struct {
 	scratch []byte // of broadcast
 	gone    sync.WaitGroup
 
-	notifying sync.Mutex // orders the calls of listen; never taken by Broadcast, which runs inside whoever is notified
-	listening bool       // the last word to listen
+	// orders the calls of listen; never taken by Broadcast, which runs inside whoever is notified
+	notifying sync.Mutex
+	listening bool // the last word to listen
 }
 
-// NewHub returns a hub without clients and with that many places for them. listen is called, never twice with the same word, when the first client comes and when the last one goes.
+// NewHub returns a hub without clients and with that many places for them. listen is called, never
+// twice with the same word, when the first client comes and when the last one goes.
 func NewHub(places limit.Size, listen func(bool), log *slog.Logger) *Hub {
 	return &Hub{log: log, listen: listen, places: limit.NewPool(places), clients: make(map[*client]struct{})}
 }
 
-// Serve turns a request into a client of the stream, and returns when the client is gone. The client gets every record committed
-// after its handshake was answered, and those of its Backlog before them. header goes into the answer. An error means that the connection is still HTTP and
+// Serve turns a request into a client of the stream, and returns when the client is gone. The
+// client gets every record committed after its handshake was answered, and those of its Backlog
+// before them. header goes into the answer. An error means that the connection is still HTTP and
 // nothing has been answered.
 //
-// The subscriber's credential was found good before, and may have been deleted since. So Check is called once End would find the
-// client: of a deletion that comes before End, one of the two always learns.
+// The subscriber's credential was found good before, and may have been deleted since. So Check is
+// called once End would find the client: of a deletion that comes before End, one of the two always
+// learns.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header http.Header) error {
 	if err := checkHandshake(r); err != nil {
 		return err
@@ -77,7 +81,8 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header
 	<-caughtUp
 	c.hangUp()
 	if closed := (*websocket.CloseError)(nil); errors.As(err, &closed) {
-		h.log.Debug("stream client gone", "code", closed.Code) // the text is the client's, and could be anything
+		// the text is the client's, and could be anything
+		h.log.Debug("stream client gone", "code", closed.Code)
 	} else {
 		h.log.Debug("stream client gone", "error", err)
 	}
@@ -129,7 +134,8 @@ func (h *Hub) add(c *client) {
 	}
 }
 
-// endGone ends a client whose credential is gone, as the error of its Check says, and says whether it is.
+// endGone ends a client whose credential is gone, as the error of its Check says, and says whether
+// it is.
 func (h *Hub) endGone(c *client, err error) bool {
 	if !errors.Is(err, ErrGone) {
 		return false
@@ -146,7 +152,8 @@ func (h *Hub) remove(c *client) {
 	h.notify()
 }
 
-// notify says to listen whether there are clients now. Whoever comes last speaks of the state after all changes.
+// notify says to listen whether there are clients now. Whoever comes last speaks of the state after
+// all changes.
 func (h *Hub) notify() {
 	h.notifying.Lock()
 	defer h.notifying.Unlock()
@@ -159,7 +166,8 @@ func (h *Hub) notify() {
 	}
 }
 
-// Broadcast puts an event into the queue of every client that wants it, written once for all of them. It never blocks.
+// Broadcast puts an event into the queue of every client that wants it, written once for all of
+// them. It never blocks.
 func (h *Hub) Broadcast(e chain.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +212,8 @@ const (
 	maxScratch      = 64 << 10 // kept from one message to the next
 )
 
-// End says 1008 to all clients of a credential. It is called after the credential was deleted, and before that is answered.
+// End says 1008 to all clients of a credential. It is called after the credential was deleted, and
+// before that is answered.
 func (h *Hub) End(credential string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,8 +224,8 @@ func (h *Hub) End(credential string) {
 	}
 }
 
-// WentBack says 1013 to all clients that get a chain which has fewer records than it had: what they have had is not what there is, and what comes would be other records in
-// the same places.
+// WentBack says 1013 to all clients that get a chain which has fewer records than it had: what they
+// have had is not what there is, and what comes would be other records in the same places.
 func (h *Hub) WentBack(chain int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,8 +242,8 @@ func (h *Hub) end(c *client, code int, reason string) {
 	c.end(code, reason)
 }
 
-// Recheck asks of each client of a company whether its credential is still good, and says 1008 to those whose credential is gone. Another
-// error is returned: then it is to be asked again.
+// Recheck asks of each client of a company whether its credential is still good, and says 1008 to
+// those whose credential is gone. Another error is returned: then it is to be asked again.
 func (h *Hub) Recheck(company int64) error {
 	h.mu.Lock()
 	var asked []*client
@@ -253,8 +262,8 @@ func (h *Hub) Recheck(company int64) error {
 	return unknown
 }
 
-// Close says 1001 to all clients, lets no more in, and returns when every serve has ended or is about to, after little more than
-// closeGrace.
+// Close says 1001 to all clients, lets no more in, and returns when every serve has ended or is
+// about to, after little more than closeGrace.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true

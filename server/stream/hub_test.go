@@ -20,7 +20,8 @@ import (
 	"attestd/server/limit"
 )
 
-// subscriber reads from the query who a client of a test is: ?chain=1 is a company with a credential.
+// subscriber reads from the query who a client of a test is: ?chain=1 is a company with a
+// credential.
 func subscriber(r *http.Request) Subscriber {
 	s := Subscriber{Credential: r.FormValue("credential")}
 	s.Chain, _ = strconv.ParseInt(r.FormValue("chain"), 10, 64)
@@ -147,7 +148,8 @@ func TestEventMessage(t *testing.T) {
 	}
 }
 
-// Each client gets every record committed after its handshake, in order, however many wait to be written.
+// Each client gets every record committed after its handshake, in order, however many wait to be
+// written.
 func TestStreamOrder(t *testing.T) {
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})
@@ -156,7 +158,8 @@ func TestStreamOrder(t *testing.T) {
 		clients = append(clients, join(t, url))
 	}
 	for i := range int64(maxQueued) {
-		h.Broadcast(event(1, i, int(i)*100)) // some fit into one write together, some are larger than that
+		// some fit into one write together, some are larger than that
+		h.Broadcast(event(1, i, int(i)*100))
 	}
 	for _, conn := range clients {
 		for want := range int64(maxQueued) {
@@ -184,7 +187,8 @@ func TestStreamFilter(t *testing.T) {
 	}
 }
 
-// A client that does not read is closed with 1013; until then it gets what was sent, without a gap, and the others everything.
+// A client that does not read is closed with 1013; until then it gets what was sent, without a gap,
+// and the others everything.
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})

@@ -50,11 +50,15 @@ type Subscriber struct {
 	Holder limit.Holder // on whose account it has its place
 
 	// Of the credential that it presents, if it does.
-	Credential string       // names what End ends the stream by: the key, or the client that the token is of; "" for none
-	Expires    time.Time    // zero for never
-	Check      func() error // nil while it is good, ErrGone when it is not, and another error where that cannot be said now; see Serve. nil with no credential
+	// Names what End ends the stream by: the key, or the client that the token is of; "" for none
+	Credential string
+	Expires    time.Time // zero for never
+	// nil while it is good, ErrGone when it is not, and another error where that cannot be said
+	// now; see Serve. nil with no credential
+	Check func() error
 
-	// Where it has asked for records from an index on; nil for those alone that are committed from now on.
+	// Where it has asked for records from an index on; nil for those alone that are committed from
+	// now on.
 	Backlog Backlog
 	From    int64 // the index
 }

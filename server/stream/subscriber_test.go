@@ -11,8 +11,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A place is refused when an address or a company has its share, and when only those are left that are kept for clients with a
-// credential; whoever has a place keeps it, and a place that is given back can be had again.
+// A place is refused when an address or a company has its share, and when only those are left that
+// are kept for clients with a credential; whoever has a place keeps it, and a place that is given
+// back can be had again.
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
 	_, url := startHub(t, func(bool) {}) // 8 places, 3 for each, 2 kept
@@ -79,8 +80,8 @@ func TestEndOfACredential(t *testing.T) {
 	}
 }
 
-// A credential that is deleted between its lookup and the moment when End finds its client ends that client all the same, before
-// any record.
+// A credential that is deleted between its lookup and the moment when End finds its client ends
+// that client all the same, before any record.
 func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 	t.Parallel()
 	var deleted atomic.Bool
@@ -102,7 +103,8 @@ func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 	wantClose(t, err, websocket.ClosePolicyViolation)
 }
 
-// A credential of which it cannot be said whether it is good, for the database is away, ends nothing for good: its client is told to try again.
+// A credential of which it cannot be said whether it is good, for the database is away, ends
+// nothing for good: its client is told to try again.
 func TestCredentialThatCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	_, url := startHubOf(t, func(bool) {}, func(*http.Request) Subscriber {
@@ -112,8 +114,9 @@ func TestCredentialThatCannotBeChecked(t *testing.T) {
 	wantClose(t, err, websocket.CloseTryAgainLater)
 }
 
-// A client never gets a record in a place of its chain that it has had a record of: the connection ends before. So do those of everybody who gets a chain that is
-// known to have gone back; others go on.
+// A client never gets a record in a place of its chain that it has had a record of: the connection
+// ends before. So do those of everybody who gets a chain that is known to have gone back; others go
+// on.
 func TestStreamOfAChainThatWentBackEnds(t *testing.T) {
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})

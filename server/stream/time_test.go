@@ -15,8 +15,8 @@ import (
 	"attestd/server/limit"
 )
 
-// streamed runs a test in a bubble, where time stands still while anyone has something to do, with a hub behind pipes, where
-// nothing is written before it is read.
+// streamed runs a test in a bubble, where time stands still while anyone has something to do, with
+// a hub behind pipes, where nothing is written before it is read.
 func streamed(t *testing.T, test func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn)) {
 	t.Helper()
 	t.Parallel()

@@ -11,12 +11,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// bearerScheme is the subprotocol under which a browser, which cannot set Authorization on a WebSocket, presents a
-// credential: it offers this name and then the credential.
+// bearerScheme is the subprotocol under which a browser, which cannot set Authorization on a
+// WebSocket, presents a credential: it offers this name and then the credential.
 const bearerScheme = "attestd.bearer"
 
-// BearerProtocol returns the credential that is offered as a subprotocol. ok says that the request offers one at all; the
-// credential is "", which is never valid, when nothing follows the name.
+// BearerProtocol returns the credential that is offered as a subprotocol. ok says that the request
+// offers one at all; the credential is "", which is never valid, when nothing follows the name.
 func BearerProtocol(r *http.Request) (credential string, ok bool) {
 	for _, line := range r.Header["Sec-Websocket-Protocol"] {
 		for p := range strings.SplitSeq(line, ",") {
@@ -48,11 +48,13 @@ func checkHandshake(r *http.Request) error {
 	return nil
 }
 
-// upgrader has no limits of its own: the server has looked at the origin, and serve answers its errors.
+// upgrader has no limits of its own: the server has looked at the origin, and serve answers its
+// errors.
 var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 	Error:       func(http.ResponseWriter, *http.Request, int, error) {},
-	// All writes are prepared messages and control frames, which need no buffer: with a pool, none is ever made.
+	// All writes are prepared messages and control frames, which need no buffer: with a pool, none
+	// is ever made.
 	WriteBufferPool: noBuffers{},
 }
 
@@ -61,9 +63,9 @@ type noBuffers struct{}
 func (noBuffers) Get() any { return nil }
 func (noBuffers) Put(any)  {}
 
-// upgrade answers the handshake. join is called when it is known to be a good one and before it is answered, so that the
-// client misses no record after the answer. Once join has been called there is no HTTP left to report an error with: then c.conn
-// stays nil and the error too.
+// upgrade answers the handshake. join is called when it is known to be a good one and before it is
+// answered, so that the client misses no record after the answer. Once join has been called there
+// is no HTTP left to report an error with: then c.conn stays nil and the error too.
 func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Header, join func(*client)) error {
 	header = header.Clone()
 	if _, ok := BearerProtocol(r); ok {

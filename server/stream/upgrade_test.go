@@ -70,7 +70,8 @@ func TestHandshake(t *testing.T) {
 	h.Close()
 }
 
-// exchange writes a request and reads its answer, and the body unless the connection is no longer HTTP.
+// exchange writes a request and reads its answer, and the body unless the connection is no longer
+// HTTP.
 func exchange(t *testing.T, conn net.Conn, r *http.Request, want int) (int, http.Header, []byte) {
 	t.Helper()
 	defer conn.Close()
@@ -112,7 +113,8 @@ func TestBearerProtocol(t *testing.T) {
 		if credential, ok := BearerProtocol(r); credential != tt.credential || ok != tt.ok {
 			t.Errorf("%q: %q, %v; want %q, %v", tt.offered, credential, ok, tt.credential, tt.ok)
 		}
-		// Browsers drop a connection that does not select one of the protocols offered; the credential is never sent back.
+		// Browsers drop a connection that does not select one of the protocols offered; the
+		// credential is never sent back.
 		conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), url, r.Header)
 		if err != nil {
 			t.Fatal(err)

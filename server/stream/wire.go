@@ -9,12 +9,15 @@ import (
 // writeWait is what a client may take for one write, and is cut off after.
 const writeWait = 10 * time.Second
 
-// wire is the connection below a client. While it is corked, what is written is collected, so that a client that is some
-// messages behind gets them in one system call: with a thousand clients and records coming fast, that more than halves what the stream costs.
+// wire is the connection below a client. While it is corked, what is written is collected, so that
+// a client that is some messages behind gets them in one system call: with a thousand clients and
+// records coming fast, that more than halves what the stream costs.
 type wire struct {
 	net.Conn
-	writing chan struct{} // a lock, for the reader writes too: it answers pings and close frames. It may be held for writeWait
-	corked  *[]byte       // from corks; nil when not corked
+	// a lock, for the reader writes too: it answers pings and close frames. It may be held for
+	// writeWait
+	writing chan struct{}
+	corked  *[]byte // from corks; nil when not corked
 }
 
 func newWire(conn net.Conn) *wire { return &wire{Conn: conn, writing: make(chan struct{}, 1)} }
@@ -73,5 +76,6 @@ func (w *wire) write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// SetWriteDeadline does nothing: the library would move the deadline of a write under way when it answers a ping.
+// SetWriteDeadline does nothing: the library would move the deadline of a write under way when it
+// answers a ping.
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }

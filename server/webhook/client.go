@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	timeout       = 15 * time.Second // of an attempt, from the look-up of the name to the end of the answer
-	maxAnswer     = 16 << 10         // bytes of an answer that are read, so that its connection can be used again; they are thrown away
+	// of an attempt, from the look-up of the name to the end of the answer
+	timeout = 15 * time.Second
+	// bytes of an answer that are read, so that its connection can be used again; they are thrown
+	// away
+	maxAnswer     = 16 << 10
 	maxHeader     = 16 << 10
 	maxIdle       = 256
 	maxIdleOfHost = 16
@@ -30,8 +33,8 @@ type Options struct {
 	Roots        *x509.CertPool // nil is those of the system
 }
 
-// Client sends messages. It goes to public addresses alone, by https, through no proxy, and follows no redirect: who may name an endpoint
-// must not reach by it what only this machine reaches.
+// Client sends messages. It goes to public addresses alone, by https, through no proxy, and follows
+// no redirect: who may name an endpoint must not reach by it what only this machine reaches.
 type Client struct {
 	http  *http.Client
 	guard guard
@@ -79,7 +82,8 @@ func (o Outcome) Delivered() bool { return o.Status >= 200 && o.Status < 300 }
 // Gone says whether the endpoint wants no more messages.
 func (o Outcome) Gone() bool { return o.Status == http.StatusGone }
 
-// Send makes one attempt at a message, signed with each of the keys. What it was given is good: CheckURL has nothing against the URL.
+// Send makes one attempt at a message, signed with each of the keys. What it was given is good:
+// CheckURL has nothing against the URL.
 func (c *Client) Send(ctx context.Context, url string, m Message, by ...Keys) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -101,12 +105,14 @@ func (c *Client) Send(ctx context.Context, url string, m Message, by ...Keys) Ou
 		return Outcome{Failure: failure(err)}
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // the status has been said; what comes after it changes nothing
+	// the status has been said; what comes after it changes nothing
+	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
 	return Outcome{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header, now)}
 }
 
-// failure says why there was no answer. The errors of net/http hold the URL, in which an owner may have put a secret, and addresses,
-// which would tell the owner of an endpoint what stands in a network that he does not see.
+// failure says why there was no answer. The errors of net/http hold the URL, in which an owner may
+// have put a secret, and addresses, which would tell the owner of an endpoint what stands in a
+// network that he does not see.
 func failure(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError

@@ -10,8 +10,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard says to which addresses a connection may be made. It is asked about the very address of each connection, after the name was looked up,
-// so a name that has another address at the second look gains nothing.
+// guard says to which addresses a connection may be made. It is asked about the very address of
+// each connection, after the name was looked up, so a name that has another address at the second
+// look gains nothing.
 type guard struct {
 	private bool // addresses of private networks and of this machine, and http, are allowed too
 	public  *ssrf.Guardian
@@ -34,7 +35,8 @@ func newGuard(private bool) guard {
 	}
 }
 
-// metadataV6 is where a cloud's machines ask for their credentials, amid addresses of private networks. Its IPv4 kin, link-local, is never allowed.
+// metadataV6 is where a cloud's machines ask for their credentials, amid addresses of private
+// networks. Its IPv4 kin, link-local, is never allowed.
 const metadataV6 = "fd00:ec2::254"
 
 // allow is the Control of a net.Dialer.
@@ -62,7 +64,8 @@ func (g guard) check(ip netip.Addr) error {
 
 const maxURL = 2048
 
-// CheckURL says what is wrong with the address of an endpoint, as far as that can be said before its name is looked up.
+// CheckURL says what is wrong with the address of an endpoint, as far as that can be said before
+// its name is looked up.
 func (c *Client) CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

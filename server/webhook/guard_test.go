@@ -16,8 +16,9 @@ import (
 	"testing"
 )
 
-// Addresses that are not public are refused in every spelling; with the permission of the operator those of private networks and of this machine are
-// not, and those where clouds give out credentials still are.
+// Addresses that are not public are refused in every spelling; with the permission of the operator
+// those of private networks and of this machine are not, and those where clouds give out
+// credentials still are.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	public, all := newGuard(false), newGuard(true)
@@ -157,8 +158,9 @@ func names(t *testing.T, answers ...string) *net.Resolver {
 	}}
 }
 
-// A name that has a public address when it is asked for first, and one of this machine afterwards (DNS rebinding), reaches nothing here: it is
-// the address of each connection that is judged. So does none that always has such an address, however it is written.
+// A name that has a public address when it is asked for first, and one of this machine afterwards
+// (DNS rebinding), reaches nothing here: it is the address of each connection that is judged. So
+// does none that always has such an address, however it is written.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 10)

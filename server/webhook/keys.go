@@ -1,20 +1,23 @@
 // Package webhook sends messages to endpoints of others as Standard Webhooks 1.0.0 says
-// (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md). It keeps nothing itself.
+// (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md). It
+// keeps nothing itself.
 //
 // # Signatures
 //
-// Each message has three headers: webhook-id, which is the same across retries; webhook-timestamp, the Unix seconds of the attempt; and
-// webhook-signature, one or more signatures with a space between, each over
+// Each message has three headers: webhook-id, which is the same across retries; webhook-timestamp,
+// the Unix seconds of the attempt; and webhook-signature, one or more signatures with a space
+// between, each over
 //
 //	id "." timestamp "." body
 //
-// "v1," is followed by the HMAC-SHA256 under a secret that both sides know, "v1a," by the Ed25519 signature that the public key checks;
-// both are in standard base64. While a secret has just been replaced, messages carry signatures of both pairs.
+// "v1," is followed by the HMAC-SHA256 under a secret that both sides know, "v1a," by the Ed25519
+// signature that the public key checks; both are in standard base64. While a secret has just been
+// replaced, messages carry signatures of both pairs.
 //
 // # What an endpoint answers
 //
-// A status of 2xx alone says that the message was taken. 410 asks for no more messages. All else, a redirect too, is a failure and is tried
-// again, by [Delay], never sooner than Retry-After says.
+// A status of 2xx alone says that the message was taken. 410 asks for no more messages. All else, a
+// redirect too, is a failure and is tried again, by [Delay], never sooner than Retry-After says.
 package webhook
 
 import (
@@ -36,7 +39,8 @@ const (
 	secretSize   = 32 // bytes
 )
 
-// Keys are what signs the messages to one endpoint. The two are independent: who knows the secret, as the endpoint does, cannot make a v1a.
+// Keys are what signs the messages to one endpoint. The two are independent: who knows the secret,
+// as the endpoint does, cannot make a v1a.
 type Keys struct {
 	secret  []byte
 	private ed25519.PrivateKey

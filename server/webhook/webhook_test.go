@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// The vector of the specification's own libraries: secret, ID, timestamp and body give this signature.
+// The vector of the specification's own libraries: secret, ID, timestamp and body give this
+// signature.
 func TestPublishedVector(t *testing.T) {
 	t.Parallel()
 	secret, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
@@ -32,8 +33,9 @@ func TestPublishedVector(t *testing.T) {
 	}
 }
 
-// Messages verify with the secret and with the public key as an endpoint is given them: with one pair of keys, and while there are two, with either.
-// That the libraries of the specification agree is shown in test and internal/tools/interop.
+// Messages verify with the secret and with the public key as an endpoint is given them: with one
+// pair of keys, and while there are two, with either. That the libraries of the specification agree
+// is shown in test and internal/tools/interop.
 func TestSignaturesVerify(t *testing.T) {
 	t.Parallel()
 	pair, other := []Keys{NewKeys(), NewKeys()}, NewKeys()
@@ -116,7 +118,8 @@ func TestKeysAreKept(t *testing.T) {
 	}
 }
 
-// Only a status of 2xx is a success; a redirect is not followed; 410 wants no more; Retry-After is read in both its forms.
+// Only a status of 2xx is a success; a redirect is not followed; 410 wants no more; Retry-After is
+// read in both its forms.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	var header string
@@ -154,7 +157,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Of an answer without an end no more is read than a little, and an endpoint that never answers is given up.
+// Of an answer without an end no more is read than a little, and an endpoint that never answers is
+// given up.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	written := make(chan int, 1)
@@ -204,7 +208,8 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// The delays are those of the specification's example, each with up to a tenth more; Retry-After makes them longer, to a day at most.
+// The delays are those of the specification's example, each with up to a tenth more; Retry-After
+// makes them longer, to a day at most.
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	want := []string{"0s", "5s", "5m0s", "30m0s", "2h0m0s", "5h0m0s", "10h0m0s", "14h0m0s", "20h0m0s", "24h0m0s"}
@@ -225,7 +230,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// What the environment says of proxies is not heeded: a proxy would make the connection, and nobody would look at its address.
+// What the environment says of proxies is not heeded: a proxy would make the connection, and nobody
+// would look at its address.
 func TestNoProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a message went to a proxy") }))
 	defer proxy.Close()

@@ -1,8 +1,9 @@
-// Package feed follows what was committed to a log, from a record on, for those who must miss nothing: over a break of their connection, or a
-// restart of the service.
+// Package feed follows what was committed to a log, from a record on, for those who must miss
+// nothing: over a break of their connection, or a restart of the service.
 //
-// A [Cursor] stands before a record of a chain, and reads from disk. So what it has to hand on is never held in memory for it, nobody who
-// appends waits for it, and one that is slow falls behind and nothing else. A [Keeper] makes durable how far its users have come.
+// A [Cursor] stands before a record of a chain, and reads from disk. So what it has to hand on is
+// never held in memory for it, nobody who appends waits for it, and one that is slow falls behind
+// and nothing else. A [Keeper] makes durable how far its users have come.
 package feed
 
 import (
@@ -17,7 +18,8 @@ import (
 // readAtOnce is how many records one read gives at most: a long read would stop WAL checkpoints.
 const readAtOnce = 128
 
-// ErrBeyond says that a cursor stands beyond the end of its chain, which has been longer once, or never was so long.
+// ErrBeyond says that a cursor stands beyond the end of its chain, which has been longer once, or
+// never was so long.
 var ErrBeyond = errors.New("feed: the chain has fewer records")
 
 // Reader reads chains from disk; chain.Reader has more.
@@ -30,8 +32,9 @@ type Reader interface {
 type Feed struct {
 	reader Reader
 
-	mu    sync.Mutex
-	grown map[int64]chan struct{} // closed when a chain grows; of those alone that somebody waits for
+	mu sync.Mutex
+	// closed when a chain grows; of those alone that somebody waits for
+	grown map[int64]chan struct{}
 }
 
 // New returns the feed of the chains of r.
@@ -73,7 +76,8 @@ func (c *Cursor) Next() int64 { return c.next }
 // Wait returns when there is a record to read.
 func (c *Cursor) Wait(ctx context.Context) error {
 	for {
-		grown := c.feed.next(c.chain) // before the look, so that no growth is missed between the two
+		// before the look, so that no growth is missed between the two
+		grown := c.feed.next(c.chain)
 		more, err := c.left(ctx)
 		if err != nil || more > 0 {
 			return err
@@ -98,9 +102,11 @@ func (c *Cursor) left(ctx context.Context) (int64, error) {
 	return head.Length - c.next, nil
 }
 
-// Read hands the next records to take, as long as that asks for more, and stands behind them then. It does not wait: none means that
-// all have been read. A record and its slices are only valid during the call of take, which should be short. Records that are missing on disk are left out: whether
-// the chain is whole is said by its verification. After an error the cursor stands where it stood. ErrBeyond.
+// Read hands the next records to take, as long as that asks for more, and stands behind them then.
+// It does not wait: none means that all have been read. A record and its slices are only valid
+// during the call of take, which should be short. Records that are missing on disk are left out:
+// whether the chain is whole is said by its verification. After an error the cursor stands where it
+// stood. ErrBeyond.
 func (c *Cursor) Read(ctx context.Context, take func(r *chain.Record) (more bool)) error {
 	left, err := c.left(ctx)
 	if err != nil || left == 0 {

@@ -65,7 +65,8 @@ func all(into *[]int64) func(*chain.Record) bool {
 	}
 }
 
-// A cursor gives every record once and in order, in short ranges, however the chain grows meanwhile; and others' chains do not wake it.
+// A cursor gives every record once and in order, in short ranges, however the chain grows
+// meanwhile; and others' chains do not wake it.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +122,8 @@ func TestCursor(t *testing.T) {
 	})
 }
 
-// Who has enough is given the rest later; what is missing on disk is left out; a read that fails moves nothing.
+// Who has enough is given the rest later; what is missing on disk is left out; a read that fails
+// moves nothing.
 func TestCursorReads(t *testing.T) {
 	t.Parallel()
 	d := &disk{length: map[int64]int64{1: 400}, missing: []int64{2, 3, 128, 129, 130}}
@@ -164,7 +166,8 @@ func TestCursorReads(t *testing.T) {
 	}
 }
 
-// What moves is kept together, once in a while; what cannot be written is written later, and what is newer by then wins.
+// What moves is kept together, once in a while; what cannot be written is written later, and what
+// is newer by then wins.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Keeper makes durable how far those have come who follow a feed: all that have moved, in one write, a while after the first of them has. So what
-// that costs does not grow with their pace, and after a crash each of them does again what it has done in that while. P is what is kept of
-// each, by its key.
+// Keeper makes durable how far those have come who follow a feed: all that have moved, in one
+// write, a while after the first of them has. So what that costs does not grow with their pace, and
+// after a crash each of them does again what it has done in that while. P is what is kept of each,
+// by its key.
 type Keeper[K comparable, P any] struct {
 	save  func(ctx context.Context, moved map[K]P) error
 	every time.Duration
@@ -65,7 +66,8 @@ func (k *Keeper[K, P]) Flush(ctx context.Context) error {
 	return err
 }
 
-// Run flushes until ctx is done. That nothing can be written is logged once, and so is that it can again.
+// Run flushes until ctx is done. That nothing can be written is logged once, and so is that it can
+// again.
 func (k *Keeper[K, P]) Run(ctx context.Context) error {
 	failing := false
 	for {

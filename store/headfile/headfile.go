@@ -28,7 +28,8 @@ import (
 	"os"
 )
 
-// ErrForeign says that a file is not the head file of the database that was named: another's, damaged at its beginning, or no head file.
+// ErrForeign says that a file is not the head file of the database that was named: another's,
+// damaged at its beginning, or no head file.
 var ErrForeign = errors.New("not the head file of this database")
 
 // ID is the identity of a database.
@@ -41,7 +42,8 @@ type Tree struct {
 	LogRoot [32]byte // of that of RFC 6962
 }
 
-// Checkpoint is a published checkpoint of a log, but for its origin. It has no Signature where none was published.
+// Checkpoint is a published checkpoint of a log, but for its origin. It has no Signature where none
+// was published.
 type Checkpoint struct {
 	Size      int64
 	Root      [32]byte
@@ -62,13 +64,15 @@ type Head struct {
 
 // File is an open head file. One goroutine at a time uses it, and one process.
 type File struct {
-	f     *os.File
-	form  form
-	known map[[32]byte]int64 // places among the logs of others, by origin; nil before they were read
+	f    *os.File
+	form form
+	// places among the logs of others, by origin; nil before they were read
+	known map[[32]byte]int64
 }
 
-// Create makes the head file at path anew, for its owner alone, in place of the one that is there. It is built whole under a name of its own and
-// then put in place, durably: a crash leaves the old one or the new one.
+// Create makes the head file at path anew, for its owner alone, in place of the one that is there.
+// It is built whole under a name of its own and then put in place, durably: a crash leaves the old
+// one or the new one.
 func Create(path string, id ID, heads []Head, cosigned []Cosigned) (*File, error) {
 	return create(path, id, newest, heads, cosigned)
 }
@@ -108,8 +112,8 @@ func (f *File) fill(id ID, heads []Head, cosigned []Cosigned) error {
 	return f.f.Sync()
 }
 
-// Open opens the head file of a database: fs.ErrNotExist, ErrForeign. An empty file counts as none. One that may not be written is
-// opened for reading, and each Update of it fails.
+// Open opens the head file of a database: fs.ErrNotExist, ErrForeign. An empty file counts as none.
+// One that may not be written is opened for reading, and each Update of it fails.
 func Open(path string, id ID) (*File, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
@@ -145,7 +149,8 @@ func (f *File) Head(chain int64) (Head, error) {
 	return h, err
 }
 
-// Update gives change what is known of a log, or nothing but its number, and writes what that makes of it, unless it is the same.
+// Update gives change what is known of a log, or nothing but its number, and writes what that makes
+// of it, unless it is the same.
 func (f *File) Update(chain int64, change func(*Head)) error {
 	was, newest, sequence, err := f.read(chain)
 	if err != nil {
@@ -159,7 +164,8 @@ func (f *File) Update(chain int64, change func(*Head)) error {
 	return err
 }
 
-// read returns what is known of a log, which of its two slots says so, and that slot's sequence number; the second of none.
+// read returns what is known of a log, which of its two slots says so, and that slot's sequence
+// number; the second of none.
 func (f *File) read(chain int64) (h Head, newest int, sequence uint64, err error) {
 	var both [2 * slotSize]byte
 	n, err := f.f.ReadAt(both[:], f.form.place(chain))
@@ -170,7 +176,8 @@ func (f *File) read(chain int64) (h Head, newest int, sequence uint64, err error
 	return h, newest, sequence, nil
 }
 
-// Each calls yield for what is known of each log, in the order of their places. An error of yield ends it and is returned as it is.
+// Each calls yield for what is known of each log, in the order of their places. An error of yield
+// ends it and is returned as it is.
 func (f *File) Each(yield func(*Head) error) error {
 	return f.pairs(func(place int64, both []byte) error {
 		chain := f.form.chainAt(place)

@@ -38,7 +38,8 @@ func all(t *testing.T, f *File) map[int64]Head {
 	return found
 }
 
-// What was created or updated is there when the file is opened again, for both logs of companies near and far.
+// What was created or updated is there when the file is opened again, for both logs of companies
+// near and far.
 func TestHeadsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1, 2, 3}
@@ -71,7 +72,8 @@ func TestHeadsAreKept(t *testing.T) {
 	}
 }
 
-// A write that ends after any of its bytes leaves the state before it or the new one, and the next write is found.
+// A write that ends after any of its bytes leaves the state before it or the new one, and the next
+// write is found.
 func TestTornWrites(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}

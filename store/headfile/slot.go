@@ -5,7 +5,8 @@ import (
 	"hash/crc32"
 )
 
-// encode writes a slot: sequence number, chain, log ID, size, roots, revocations, and the checkpoint's size, root and signature.
+// encode writes a slot: sequence number, chain, log ID, size, roots, revocations, and the
+// checkpoint's size, root and signature.
 func encode(h *Head, sequence uint64) []byte {
 	b := make([]byte, 0, slotSize)
 	b = binary.BigEndian.AppendUint64(b, sequence)
@@ -21,8 +22,9 @@ func encode(h *Head, sequence uint64) []byte {
 	return seal(b)
 }
 
-// decode reads the two slots of a chain and returns the newer of those that are whole and the chain's, which of the two it is, and its
-// sequence number; the second and 0 where there is none, so that the first is written next.
+// decode reads the two slots of a chain and returns the newer of those that are whole and the
+// chain's, which of the two it is, and its sequence number; the second and 0 where there is none,
+// so that the first is written next.
 func decode(both []byte, chain int64) (newer Head, which int, sequence uint64) {
 	newer, which = Head{Chain: chain}, 1
 	for i := range 2 {

@@ -10,8 +10,9 @@ import (
 	"attestd/chain/search"
 )
 
-// The parts of the statement that a batch is written with. Its first rows are the heads, which are locked in the order of their chains where they are still
-// those that the batch was built on. Only what extends them is written, and the receipt says which they were.
+// The parts of the statement that a batch is written with. Its first rows are the heads, which are
+// locked in the order of their chains where they are still those that the batch was built on. Only
+// what extends them is written, and the receipt says which they were.
 const (
 	appendHeads = `WITH mine AS (SELECT id FROM writer WHERE id = $1 AND ` + mine + ` FOR UPDATE),
 want AS (SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[])
@@ -40,7 +41,8 @@ keys AS (INSERT INTO idempotency_key (chain, name, request, idx, expires_at)
 SELECT EXISTS (SELECT FROM mine), (SELECT coalesce(array_agg(chain), '{}') FROM moved)`
 )
 
-// What a transaction has locked before may have been locked in another order than that of chains: there, others' heads are not waited for.
+// What a transaction has locked before may have been locked in another order than that of chains:
+// there, others' heads are not waited for.
 const (
 	appendText      = appendHeads + appendRecords + appendReceipt
 	appendWithNodes = appendHeads + appendRecords + appendNodes + appendReceipt

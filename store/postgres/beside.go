@@ -46,7 +46,8 @@ type Use struct {
 	Hour string
 }
 
-// Used notes uses of API keys and OAuth clients, in one round trip. Rows are locked in their order, for other servers do the same.
+// Used notes uses of API keys and OAuth clients, in one round trip. Rows are locked in their order,
+// for other servers do the same.
 func (w *Writer) Used(keys, clients []Use) error {
 	b := &pgx.Batch{}
 	for _, of := range []struct {

@@ -20,7 +20,8 @@ var catalogQuery string
 //go:embed catalog.txt
 var wantedCatalog string
 
-// object is a table, column, constraint, index, trigger or function, and whatever else the catalog has of our tables.
+// object is a table, column, constraint, index, trigger or function, and whatever else the catalog
+// has of our tables.
 type object struct{ kind, name, definition string }
 
 func (o object) String() string { return o.kind + " " + o.name }
@@ -35,10 +36,13 @@ func catalog(text string) (found []object) {
 	return found
 }
 
-// Check compares the tables, columns, constraints, indices, triggers and functions of a database with those that this program makes, and returns a sentence for each that
-// is missing, changed or disabled, for each setting with which no guard fires, and for each that somebody has added to our tables. Other objects beside ours are the operator's own. Then it returns one for each table
-// with rows that refer to others which are not there: where a guard was off for a time, it says nothing of it any more. ErrNewer is a schema that this
-// program can use but knows not by heart; the other errors are those of Identify.
+// Check compares the tables, columns, constraints, indices, triggers and functions of a database
+// with those that this program makes, and returns a sentence for each that is missing, changed or
+// disabled, for each setting with which no guard fires, and for each that somebody has added to our
+// tables. Other objects beside ours are the operator's own. Then it returns one for each table with
+// rows that refer to others which are not there: where a guard was off for a time, it says nothing
+// of it any more. ErrNewer is a schema that this program can use but knows not by heart; the other
+// errors are those of Identify.
 func Check(ctx context.Context, db *sql.DB) (wrong []string, err error) {
 	d, err := Identify(ctx, db)
 	if err != nil {

@@ -31,7 +31,8 @@ func TestTheCatalogIsThatOfTheSchema(t *testing.T) {
 	}
 }
 
-// A database as Create has made it has nothing wrong, wherever its tables are and whatever the operator keeps beside them.
+// A database as Create has made it has nothing wrong, wherever its tables are and whatever the
+// operator keeps beside them.
 func TestCheckFindsNothingInANewDatabase(t *testing.T) {
 	db, address := created(t)
 	execute(t, db, "CREATE TABLE of_the_operator (n int PRIMARY KEY, CHECK (n > 0))", "CREATE VIEW a_view AS SELECT count(*) FROM record",

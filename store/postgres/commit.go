@@ -13,7 +13,8 @@ import (
 	"attestd/chain/search"
 )
 
-// Begin opens a transaction in which rows are changed. All servers take turns at that, so that what one reads before it writes still holds.
+// Begin opens a transaction in which rows are changed. All servers take turns at that, so that what
+// one reads before it writes still holds.
 func (w *Writer) Begin() error {
 	b := &pgx.Batch{}
 	w.begin(b, true)
@@ -54,8 +55,9 @@ func (w *Writer) Rollback() {
 	w.open = false
 }
 
-// free ends the transactions of servers that were halted, or whose machine is gone, in the middle of a message: PostgreSQL waits for the rest without a timeout. Those
-// that are so between two messages end by idle_in_transaction_session_timeout.
+// free ends the transactions of servers that were halted, or whose machine is gone, in the middle
+// of a message: PostgreSQL waits for the rest without a timeout. Those that are so between two
+// messages end by idle_in_transaction_session_timeout.
 func (w *Writer) free() {
 	if w.conn == nil || w.native.IsClosed() {
 		return
@@ -69,12 +71,15 @@ func (w *Writer) free() {
 	}
 }
 
-// failed ends what an error has left open, after which nothing was written, and says whether all is to be done again.
+// failed ends what an error has left open, after which nothing was written, and says whether all is
+// to be done again.
 func (w *Writer) failed(err error) error {
 	class := ClassOf(err)
 	gone := class == Lost || class == ReadOnly || errors.Is(err, errFenced) || w.native.IsClosed()
 	again := gone || class == Again || errors.Is(err, chain.ErrAgain) || errors.Is(err, errNotOne)
-	if class == Duplicate && !w.suspicious { // a row stands beyond a head: to read the heads again is to find whose, and to spare the other chains
+	// a row stands beyond a head: to read the heads again is to find whose, and to spare the other
+	// chains
+	if class == Duplicate && !w.suspicious {
 		w.suspicious, again = true, true
 	}
 	if w.failing++; gone {
@@ -91,8 +96,10 @@ func (w *Writer) failed(err error) error {
 	return err
 }
 
-// Commit writes extensions, with the summaries that they complete, and makes everything durable. Stale are the chains whose heads have moved, of which nothing was written; whole says that there may be none:
-// then all is to be done again. Errors wrap chain.ErrAgain or chain.ErrUnknown, or say that nothing was written.
+// Commit writes extensions, with the summaries that they complete, and makes everything durable.
+// Stale are the chains whose heads have moved, of which nothing was written; whole says that there
+// may be none: then all is to be done again. Errors wrap chain.ErrAgain or chain.ErrUnknown, or say
+// that nothing was written.
 func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
@@ -132,7 +139,8 @@ func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, 
 	return w.committed(r, done.moved), nil
 }
 
-// commit sends what is left of a transaction, with its COMMIT where it was begun. A warning says that the wait for a standby was cancelled: then nothing is certain.
+// commit sends what is left of a transaction, with its COMMIT where it was begun. A warning says
+// that the wait for a standby was cancelled: then nothing is certain.
 func (w *Writer) commit(b *pgx.Batch, begun bool, deadline time.Time) error {
 	if begun {
 		b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {

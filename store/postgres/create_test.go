@@ -15,7 +15,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Of several servers that start on an empty database at once one makes the tables and the others find them.
+// Of several servers that start on an empty database at once one makes the tables and the others
+// find them.
 func TestServersThatCreateAtOnceMakeOneDatabase(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
@@ -71,7 +72,8 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 	return db, address
 }
 
-// A database of schema 9 is brought to the schema of a new one, and whoever serves it may do there what a server must, without new grants.
+// A database of schema 9 is brought to the schema of a new one, and whoever serves it may do there
+// what a server must, without new grants.
 func TestADatabaseOfSchema9IsUpgraded(t *testing.T) {
 	db, address := createdAt9(t)
 	server := role(t, address)
@@ -125,7 +127,8 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 	}
 }
 
-// While a database is migrated the servers of the version before go on, until a step that they cannot serve after.
+// While a database is migrated the servers of the version before go on, until a step that they
+// cannot serve after.
 func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 	db, _ := created(t)
 	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 13}
@@ -161,7 +164,8 @@ func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
 	}
 }
 
-// A new database is of the version that the steps lead to, so that no step is forgotten in schema.sql or in Version.
+// A new database is of the version that the steps lead to, so that no step is forgotten in
+// schema.sql or in Version.
 func TestTheSchemaIsOfItsVersion(t *testing.T) {
 	db, _ := created(t)
 	d, err := postgres.Identify(t.Context(), db)

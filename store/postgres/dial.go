@@ -12,10 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// wire is a connection to a server that may fall silent. What asks it something has no deadline of its own: to end a context is to send a cancel; see Writer.send.
+// wire is a connection to a server that may fall silent. What asks it something has no deadline of
+// its own: to end a context is to send a cancel; see Writer.send.
 type wire struct {
 	net.Conn
-	silence atomic.Int64 // how long, in nanoseconds, it may take to send anything while it is asked to; 0 for ever
+	// how long, in nanoseconds, it may take to send anything while it is asked to; 0 for ever
+	silence atomic.Int64
 }
 
 // dial is a pgconn.DialFunc.
@@ -39,8 +41,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	return w.Conn.Read(b)
 }
 
-// RemoteAddr implements net.Conn with an address that nobody can dial: pgx does to send a cancel after a connection that it has found broken. That would end the
-// wait for the standby of a commit, which then is seen by all though a failover may lose it.
+// RemoteAddr implements net.Conn with an address that nobody can dial: pgx does to send a cancel
+// after a connection that it has found broken. That would end the wait for the standby of a commit,
+// which then is seen by all though a failover may lose it.
 func (w *wire) RemoteAddr() net.Addr { return undialable{w.Conn.RemoteAddr()} }
 
 type undialable struct{ net.Addr }
@@ -66,8 +69,8 @@ func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
 	return c, native, nil
 }
 
-// sendBeside carries out what stands beside the writer, in a transaction that waits for no disk and no standby, for to lose it does no harm. After an error the
-// connection is of no use.
+// sendBeside carries out what stands beside the writer, in a transaction that waits for no disk and
+// no standby, for to lose it does no harm. After an error the connection is of no use.
 func sendBeside(ctx context.Context, c *pgx.Conn, queue func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")

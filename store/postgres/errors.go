@@ -14,18 +14,20 @@ import (
 type Class int
 
 const (
-	Other       Class = iota
-	NoRows            // there is no such row
-	Constraint        // a statement was refused for what it says, and its transaction with it
-	Duplicate         // the same, for a row that is there already
-	Again             // the transaction was lost to another one, and may be done again
-	ReadOnly          // the server has become a replica
-	Lost              // the connection is gone, and nobody has said what became of a commit that was under way
-	Unavailable       // the server has no room, or takes no writes
-	Corrupt           // the server found its own files damaged
+	Other      Class = iota
+	NoRows           // there is no such row
+	Constraint       // a statement was refused for what it says, and its transaction with it
+	Duplicate        // the same, for a row that is there already
+	Again            // the transaction was lost to another one, and may be done again
+	ReadOnly         // the server has become a replica
+	// the connection is gone, and nobody has said what became of a commit that was under way
+	Lost
+	Unavailable // the server has no room, or takes no writes
+	Corrupt     // the server found its own files damaged
 )
 
-// ClassOf tells errors of pgx apart by SQLSTATE (PostgreSQL documentation, appendix A), never by text.
+// ClassOf tells errors of pgx apart by SQLSTATE (PostgreSQL documentation, appendix A), never by
+// text.
 func ClassOf(err error) Class {
 	if errors.Is(err, sql.ErrNoRows) { // pgx.ErrNoRows wraps it
 		return NoRows
@@ -39,7 +41,9 @@ func ClassOf(err error) Class {
 	}
 	var connect *pgconn.ConnectError
 	if fatal := e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC"; fatal && !errors.As(err, &connect) {
-		return Lost // whatever the reason: a server that has failed in the middle of a COMMIT may find it done when it recovers
+		// whatever the reason: a server that has failed in the middle of a COMMIT may find it done
+		// when it recovers
+		return Lost
 	}
 	switch e.Code {
 	case "23505":
@@ -58,13 +62,15 @@ func ClassOf(err error) Class {
 		return Constraint
 	case "08":
 		return Lost
-	case "53", "58", "57", "28", "3D": // resources, the system, an operator, authorization, no such database
+	case "53", "58", "57", "28", "3D":
+		// resources, the system, an operator, authorization, no such database
 		return Unavailable
 	}
 	return Other
 }
 
-// rolledBack says of the error of a COMMIT that the server has said so. Of anything else the outcome is not known.
+// rolledBack says of the error of a COMMIT that the server has said so. Of anything else the
+// outcome is not known.
 func rolledBack(err error) bool {
 	var e *pgconn.PgError
 	return errors.Is(err, errFenced) || errors.Is(err, errNotOne) || errors.As(err, &e) && ClassOf(err) != Lost

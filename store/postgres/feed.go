@@ -10,9 +10,10 @@ import (
 
 const feedTimeout = 5 * time.Second // for a statement, a new connection included
 
-// The statements of a Feed. A row becomes visible when its transaction ends, and those end in another order than they begin: so what is new is what was not
-// visible in the snapshot of the last look. Looking for it begins at the oldest transaction that was running then. The new snapshot comes in the same
-// statement, and where there are no rows too.
+// The statements of a Feed. A row becomes visible when its transaction ends, and those end in
+// another order than they begin: so what is new is what was not visible in the snapshot of the last
+// look. Looking for it begins at the oldest transaction that was running then. The new snapshot
+// comes in the same statement, and where there are no rows too.
 const (
 	feedBegin = `SELECT pg_current_snapshot()::text`
 	feedNext  = `SELECT pg_current_snapshot()::text, f.chains, f.lengths FROM (SELECT) AS now LEFT JOIN feed f
@@ -26,7 +27,8 @@ const (
 	budgetPurge = `DELETE FROM budget WHERE until < now()`
 )
 
-// Feed reads what all servers append, on a connection of its own. One goroutine uses it. After an error it is opened again.
+// Feed reads what all servers append, on a connection of its own. One goroutine uses it. After an
+// error it is opened again.
 type Feed struct {
 	db       *sql.DB
 	conn     *sql.Conn
@@ -37,7 +39,8 @@ type Feed struct {
 // NewFeed returns a feed of the database; it is opened by Open.
 func NewFeed(db *sql.DB) *Feed { return &Feed{db: db} }
 
-// Open connects. Next goes on from this moment on: what was appended before is in the heads that are read from now on.
+// Open connects. Next goes on from this moment on: what was appended before is in the heads that
+// are read from now on.
 func (f *Feed) Open(ctx context.Context) (err error) {
 	f.Close()
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
@@ -56,7 +59,8 @@ func (f *Feed) Close() {
 	}
 }
 
-// Next returns the lengths of the chains that were extended since the last look, by whichever server.
+// Next returns the lengths of the chains that were extended since the last look, by whichever
+// server.
 func (f *Feed) Next(ctx context.Context) (map[int64]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
@@ -83,7 +87,8 @@ func (f *Feed) Next(ctx context.Context) (map[int64]int64, error) {
 	return grown, nil
 }
 
-// Heads returns the lengths of the next chains after one, in the order of their numbers, at most so many.
+// Heads returns the lengths of the next chains after one, in the order of their numbers, at most so
+// many.
 func (f *Feed) Heads(ctx context.Context, after int64, most int) (lengths map[int64]int64, last int64, err error) {
 	if lengths, err = f.lengths(ctx, feedHeads, after, most); err != nil {
 		return nil, after, err
@@ -116,7 +121,8 @@ func (f *Feed) lengths(ctx context.Context, query string, args ...any) (map[int6
 	return lengths, err
 }
 
-// Purge takes out what is older than an hour, at most ten thousand commits at once, and budgets of which nothing counts any more.
+// Purge takes out what is older than an hour, at most ten thousand commits at once, and budgets of
+// which nothing counts any more.
 func (f *Feed) Purge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()

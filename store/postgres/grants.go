@@ -7,8 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// grants are what a server does to each table. Whatever else there is, restoring secrets under another master key for example, is done by the owner of the tables.
-// What must never change it can only read and add to, so that a server that was taken over can do no more than its triggers let it, whether they are there or not.
+// grants are what a server does to each table. Whatever else there is, restoring secrets under
+// another master key for example, is done by the owner of the tables. What must never change it can
+// only read and add to, so that a server that was taken over can do no more than its triggers let
+// it, whether they are there or not.
 func grants() []struct{ table, privileges string } {
 	return []struct{ table, privileges string }{
 		{"setting", "SELECT, INSERT, DELETE"},
@@ -39,15 +41,18 @@ func grants() []struct{ table, privileges string } {
 	}
 }
 
-// called are the functions that statements of a server call. Those of triggers need no grant, and neither do identity columns.
+// called are the functions that statements of a server call. Those of triggers need no grant, and
+// neither do identity columns.
 const called = "json_valid(text), json_extract(text, text), json_each(text, text), next_company()"
 
-// Grants is the SQL that lets a role serve from the tables in a namespace, and do no more there: it takes away first whatever the role had on them. The owner of the
-// tables carries it out; a role that owns them, or is a superuser, is not bound by it.
+// Grants is the SQL that lets a role serve from the tables in a namespace, and do no more there: it
+// takes away first whatever the role had on them. The owner of the tables carries it out; a role
+// that owns them, or is a superuser, is not bound by it.
 func Grants(namespace, role string) string {
 	in, to := pgx.Identifier{namespace}.Sanitize(), pgx.Identifier{role}.Sanitize()
 	var b strings.Builder
-	fmt.Fprintf(&b, "BEGIN;\nGRANT USAGE ON SCHEMA %s TO %s;\n", in, to) // in one transaction, so that a server that is running never lacks a privilege
+	// in one transaction, so that a server that is running never lacks a privilege
+	fmt.Fprintf(&b, "BEGIN;\nGRANT USAGE ON SCHEMA %s TO %s;\n", in, to)
 	qualified := func(names string) string { return in + "." + strings.ReplaceAll(names, "), ", "), "+in+".") }
 	fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s TO %s;\n", qualified(called), to)
 	for _, g := range grants() {

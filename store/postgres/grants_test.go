@@ -92,7 +92,8 @@ func TestTheGrantsAreEnoughToServe(t *testing.T) {
 	}
 }
 
-// A role with the grants changes and removes nothing that must stay, also where the owner has switched the guards off.
+// A role with the grants changes and removes nothing that must stay, also where the owner has
+// switched the guards off.
 func TestTheGrantsAreNoMoreThanThat(t *testing.T) {
 	owner, address := created(t)
 	execute(t, owner, tenant)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 )
 
-// guardsFire is whether the triggers that guard rows, and foreign keys, do their work in this session.
+// guardsFire is whether the triggers that guard rows, and foreign keys, do their work in this
+// session.
 const guardsFire = `current_setting('session_replication_role') <> 'replica'`
 
-// silencedGuards says in which sessions no guard fires for a setting: those of a role or a database, or all of a server.
+// silencedGuards says in which sessions no guard fires for a setting: those of a role or a
+// database, or all of a server.
 func silencedGuards(ctx context.Context, q querier) (found []string, err error) {
 	err = each(ctx, q, func(rows *sql.Rows) error {
 		var whose string

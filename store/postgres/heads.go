@@ -7,11 +7,14 @@ import (
 )
 
 const (
-	maxChains = 16384 // of which a Writer remembers something at least; the log that writes remembers as many
-	quiet     = 3     // reads that find nothing of another server until a chain is taken for this one's alone
+	// of which a Writer remembers something at least; the log that writes remembers as many
+	maxChains = 16384
+	// reads that find nothing of another server until a chain is taken for this one's alone
+	quiet = 3
 )
 
-// other is a chain that other servers have extended lately. Its head is held before it is built on: to build first would be in vain too often.
+// other is a chain that other servers have extended lately. Its head is held before it is built on:
+// to build first would be in vain too often.
 type other struct {
 	length int64 // that was known last
 	quiet  int   // reads in turn that found it so
@@ -24,12 +27,16 @@ type Head struct {
 	Timestamp                            string
 	Generation                           int64
 	Seed, Public                         []byte
-	Shared                               bool  // other servers have extended the chain lately
-	Was                                  int64 // records that it had when this server wrote it last, if that was more: acknowledged ones are gone
-	Beyond                               bool  // rows stand beyond the head, which only an intruder can have written
+	Shared                               bool // other servers have extended the chain lately
+	// records that it had when this server wrote it last, if that was more: acknowledged ones are
+	// gone
+	Was int64
+	// rows stand beyond the head, which only an intruder can have written
+	Beyond bool
 }
 
-// The head and its key are read in a statement of their own after the head is held: one that has waited for a row sees the others as they were before.
+// The head and its key are read in a statement of their own after the head is held: one that has
+// waited for a row sees the others as they were before.
 const (
 	holdHeads = `SELECT FROM head WHERE chain = ANY ($1) ORDER BY chain FOR UPDATE`
 	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key,
@@ -40,11 +47,13 @@ const (
 `
 	fromHeads = `FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL WHERE h.chain = ANY ($1)`
 
-	readHeadsOnly     = readHeads + fromHeads
-	readHeadsAndNodes = readHeads + readNodes + fromHeads // the rows that are written once in 65,536 records too
+	readHeadsOnly = readHeads + fromHeads
+	// the rows that are written once in 65,536 records too
+	readHeadsAndNodes = readHeads + readNodes + fromHeads
 )
 
-// Heads reads the heads of chains. Those that other servers extend too are held until the transaction ends, which is begun for that, as all are in one that is open.
+// Heads reads the heads of chains. Those that other servers extend too are held until the
+// transaction ends, which is begun for that, as all are in one that is open.
 func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	hold := w.open
 	for _, c := range chains {
@@ -102,7 +111,8 @@ func (w *Writer) look(chain, length int64) bool {
 	return true
 }
 
-// committed notes what a transaction has moved, and returns the chains that others had moved before.
+// committed notes what a transaction has moved, and returns the chains that others had moved
+// before.
 func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 	stale = r.stale(moved)
 	for _, c := range stale {

@@ -72,7 +72,8 @@ func scan(t *testing.T, db *sql.DB, dest any, query string, args ...any) {
 	}
 }
 
-// everything is what the catalog has of relations and functions outside the system's own, and all rows of the namespace public.
+// everything is what the catalog has of relations and functions outside the system's own, and all
+// rows of the namespace public.
 func everything(t *testing.T, db *sql.DB) (found string) {
 	t.Helper()
 	scan(t, db, &found, `SELECT concat((SELECT string_agg(concat(oid, ' ', relname, ' ', relfilenode, ' ', xmin), E'\n' ORDER BY oid) FROM pg_class WHERE oid >= 16384),

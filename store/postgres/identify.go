@@ -12,7 +12,8 @@ import (
 // oldestServer is the first PostgreSQL that serves, as server_version_num.
 const oldestServer = 150000
 
-// Version is the number of the schema that this program makes. It is that of store: a change of one engine alone counts in both.
+// Version is the number of the schema that this program makes. It is that of store: a change of one
+// engine alone counts in both.
 const Version = 11
 
 // The rows of table setting that are of this package.
@@ -23,9 +24,10 @@ const (
 
 // Database is what a database says of itself.
 type Database struct {
-	Namespace string            // what PostgreSQL calls a schema: where the tables are
-	Version   int               // of the schema; more than ours where a newer program has prepared what ours still can use
-	Settings  map[string]string // the whole table setting
+	Namespace string // what PostgreSQL calls a schema: where the tables are
+	// of the schema; more than ours where a newer program has prepared what ours still can use
+	Version  int
+	Settings map[string]string // the whole table setting
 }
 
 // querier is a connection or a transaction.
@@ -39,7 +41,8 @@ type querier interface {
 //   - ErrNotFound: it is empty, so Create may make ours there
 //   - ErrForeign: it has tables, and they are not ours
 //   - ErrOlder, ErrNewer: ours, of a schema that this program cannot use
-//   - ErrRefused: a server that this program does not use, or a role that may not read; it says which and why
+//   - ErrRefused: a server that this program does not use, or a role that may not read; it says
+//     which and why
 //   - ErrUnavailable: no connection
 func Identify(ctx context.Context, db *sql.DB) (*Database, error) {
 	c, err := db.Conn(ctx)
@@ -69,7 +72,8 @@ func usable(ctx context.Context, q querier) (*Database, error) {
 	return found, nil
 }
 
-// checkServer refuses a server that this program does not use. What the first question is answered with decides whether the others can be asked.
+// checkServer refuses a server that this program does not use. What the first question is answered
+// with decides whether the others can be asked.
 func checkServer(ctx context.Context, q querier) error {
 	var version string
 	if err := q.QueryRowContext(ctx, "SELECT version()").Scan(&version); err != nil {
@@ -151,8 +155,9 @@ func identify(ctx context.Context, q querier) (*Database, error) {
 	return d, nil
 }
 
-// checkOwnNamed refuses an empty namespace that comes first for its name alone, which is that of the role, where the search_path has another one with our tables:
-// somebody has made it since, and whoever took it would begin anew.
+// checkOwnNamed refuses an empty namespace that comes first for its name alone, which is that of
+// the role, where the search_path has another one with our tables: somebody has made it since, and
+// whoever took it would begin anew.
 func checkOwnNamed(ctx context.Context, q querier, empty string) error {
 	var other string
 	err := q.QueryRowContext(ctx, `SELECT n.nspname FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (name, place)

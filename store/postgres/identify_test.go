@@ -10,7 +10,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What is not a whole PostgreSQL is refused by its name and with the reason; PostgreSQL itself is not, whoever built it.
+// What is not a whole PostgreSQL is refused by its name and with the reason; PostgreSQL itself is
+// not, whoever built it.
 func TestEnginesThatOnlySpeakTheProtocolAreRefused(t *testing.T) {
 	for version, want := range map[string]string{
 		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit":   "",
@@ -38,7 +39,8 @@ func TestEnginesThatOnlySpeakTheProtocolAreRefused(t *testing.T) {
 	}
 }
 
-// Identify says what a database is, and Create and Migrate go by the same: each leaves what is not its own as it was.
+// Identify says what a database is, and Create and Migrate go by the same: each leaves what is not
+// its own as it was.
 func TestWhatADatabaseIs(t *testing.T) {
 	const ours = "" // made by Create before the statement
 	for _, c := range []struct {
@@ -110,7 +112,8 @@ func TestWhatADatabaseIs(t *testing.T) {
 	}
 }
 
-// A database of another encoding, and one that is set to take no writes, are refused with the reason.
+// A database of another encoding, and one that is set to take no writes, are refused with the
+// reason.
 func TestADatabaseThatCannotServeIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := postgres.Identify(t.Context(), open(t, pgtest.DatabaseWith(t, "ENCODING 'SQL_ASCII' TEMPLATE template0")))

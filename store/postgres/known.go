@@ -3,8 +3,9 @@ package postgres
 // state is what this server knows of a head.
 type state struct{ epoch, length int64 }
 
-// states remembers the heads of the chains that were read or moved last: at least the last maxChains of them, and at most twice as many. The log
-// that writes remembers heads too. Of a chain that it builds on and that is forgotten here, the head has to be read again.
+// states remembers the heads of the chains that were read or moved last: at least the last
+// maxChains of them, and at most twice as many. The log that writes remembers heads too. Of a chain
+// that it builds on and that is forgotten here, the head has to be read again.
 type states struct {
 	young, old map[int64]state
 	max        int

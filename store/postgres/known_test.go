@@ -2,7 +2,8 @@ package postgres
 
 import "testing"
 
-// However many chains are read: the last ones are remembered, the others are forgotten, and a chain that is asked for stays.
+// However many chains are read: the last ones are remembered, the others are forgotten, and a chain
+// that is asked for stays.
 func TestStatesForgetTheOldestChains(t *testing.T) {
 	t.Parallel()
 	s := newStates(100)

@@ -10,15 +10,17 @@ import (
 type step struct {
 	sql string
 
-	// compatible is the oldest version whose programs may use what the step has made. A step that only adds leaves it where it was, so that the servers
-	// of the version before go on while they are replaced one by one; what takes away comes a version later.
+	// compatible is the oldest version whose programs may use what the step has made. A step that
+	// only adds leaves it where it was, so that the servers of the version before go on while they
+	// are replaced one by one; what takes away comes a version later.
 	compatible int
 }
 
 // steps lead from schema 9, the first that there was, to Version.
 func steps() []step {
 	return []step{
-		// Servers of schema 9 write no summaries; those of 10 make what is missing. The roles of servers need no new grants.
+		// Servers of schema 9 write no summaries; those of 10 make what is missing. The roles of
+		// servers need no new grants.
 		{`CREATE TABLE summary (id bigint PRIMARY KEY, terms bytea NOT NULL);
 DO $$
 DECLARE server text;
@@ -28,8 +30,9 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON summary TO %s', server);
   END LOOP;
 END $$`, 9},
-		// Servers of schemas 9 and 10 revoke, and do no more to passports. What they ask of the index before, this one answers too. Access
-		// tokens that they issue have no HMAC, and servers of 11 take none of those: their clients ask for new ones.
+		// Servers of schemas 9 and 10 revoke, and do no more to passports. What they ask of the
+		// index before, this one answers too. Access tokens that they issue have no HMAC, and
+		// servers of 11 take none of those: their clients ask for new ones.
 		{`CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
     (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
       IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
@@ -58,9 +61,10 @@ ALTER TABLE oauth_token ADD COLUMN mac bytea CHECK (length(mac) = 32)`, 9},
 // firstVersion is the version before the first of steps.
 const firstVersion = 9
 
-// Migrate brings the schema of a database to Version, each step in a transaction of its own, and calls progress with the version that it has come to after
-// each. Of two that migrate at once each step is done by one. ErrNotFound, ErrForeign, ErrRefused and ErrUnavailable are as in Identify; ErrNewer is any
-// schema beyond Version, which is left as it was.
+// Migrate brings the schema of a database to Version, each step in a transaction of its own, and
+// calls progress with the version that it has come to after each. Of two that migrate at once each
+// step is done by one. ErrNotFound, ErrForeign, ErrRefused and ErrUnavailable are as in Identify;
+// ErrNewer is any schema beyond Version, which is left as it was.
 func Migrate(ctx context.Context, db *sql.DB, progress func(version int)) error {
 	return migrate(ctx, db, steps(), progress)
 }
@@ -78,7 +82,8 @@ func migrate(ctx context.Context, db *sql.DB, steps []step, progress func(versio
 	}
 }
 
-// migrateOnce takes the step that comes next, and returns the version that it leads to; 0 if there is none.
+// migrateOnce takes the step that comes next, and returns the version that it leads to; 0 if there
+// is none.
 func migrateOnce(ctx context.Context, db *sql.DB, steps []step) (came int, err error) {
 	err = underLock(ctx, db, func(tx *sql.Tx) error {
 		d, err := identify(ctx, tx)

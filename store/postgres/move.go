@@ -11,13 +11,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// patient lets a transaction last as long as its work takes, whatever the connection, the role or the database says. Only a lock is not waited for long.
+// patient lets a transaction last as long as its work takes, whatever the connection, the role or
+// the database says. Only a lock is not waited for long.
 const patient = `SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'`
 
-// AtRest calls fn with a connection on which tables are held so that they can be read and not written, by servers or anybody else, for as long as the connection
-// lasts. A server that runs is ErrInUse: it has a row in table writer, and has written within the last minute or is connected. A row that a killed server has left is no
-// reason. To hold tables takes their owner, or a role that may change all of
-// them. The other errors are those of Identify.
+// AtRest calls fn with a connection on which tables are held so that they can be read and not
+// written, by servers or anybody else, for as long as the connection lasts. A server that runs is
+// ErrInUse: it has a row in table writer, and has written within the last minute or is connected. A
+// row that a killed server has left is no reason. To hold tables takes their owner, or a role that
+// may change all of them. The other errors are those of Identify.
 func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn) error) error {
 	return inTransaction(ctx, db, func(c *sql.Conn) error {
 		if _, err := usable(ctx, c); err != nil {
@@ -40,12 +42,14 @@ func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn)
 }
 
 const (
-	endingTime  = 5 * time.Second       // how long a backend may need to end after its client has closed the connection
+	// how long a backend may need to end after its client has closed the connection
+	endingTime  = 5 * time.Second
 	endingPause = 50 * time.Millisecond // until it is looked for again
 )
 
-// isServed says whether a server has written within the last minute, or is connected. The connections of a server or a command
-// that has just ended are listed for a moment longer, so it waits for their end.
+// isServed says whether a server has written within the last minute, or is connected. The
+// connections of a server or a command that has just ended are listed for a moment longer, so it
+// waits for their end.
 func isServed(ctx context.Context, c *sql.Conn) (bool, error) {
 	for end := time.Now().Add(endingTime); ; {
 		var left, written, connected bool
@@ -63,7 +67,8 @@ func isServed(ctx context.Context, c *sql.Conn) (bool, error) {
 			return false, ctx.Err()
 		case <-time.After(endingPause):
 		}
-		if _, err := c.ExecContext(ctx, "SELECT pg_stat_clear_snapshot()"); err != nil { // or the list stays as it was
+		// or the list stays as it was
+		if _, err := c.ExecContext(ctx, "SELECT pg_stat_clear_snapshot()"); err != nil {
 			return false, err
 		}
 	}
@@ -77,8 +82,10 @@ func inUse(err error) error {
 	return refusal(err)
 }
 
-// Fill makes our tables in an empty database and calls fn with the connection of the transaction that does so. Nothing of it is there until fn has returned nil, and nothing
-// ever if it fails or the process ends; the error of a commit whose answer was lost says so. ErrExists where our tables are there already; the other errors are those of Identify.
+// Fill makes our tables in an empty database and calls fn with the connection of the transaction
+// that does so. Nothing of it is there until fn has returned nil, and nothing ever if it fails or
+// the process ends; the error of a commit whose answer was lost says so. ErrExists where our tables
+// are there already; the other errors are those of Identify.
 func Fill(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 	return inTransaction(ctx, db, func(c *sql.Conn) error {
 		if err := checkServer(ctx, c); err != nil {
@@ -93,7 +100,8 @@ func Fill(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 		case !errors.Is(err, ErrNotFound):
 			return refusal(err)
 		}
-		// The usage of companies is a table like the others here, and to count each agent again would take a version of one row for each.
+		// The usage of companies is a table like the others here, and to count each agent again
+		// would take a version of one row for each.
 		if _, err := c.ExecContext(ctx, schema+"; ALTER TABLE agent DISABLE TRIGGER company_usage_agent_added"); err != nil {
 			return refusal(err)
 		}
@@ -128,7 +136,8 @@ func numberOn(ctx context.Context, c *sql.Conn) error {
 	return err
 }
 
-// inTransaction calls fn on a connection that has begun a transaction, and ends that where fn has not.
+// inTransaction calls fn on a connection that has begun a transaction, and ends that where fn has
+// not.
 func inTransaction(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 	c, err := db.Conn(ctx)
 	if err != nil {

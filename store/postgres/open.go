@@ -1,5 +1,6 @@
-// Package postgres keeps the database of attestd in PostgreSQL 15 or newer: how it is reached, what it refuses to use, and its schema.
-// The rows and their SQL are those of package store, which calls it.
+// Package postgres keeps the database of attestd in PostgreSQL 15 or newer: how it is reached, what
+// it refuses to use, and its schema. The rows and their SQL are those of package store, which calls
+// it.
 package postgres
 
 import (
@@ -24,8 +25,10 @@ const (
 	lossTimeout = 3 * time.Second
 )
 
-// Open prepares to connect to the database that a URL names: postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=verify-full. It connects to
-// nothing yet. No error has the password. Each connection is closed when it is given back. warnings counts those that servers send.
+// Open prepares to connect to the database that a URL names:
+// postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=verify-full. It connects to nothing
+// yet. No error has the password. Each connection is closed when it is given back. warnings counts
+// those that servers send.
 func Open(url string, warnings *atomic.Int64) (*sql.DB, error) {
 	c, err := config(url)
 	if err != nil {
@@ -41,14 +44,16 @@ func Open(url string, warnings *atomic.Int64) (*sql.DB, error) {
 	return db, nil
 }
 
-// config is what every connection to a database begins with. Of several hosts, it takes the first that can be written, unless the URL has a
-// target_session_attrs of its own. What the URL says of application_name and connect_timeout is kept as well.
+// config is what every connection to a database begins with. Of several hosts, it takes the first
+// that can be written, unless the URL has a target_session_attrs of its own. What the URL says of
+// application_name and connect_timeout is kept as well.
 func config(address string) (*pgx.ConnConfig, error) {
 	if !IsURL(address) {
 		return nil, fmt.Errorf("%w: the address of a PostgreSQL database begins with postgres://", ErrRefused)
 	}
 	if _, rest, _ := strings.Cut(address, "://"); strings.IndexAny(rest, "/?#@") < strings.LastIndexByte(rest, '@') {
-		return nil, fmt.Errorf("%w: %s", ErrRefused, unescaped) // what is read as a host or a name may be a piece of the password
+		// what is read as a host or a name may be a piece of the password
+		return nil, fmt.Errorf("%w: %s", ErrRefused, unescaped)
 	}
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -82,7 +87,8 @@ func Name(address string) string {
 	hosts := []string{}
 	add := func(host string, port uint16) {
 		at := net.JoinHostPort(host, fmt.Sprint(port))
-		if len(hosts) == 0 || hosts[len(hosts)-1] != at { // one host stands twice where sslmode lets it be reached in two ways
+		// one host stands twice where sslmode lets it be reached in two ways
+		if len(hosts) == 0 || hosts[len(hosts)-1] != at {
 			hosts = append(hosts, at)
 		}
 	}
@@ -96,7 +102,8 @@ func Name(address string) string {
 // unescaped is what is most likely wrong with an address in which the password ends too early.
 const unescaped = "the user or the password in the address of the database cannot be read: percent-encode what is not a letter, a digit or one of -._~"
 
-// parseFailure says why an address cannot be read, without quoting what may be its password: the error of the rest of it, if that cannot be read either.
+// parseFailure says why an address cannot be read, without quoting what may be its password: the
+// error of the rest of it, if that cannot be read either.
 func parseFailure(address string) string {
 	scheme, rest, _ := strings.Cut(address, "://")
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]
@@ -110,12 +117,14 @@ func parseFailure(address string) string {
 	}
 	if _, err := pgx.ParseConfig(scheme + "://" + rest + "?" + strings.Join(kept, "&")); err != nil {
 		reason := err.Error()
-		return "the address of the database cannot be read: " + reason[strings.LastIndex(reason, "`: ")+len("`: "):] // without the address that pgx quotes before
+		// without the address that pgx quotes before
+		return "the address of the database cannot be read: " + reason[strings.LastIndex(reason, "`: ")+len("`: "):]
 	}
 	return unescaped
 }
 
-// validateWritable refuses a server that takes no writes, as far as it says so when one connects, so that the next host is tried.
+// validateWritable refuses a server that takes no writes, as far as it says so when one connects,
+// so that the next host is tried.
 func validateWritable(_ context.Context, c *pgconn.PgConn) error {
 	switch {
 	case c.ParameterStatus("in_hot_standby") == "on":

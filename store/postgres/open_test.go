@@ -13,7 +13,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What an address says wrong is refused with the reason, and its password stands in no error, wherever it was written and however badly.
+// What an address says wrong is refused with the reason, and its password stands in no error,
+// wherever it was written and however badly.
 func TestAnAddressThatCannotBeReadKeepsItsPassword(t *testing.T) {
 	const secret = "Tr0ub4dor"
 	for address, want := range map[string]string{
@@ -63,10 +64,11 @@ func TestAConnectionThatFailsKeepsThePassword(t *testing.T) {
 	nobody := closed.Addr().String()
 	closed.Close()
 	for address, want := range map[string]error{
-		with(t, address, "pgtest", secret, nil):                                   postgres.ErrRefused,
-		"postgres://u:" + secret + "@" + nobody + "/d?sslmode=disable":            postgres.ErrUnavailable,
-		"postgres://u:" + secret + "@" + nobody + "," + nobody + "/d":             postgres.ErrUnavailable,
-		strings.Replace(address, "/test_", "/test_0", 1) + "&application_name=no": postgres.ErrRefused, // no such database
+		with(t, address, "pgtest", secret, nil):                        postgres.ErrRefused,
+		"postgres://u:" + secret + "@" + nobody + "/d?sslmode=disable": postgres.ErrUnavailable,
+		"postgres://u:" + secret + "@" + nobody + "," + nobody + "/d":  postgres.ErrUnavailable,
+		// no such database
+		strings.Replace(address, "/test_", "/test_0", 1) + "&application_name=no": postgres.ErrRefused,
 		address + "&no_such_setting=x":                                            postgres.ErrRefused,
 	} {
 		_, err := postgres.Identify(t.Context(), open(t, address))
@@ -76,7 +78,8 @@ func TestAConnectionThatFailsKeepsThePassword(t *testing.T) {
 	}
 }
 
-// Every connection begins with the same settings, whatever the role, the database and the server say; what the URL says of the rest holds.
+// Every connection begins with the same settings, whatever the role, the database and the server
+// say; what the URL says of the rest holds.
 func TestEveryConnectionHasItsSettings(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Rebind gives the placeholders of a statement, ? and ?1, the form that PostgreSQL knows. As in SQLite, ? is the number after the largest before it. None stands in a string.
+// Rebind gives the placeholders of a statement, ? and ?1, the form that PostgreSQL knows. As in
+// SQLite, ? is the number after the largest before it. None stands in a string.
 func Rebind(statement string) string {
 	var b strings.Builder
 	largest := 0
@@ -27,8 +28,9 @@ func Rebind(statement string) string {
 	}
 }
 
-// Text replaces what no text of PostgreSQL can hold, which is NUL and what is not UTF-8. SQLite holds any bytes: labels and reasons may say anything, and whoever looks for
-// something that cannot be there is to find nothing.
+// Text replaces what no text of PostgreSQL can hold, which is NUL and what is not UTF-8. SQLite
+// holds any bytes: labels and reasons may say anything, and whoever looks for something that cannot
+// be there is to find nothing.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }

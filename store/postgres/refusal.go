@@ -22,7 +22,8 @@ var (
 	ErrExists      = errors.New("a database of attestd is there already")
 )
 
-// refusal puts the sentinel that an error of opening, creating or migrating a database stands for in front of it. It goes by SQLSTATE, never by text.
+// refusal puts the sentinel that an error of opening, creating or migrating a database stands for
+// in front of it. It goes by SQLSTATE, never by text.
 func refusal(err error) error {
 	named := []error{nil, ErrRefused, ErrUnavailable, ErrForeign, ErrNewer, ErrOlder, ErrNotFound, ErrCorrupt, ErrInUse}
 	if slices.ContainsFunc(named, func(sentinel error) bool { return errors.Is(err, sentinel) }) {
@@ -37,11 +38,14 @@ func refusal(err error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	switch class := answer.Code[:min(2, len(answer.Code))]; {
-	case answer.Code == "25006", answer.Code == "42501", class == "28", class == "3D": // takes no writes, no privilege, not let in, no such database
+	case answer.Code == "25006", answer.Code == "42501", class == "28", class == "3D":
+		// takes no writes, no privilege, not let in, no such database
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case class != "22" && class != "23" && class != "42" && answer.Code != "08P01":
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case errors.As(err, &connect): // a setting that every connection begins with, which a pooler or another engine does not know
+	case errors.As(err, &connect):
+		// a setting that every connection begins with, which a pooler or another engine does not
+		// know
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return err // what a statement says

@@ -13,7 +13,8 @@ import (
 	"attestd/store/postgres"
 )
 
-// A company with its logs, a record in each, and one row at least in every other table that guards stand on.
+// A company with its logs, a record in each, and one row at least in every other table that guards
+// stand on.
 const tenant = `
 INSERT INTO company (company_id, registered_at) VALUES ('acme', 't');
 INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (1, 0, sha256('k'), 's', 't');
@@ -30,7 +31,8 @@ INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'a', 't'), (1, '
 INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'p', 'a', '[]', 1, 2), (1, 'q', 'b', '[]', 1, 2);
 `
 
-// Both engines have the same tables, indices and guards, and the same columns with the same constraints, but for what each has alone.
+// Both engines have the same tables, indices and guards, and the same columns with the same
+// constraints, but for what each has alone.
 func TestBothSchemasSayTheSame(t *testing.T) {
 	sqlite, err := os.ReadFile("../../schema.sql")
 	if err != nil {
@@ -41,7 +43,8 @@ func TestBothSchemasSayTheSame(t *testing.T) {
 		parts *[]string
 		match string
 	}{
-		{&theirs, `TRIGGER (record|passport)_no_replace`}, // a row that is there is never replaced in PostgreSQL
+		// a row that is there is never replaced in PostgreSQL
+		{&theirs, `TRIGGER (record|passport)_no_replace`},
 		{&theirs, `node chain NOT NULL REFERENCES log \(chain\)`},
 		{&ours, `node chain NOT NULL`},
 		{&ours, `TRIGGER \w+_no_truncate`},
@@ -68,7 +71,8 @@ func TestBothSchemasSayTheSame(t *testing.T) {
 	}
 }
 
-// parts lists the tables, indices and triggers of a schema, and its columns with what stands behind their types.
+// parts lists the tables, indices and triggers of a schema, and its columns with what stands behind
+// their types.
 func parts(schema string) (found []string) {
 	made := regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)`)
 	column := regexp.MustCompile(`^  ([a-z_]+) +(?:TEXT|INTEGER|BLOB|text COLLATE "C"|[a-z0-9]+(?:\[\])?)( .*|),?$`)
@@ -196,7 +200,8 @@ func TestCompaniesAreNumberedWithoutAGap(t *testing.T) {
 	}
 }
 
-// The functions that SQLite has by itself read the same of what control records are, whatever else stands in a document.
+// The functions that SQLite has by itself read the same of what control records are, whatever else
+// stands in a document.
 func TestTheFunctionsOfSQLite(t *testing.T) {
 	db, _ := created(t)
 	for _, c := range []struct{ expression, want string }{
@@ -218,7 +223,8 @@ func TestTheFunctionsOfSQLite(t *testing.T) {
 	}
 }
 
-// Control records are found by their subject in an index, which records of actions are not in; a payload that is no JSON spoils nothing.
+// Control records are found by their subject in an index, which records of actions are not in; a
+// payload that is no JSON spoils nothing.
 func TestControlRecordsAreIndexed(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant, "INSERT INTO record (id, hash, signature, timestamp, payload) VALUES ((-1::bigint << 40) + 1, sha256('r'), sha512('r'), 't', 'not JSON')",
@@ -248,7 +254,8 @@ func TestControlRecordsAreIndexed(t *testing.T) {
 	}
 }
 
-// Appending updates a head in its page, whatever its length: nothing is moved out of line and no index changes.
+// Appending updates a head in its page, whatever its length: nothing is moved out of line and no
+// index changes.
 func TestHeadsAreUpdatedInTheirPages(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant, "UPDATE head SET length = 1, frontier = decode(repeat('ab', 1280), 'hex'), log_frontier = decode(repeat('cd', 1280), 'hex')",

@@ -12,8 +12,9 @@ import (
 // sideTimeout is for one statement, a new connection and the turn included.
 const sideTimeout = 2 * time.Second
 
-// Side is a connection for small things beside the writer, each a statement of its own that nothing else waits for: who has a duty, what was spent. They wait for
-// no standby, for to lose them does no harm. Its callers take turns.
+// Side is a connection for small things beside the writer, each a statement of its own that nothing
+// else waits for: who has a duty, what was spent. They wait for no standby, for to lose them does
+// no harm. Its callers take turns.
 type Side struct {
 	db   *sql.DB
 	turn chan struct{} // capacity 1
@@ -25,7 +26,8 @@ type Side struct {
 // NewSide returns one that connects when it is first used.
 func NewSide(db *sql.DB) *Side { return &Side{db: db, turn: make(chan struct{}, 1)} }
 
-// Row carries a statement out and reads the row that it returns; it reports false where there is none.
+// Row carries a statement out and reads the row that it returns; it reports false where there is
+// none.
 func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...any) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()

@@ -17,13 +17,14 @@ import (
 const (
 	answerTimeout = 8 * time.Second  // for one round trip: then the connection is given up
 	reachTimeout  = 12 * time.Second // for a connection, and for what became of a commit
-	downTimeout   = 3 * time.Second  // for a connection after one that was not made: others wait behind whoever asks for it
-	batchTimeout  = answerTimeout + reachTimeout
-	retryPause    = 50 * time.Millisecond
+	// for a connection after one that was not made: others wait behind whoever asks for it
+	downTimeout  = 3 * time.Second
+	batchTimeout = answerTimeout + reachTimeout
+	retryPause   = 50 * time.Millisecond
 )
 
-// mine is of a row of table writer whether the session of the statement is the one that has made it, and its commits wait for the disk. Behind a pooler that was
-// switched it is somebody else's.
+// mine is of a row of table writer whether the session of the statement is the one that has made
+// it, and its commits wait for the disk. Behind a pooler that was switched it is somebody else's.
 const mine = `current_setting('attestd.writer', true) = id::text AND current_setting('synchronous_commit') NOT IN ('off', 'local')`
 
 // changesLock is the advisory lock under which servers take turns at changing rows.
@@ -34,12 +35,14 @@ var (
 	errNotOne = errors.New("postgres: COMMIT has rolled back")
 )
 
-// Writer is how one server writes: one connection at a time, and with each a row in table writer. A transaction that writes demands this row, and leaves its
-// number there.
+// Writer is how one server writes: one connection at a time, and with each a row in table writer. A
+// transaction that writes demands this row, and leaves its number there.
 //
-// So the outcome of a commit whose answer was lost is found out by taking the row away, on another connection: that waits for what the old connection's backend
-// still does, nothing that is under way from it can be written afterwards, and the number in the row says whether the last transaction was. Both hold on the other side of a
-// failover too, for the transaction that takes the row away waits for the standby like every other.
+// So the outcome of a commit whose answer was lost is found out by taking the row away, on another
+// connection: that waits for what the old connection's backend still does, nothing that is under
+// way from it can be written afterwards, and the number in the row says whether the last
+// transaction was. Both hold on the other side of a failover too, for the transaction that takes
+// the row away waits for the standby like every other.
 type Writer struct {
 	db     *sql.DB
 	notes  *atomic.Int64 // warnings that the servers have sent; see committed
@@ -49,10 +52,11 @@ type Writer struct {
 	seq    int64 // of the last transaction on this connection that was to be committed
 	open   bool  // a transaction was begun
 
-	left    *receipt // of row, read by a transaction that took it away and whose own outcome is not known
-	ended   receipt  // of the row before this one
-	failing int      // attempts that came to nothing since the last that did
-	down    bool     // the last connection was not made in time
+	// of row, read by a transaction that took it away and whose own outcome is not known
+	left    *receipt
+	ended   receipt // of the row before this one
+	failing int     // attempts that came to nothing since the last that did
+	down    bool    // the last connection was not made in time
 
 	suspicious bool // the last batch met a row beyond the head of a chain
 
@@ -69,15 +73,17 @@ type receipt struct {
 	moved []int64
 }
 
-// NewWriter returns a writer that has no connection yet. notes counts the warnings of db's connections.
+// NewWriter returns a writer that has no connection yet. notes counts the warnings of db's
+// connections.
 func NewWriter(db *sql.DB, notes *atomic.Int64) *Writer {
 	return &Writer{db: db, notes: notes, known: newStates(maxChains), shared: make(map[int64]*other)}
 }
 
-// Conn returns the connection for a batch, or for another attempt at one, and makes a new one where the last has ended. All that is done for the batch ends
-// within batchTimeout.
+// Conn returns the connection for a batch, or for another attempt at one, and makes a new one where
+// the last has ended. All that is done for the batch ends within batchTimeout.
 func (w *Writer) Conn() (*sql.Conn, error) {
-	if now := time.Now(); now.Sub(w.begun) > chain.MaxLostTime { // no attempt at a batch comes later
+	// no attempt at a batch comes later
+	if now := time.Now(); now.Sub(w.begun) > chain.MaxLostTime {
 		w.begun = now
 	}
 	if w.conn != nil && !w.native.IsClosed() {
@@ -102,11 +108,13 @@ func (w *Writer) deadline(patience time.Duration) time.Time {
 	return at
 }
 
-// reach makes a connection and a row for it, and takes away the row of the connection before it. It tries again until the deadline.
+// reach makes a connection and a row for it, and takes away the row of the connection before it. It
+// tries again until the deadline.
 func (w *Writer) reach(deadline time.Time) (err error) {
 	for {
 		w.HangUp()
-		if w.failing > 0 { // others that lost their connection at the same time come back at other times
+		// others that lost their connection at the same time come back at other times
+		if w.failing > 0 {
 			time.Sleep(retryPause/2 + rand.N(retryPause))
 		}
 		if err = w.dial(deadline); err == nil {
@@ -143,7 +151,8 @@ func (w *Writer) dial(deadline time.Time) (err error) {
 func (w *Writer) renew(deadline time.Time) error {
 	var r receipt
 	b := &pgx.Batch{}
-	b.Queue("SET lock_timeout = 4000") // a backend that waits for a lock does not notice that nobody waits for it any more
+	// a backend that waits for a lock does not notice that nobody waits for it any more
+	b.Queue("SET lock_timeout = 4000")
 	b.Queue("BEGIN")
 	b.Queue(`DELETE FROM writer WHERE id = $1 RETURNING seq, moved`, w.row).Query(func(found pgx.Rows) error {
 		for found.Next() {
@@ -205,8 +214,9 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// send carries out a batch in one round trip, under a context that nobody ends: to end it is to send a cancel, after which a commit that waits for the standby is
-// called a success. A server that does not answer in time loses the connection.
+// send carries out a batch in one round trip, under a context that nobody ends: to end it is to
+// send a cancel, after which a commit that waits for the standby is called a success. A server that
+// does not answer in time loses the connection.
 func (w *Writer) send(b *pgx.Batch, deadline time.Time) error {
 	wire := w.native.PgConn().Conn()
 	stuck := time.AfterFunc(min(time.Until(deadline), answerTimeout), func() { _ = wire.Close() })

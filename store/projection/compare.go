@@ -25,8 +25,9 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("table %s, row %q: %s", d.Table, d.Row, d.What)
 }
 
-// Comparison holds the rows of a company against its log. Each method takes one row and returns nil where the log
-// says the same. Rows that were taken are forgotten, so that Missing knows what is left.
+// Comparison holds the rows of a company against its log. Each method takes one row and returns nil
+// where the log says the same. Rows that were taken are forgotten, so that Missing knows what is
+// left.
 type Comparison struct{ state *State }
 
 // Compare begins a comparison, which uses the state up.
@@ -92,7 +93,8 @@ func (c Comparison) Webhook(id string, has Webhook) *Difference {
 	return taken(TableWebhook, c.state.Webhooks, id, has)
 }
 
-// Settings takes all settings that bear on trust. A log that tells of none is of a company that has had no start since.
+// Settings takes all settings that bear on trust. A log that tells of none is of a company that has
+// had no start since.
 func (c Comparison) Settings(has map[string]string) *Difference {
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		if want, is := c.state.Settings[name]; is && want != has[name] {
@@ -134,7 +136,8 @@ func unrecorded(table, name string, has any) *Difference {
 	return &Difference{table, name, -1, "no control record tells of it", has}
 }
 
-// Unrecorded says whether a difference is about a row that no record tells of. Of a company whose log is not Complete, such a row is of before the log.
+// Unrecorded says whether a difference is about a row that no record tells of. Of a company whose
+// log is not Complete, such a row is of before the log.
 func (d *Difference) Unrecorded() bool { return d.Index < 0 && d.Has != nil }
 
 func differs[R comparable](table, name string, has R, want Entry[R]) *Difference {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Latest is the newest control record about one row. It is what a row is held against when it is loaded, long
-// before all of the log is replayed. A nil one stands for a row that no record tells of.
+// Latest is the newest control record about one row. It is what a row is held against when it is
+// loaded, long before all of the log is replayed. A nil one stands for a row that no record tells
+// of.
 type Latest struct {
 	Index     int64
 	Timestamp string
@@ -29,7 +30,8 @@ func Read(companyID string, index int64, timestamp string, payload []byte) (*Lat
 // Action is the actionType of the record.
 func (l *Latest) Action() string { return l.ActionType }
 
-// row reads the whole row that an adoption or an operator's decision holds; is says whether the record is one, gone whether there is none.
+// row reads the whole row that an adoption or an operator's decision holds; is says whether the
+// record is one, gone whether there is none.
 func row[R any](l *Latest) (r R, gone, is bool, err error) {
 	if l.ActionType != RowAdopted && l.ActionType != RowAccepted {
 		return r, false, false, nil
@@ -85,7 +87,8 @@ func (l *Latest) Passport(jti string, has Passport, disabled *Latest) *Differenc
 	case err != nil || is:
 	case l.ActionType == "passport.issued":
 		want, err = l.Payload.passport()
-	case l.ActionType == "passport.revoked": // it says no more, and nobody asks more of what is revoked
+	case l.ActionType == "passport.revoked":
+		// it says no more, and nobody asks more of what is revoked
 		want = has
 		want.AgentID, want.RevokedAt, want.Reason = l.Payload.AgentID, l.Payload.RevokedAt, text(l.Payload.Reason)
 	default:
@@ -102,7 +105,8 @@ func (l *Latest) Passport(jti string, has Passport, disabled *Latest) *Differenc
 	return l.compare(TablePassport, jti, gone, err, func() *Difference { return differs(TablePassport, jti, has, Entry[Passport]{want, index}) })
 }
 
-// Company compares the row of a company with its registration, or with what was adopted or accepted of it since.
+// Company compares the row of a company with its registration, or with what was adopted or accepted
+// of it since.
 func (l *Latest) Company(has Company) *Difference {
 	want, err := l.company()
 	return l.compare(TableCompany, "", false, err, func() *Difference { return differs(TableCompany, "", has, Entry[Company]{want, l.Index}) })
@@ -125,9 +129,11 @@ func (l *Latest) Tells() bool {
 
 // KeyOrigin is what the record that brought a signing key says of it, and of the key before.
 type KeyOrigin struct {
-	Fingerprint   string
-	Adopted       *SigningKey // the row as it was adopted; nil for a key that a registration or a rotation brought
-	PreviousEnded string      // when the key before ended: at the latest, where Exact does not hold; "" where nobody knows
+	Fingerprint string
+	// the row as it was adopted; nil for a key that a registration or a rotation brought
+	Adopted *SigningKey
+	// when the key before ended: at the latest, where Exact does not hold; "" where nobody knows
+	PreviousEnded string
 	Exact         bool
 	Compromised   bool // the rotation was one after a theft
 }

@@ -1,20 +1,22 @@
 // Package projection says what the tables of a company must hold, from its control log alone.
 //
-// Every change of rights has a control record, written in the transaction of its rows. So the rows that the service
-// obeys follow from the records: State applies a log's records in their order, and holds then each row as it must
-// stand. What writes the rows, and what reads them, is package store; here is no SQL.
+// Every change of rights has a control record, written in the transaction of its rows. So the rows
+// that the service obeys follow from the records: State applies a log's records in their order, and
+// holds then each row as it must stand. What writes the rows, and what reads them, is package
+// store; here is no SQL.
 //
-// A log that begins with company.registered knows everything of its company. A company that is older than its
-// control log has rows that no record tells of; a start adopts them once, with a row.adopted record for each, and
-// a tables.adopted record behind them. From then on such a log knows everything too.
+// A log that begins with company.registered knows everything of its company. A company that is
+// older than its control log has rows that no record tells of; a start adopts them once, with a
+// row.adopted record for each, and a tables.adopted record behind them. From then on such a log
+// knows everything too.
 //
-// An operator who accepts what the tables say against the log does so by row.accepted records, one for each row,
-// and one tables.accepted record with his reason. Both kinds of row records hold the whole row, null for one that
-// is gone.
+// An operator who accepts what the tables say against the log does so by row.accepted records, one
+// for each row, and one tables.accepted record with his reason. Both kinds of row records hold the
+// whole row, null for one that is gone.
 //
-// A passport is revoked by its own record, or by that of its agent's disabling. The latter revokes what was
-// unrevoked then. Passports that had expired by then may be left as they were: both forms of the row agree with
-// the log.
+// A passport is revoked by its own record, or by that of its agent's disabling. The latter revokes
+// what was unrevoked then. Passports that had expired by then may be left as they were: both forms
+// of the row agree with the log.
 package projection
 
 import (
@@ -33,24 +35,28 @@ const (
 	TablesAccepted = "tables.accepted"
 )
 
-// State is what the tables of a company must hold after the records that were applied. The zero value is not usable: see New.
+// State is what the tables of a company must hold after the records that were applied. The zero
+// value is not usable: see New.
 type State struct {
 	Company     Entry[Company]
 	SigningKeys map[string]Entry[SigningKey] // by the fingerprint of the whole public key
 	APIKeys     map[string]Entry[Credential]
 	Clients     map[string]Entry[Credential] // by clientId
 	Agents      map[string]Entry[Agent]
-	Passports   map[string]Entry[Passport] // by jti, without what disabling their agents did: see Passport
-	Webhooks    map[string]Entry[Webhook]
-	Settings    map[string]string // that bear on trust
+	// by jti, without what disabling their agents did: see Passport
+	Passports map[string]Entry[Passport]
+	Webhooks  map[string]Entry[Webhook]
+	Settings  map[string]string // that bear on trust
 
 	companyID      string
 	whole, adopted bool
-	adoptedAt      int64                  // Unix seconds
-	current        string                 // fingerprint of the key that signs; "" while no record tells of it
-	endedBy        map[string]bool        // keys whose record says no more than that they had ended by its time
-	disabled       map[string][]disabling // by agent, in the order of the log
-	texts          map[string]string      // one copy of what many rows repeat
+	adoptedAt      int64 // Unix seconds
+	// fingerprint of the key that signs; "" while no record tells of it
+	current string
+	// keys whose record says no more than that they had ended by its time
+	endedBy  map[string]bool
+	disabled map[string][]disabling // by agent, in the order of the log
+	texts    map[string]string      // one copy of what many rows repeat
 }
 
 // disabling is when an agent was disabled.
@@ -70,14 +76,16 @@ func New(companyID string) *State {
 	}
 }
 
-// MarkComplete makes the state that of a log which tells of every row, though not all of its records are applied.
+// MarkComplete makes the state that of a log which tells of every row, though not all of its
+// records are applied.
 func (s *State) MarkComplete() { s.whole = true }
 
-// Complete says whether the log tells of every row: a row without a record is then one that somebody put there.
+// Complete says whether the log tells of every row: a row without a record is then one that
+// somebody put there.
 func (s *State) Complete() bool { return s.whole || s.adopted }
 
-// RecordError is a control record that contradicts its log: it is of another company or log, cannot be read, or
-// changes a row that the log does not know.
+// RecordError is a control record that contradicts its log: it is of another company or log, cannot
+// be read, or changes a row that the log does not know.
 type RecordError struct {
 	Index  int64
 	Reason string
@@ -158,7 +166,8 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	return nil
 }
 
-// adopt takes the row of the company itself, which stands in the record that ends an adoption or an operator's decision.
+// adopt takes the row of the company itself, which stands in the record that ends an adoption or an
+// operator's decision.
 func (s *State) adopt(index int64, timestamp, action string, d *details) error {
 	if action == TablesAdopted {
 		at, err := time.Parse(time.RFC3339, timestamp)
@@ -183,7 +192,8 @@ func put[R comparable](rows map[string]Entry[R], name string, index int64, read 
 	return err
 }
 
-// alter changes a row that is there. Of a company that is older than its log, the row may be one that no record tells of.
+// alter changes a row that is there. Of a company that is older than its log, the row may be one
+// that no record tells of.
 func alter[R comparable](s *State, rows map[string]Entry[R], name string, index int64, change func(*R)) error {
 	e, is := rows[name]
 	if !is {
@@ -215,7 +225,8 @@ func (s *State) registered(index int64, d *details) error {
 	return nil
 }
 
-// rotated ends the key before. A rotation after a theft declares those compromised too whose tokens may be valid still.
+// rotated ends the key before. A rotation after a theft declares those compromised too whose tokens
+// may be valid still.
 func (s *State) rotated(index int64, timestamp string, d *details) error {
 	ended := d.EndedAt
 	if ended == "" { // a record of before it said so
@@ -262,8 +273,8 @@ func (s *State) agentChanged(index int64, action string, d *details) error {
 // DisabledReason is the reason of the revocations that come with an agent's disabling.
 const DisabledReason = "the agent was disabled"
 
-// Passport returns how a passport must stand, and says whether it may stand unrevoked as well: when its agent was
-// disabled, it had expired.
+// Passport returns how a passport must stand, and says whether it may stand unrevoked as well: when
+// its agent was disabled, it had expired.
 func (s *State) Passport(jti string) (e Entry[Passport], orUnrevoked, is bool) {
 	e, is = s.Passports[jti]
 	if !is || e.Row.RevokedAt != "" {

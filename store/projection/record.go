@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// record is a control record as it is stored: the union of what the changes say, by the names that package store gives them.
+// record is a control record as it is stored: the union of what the changes say, by the names that
+// package store gives them.
 type record struct {
 	Log        string  `json:"log"`
 	CompanyID  string  `json:"companyId"`
@@ -24,8 +25,9 @@ type details struct {
 	Logs         json.RawMessage          `json:"logs"`
 	Changed      map[string]settingChange `json:"changed"`
 
-	Role      string          `json:"role"`
-	ExpiresAt json.RawMessage `json:"expiresAt"` // of a grant a time or null, of a passport Unix seconds
+	Role string `json:"role"`
+	// of a grant a time or null, of a passport Unix seconds
+	ExpiresAt json.RawMessage `json:"expiresAt"`
 	ClientID  string          `json:"clientId"`
 
 	AgentID    string `json:"agentId"`

@@ -11,11 +11,12 @@ import (
 	"attestd/internal/printable"
 )
 
-// CheckAccess says whether the database at path, which need not be there yet, can be served without others getting past its lock or
-// into its content: ErrRefused. A warning, if any, is about who can read it.
+// CheckAccess says whether the database at path, which need not be there yet, can be served without
+// others getting past its lock or into its content: ErrRefused. A warning, if any, is about who can
+// read it.
 //
-// A folder that others may write is refused even with the sticky bit, as /tmp has it: SQLite takes a log or a journal that lies beside
-// the database for its own, whoever put it there.
+// A folder that others may write is refused even with the sticky bit, as /tmp has it: SQLite takes
+// a log or a journal that lies beside the database for its own, whoever put it there.
 func CheckAccess(path string) (warning string, err error) {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)

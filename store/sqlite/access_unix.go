@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OthersMay says whether anyone but the owner has one of the permissions of mask. A group with the owner's number is the owner's own:
-// systems that give each user such a group let it write by default.
+// OthersMay says whether anyone but the owner has one of the permissions of mask. A group with the
+// owner's number is the owner's own: systems that give each user such a group let it write by
+// default.
 func OthersMay(info fs.FileInfo, mask fs.FileMode) bool {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == s.Gid {
 		mask &^= 0o070

@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// Files are the database and its write-ahead log as the writer opened them. SQLite goes on with what it has opened, wherever that
-// was moved and whatever stands in its place; the next start opens what stands there. So a write counts only while both are one.
+// Files are the database and its write-ahead log as the writer opened them. SQLite goes on with
+// what it has opened, wherever that was moved and whatever stands in its place; the next start
+// opens what stands there. So a write counts only while both are one.
 type Files struct {
 	path    string
 	open    *os.File    // the database, wherever it is
@@ -111,8 +112,8 @@ func (f *Files) judge(path string, same bool, err error) error {
 // Changed is what Look found when one of the files was not in its place, and nil while both are.
 func (f *Files) Changed() error { return f.changed }
 
-// Untouched reports whether nobody else has written the database since it was last in its place: neither itself nor, where the system
-// tells its new name, a log beside that.
+// Untouched reports whether nobody else has written the database since it was last in its place:
+// neither itself nor, where the system tells its new name, a log beside that.
 func (f *Files) Untouched() bool {
 	now, err := f.open.Stat()
 	if err != nil || !now.ModTime().Equal(f.db.ModTime()) || now.Size() != f.db.Size() {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Once the database or its log is not in its place it counts as changed for good, even where it comes back.
+// Once the database or its log is not in its place it counts as changed for good, even where it
+// comes back.
 func TestFilesOutOfTheirPlace(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -19,10 +19,13 @@ const (
 	applicationsAt = 68
 )
 
-// Header is the header of a database file (https://www.sqlite.org/fileformat2.html#the_database_header), or what a file has in its place: at most 100 bytes.
+// Header is the header of a database file
+// (https://www.sqlite.org/fileformat2.html#the_database_header), or what a file has in its place:
+// at most 100 bytes.
 type Header []byte
 
-// ReadHeader reads the header of the file at path without SQLite; nothing when there is no file, or an empty one. ErrRefused when it is not a plain file.
+// ReadHeader reads the header of the file at path without SQLite; nothing when there is no file, or
+// an empty one. ErrRefused when it is not a plain file.
 func ReadHeader(path string) (Header, error) {
 	info, err := os.Stat(path) // before it is opened: a named pipe would wait for its other end
 	if errors.Is(err, fs.ErrNotExist) {

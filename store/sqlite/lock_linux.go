@@ -8,11 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockByte is the byte that lockInode locks: far from those that SQLite locks (around 1 GiB), and beyond the end of any file.
+// lockByte is the byte that lockInode locks: far from those that SQLite locks (around 1 GiB), and
+// beyond the end of any file.
 const lockByte = 1 << 62
 
-// lockInode locks the file behind f until f is closed: errLocked, errors.ErrUnsupported. The lock belongs to f alone (fcntl(2), open file
-// description locks), so that no other closing of the file by this process ends it.
+// lockInode locks the file behind f until f is closed: errLocked, errors.ErrUnsupported. The lock
+// belongs to f alone (fcntl(2), open file description locks), so that no other closing of the file
+// by this process ends it.
 func lockInode(f *os.File) error {
 	err := setLock(f, unix.F_WRLCK)
 	switch {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A name is locked before there is a database, by one holder at a time; the lock file stays when the lock goes.
+// A name is locked before there is a database, by one holder at a time; the lock file stays when
+// the lock goes.
 func TestANameHasOneHolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -34,7 +35,8 @@ func TestANameHasOneHolder(t *testing.T) {
 	}
 }
 
-// The lock on a database holds under its other names, and for as long as its holder wants, whoever closes the file meanwhile.
+// The lock on a database holds under its other names, and for as long as its holder wants, whoever
+// closes the file meanwhile.
 func TestAFileHasOneHolder(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -27,7 +27,8 @@ func Replace(tmp, path string) error {
 	return SyncDir(path)
 }
 
-// Place gives the finished file tmp the name path, durably, and never over a file that is there: fs.ErrExist.
+// Place gives the finished file tmp the name path, durably, and never over a file that is there:
+// fs.ErrExist.
 func Place(tmp, path string) error {
 	if err := syncFile(tmp); err != nil {
 		return err
@@ -36,7 +37,9 @@ func Place(tmp, path string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err != nil { // a file system without links: take the name with an empty file, which counts as none, and fill it
+	// a file system without links: take the name with an empty file, which counts as none, and fill
+	// it
+	if err != nil {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err

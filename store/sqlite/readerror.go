@@ -11,8 +11,9 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// ReadError tells a disk that cannot be read from a database that is damaged. SQLite calls both corrupt, and keeps no trace of which it
-// was; so the file is read through, up to the first byte that cannot be had: ErrUnavailable. Any other err is returned as it is.
+// ReadError tells a disk that cannot be read from a database that is damaged. SQLite calls both
+// corrupt, and keeps no trace of which it was; so the file is read through, up to the first byte
+// that cannot be had: ErrUnavailable. Any other err is returned as it is.
 func ReadError(ctx context.Context, path string, err error) error {
 	if resultCode(err)&0xff != codes.SQLITE_CORRUPT {
 		return err

@@ -17,7 +17,8 @@ func lookAt(path string, opened os.FileInfo) (same bool, size int64, err error) 
 	var now unix.Statx_t
 	err = unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_SIZE, &now)
 	was, known := opened.Sys().(*syscall.Stat_t)
-	if !known || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // of old kernels, and filters that do not know the call
+	// of old kernels, and filters that do not know the call
+	if !known || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		now, err := os.Stat(path)
 		if err != nil {
 			return false, 0, err

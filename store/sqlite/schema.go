@@ -17,7 +17,8 @@ func (o Object) String() string { return o.Kind + " " + o.Name }
 // Schema is what a database is made of, in the order of names.
 type Schema []Object
 
-// ReadSchema reads the schema of a database. It leaves out what SQLite keeps for itself: indices that follow from a table, and its statistics.
+// ReadSchema reads the schema of a database. It leaves out what SQLite keeps for itself: indices
+// that follow from a table, and its statistics.
 func ReadSchema(ctx context.Context, c *sql.Conn) (found Schema, err error) {
 	rows, err := c.QueryContext(ctx, `SELECT type, name, tbl_name, sql FROM sqlite_schema
 		WHERE sql IS NOT NULL AND NOT (type = 'table' AND name LIKE 'sqlite\_%' ESCAPE '\') ORDER BY name`)
@@ -35,7 +36,8 @@ func ReadSchema(ctx context.Context, c *sql.Conn) (found Schema, err error) {
 	return found, rows.Err()
 }
 
-// BuildSchema carries out statements in an empty database in memory, and returns the schema that they make.
+// BuildSchema carries out statements in an empty database in memory, and returns the schema that
+// they make.
 func BuildSchema(ctx context.Context, statements ...string) (Schema, error) {
 	db, err := OpenMemory()
 	if err != nil {
@@ -55,7 +57,8 @@ func BuildSchema(ctx context.Context, statements ...string) (Schema, error) {
 	return ReadSchema(ctx, c)
 }
 
-// Statements make the schema anew in an empty database, in their order: each kind of object needs those before it.
+// Statements make the schema anew in an empty database, in their order: each kind of object needs
+// those before it.
 func (list Schema) Statements() (statements []string) {
 	for _, kind := range []string{"table", "index", "trigger", "view"} {
 		for _, o := range list {
@@ -72,8 +75,8 @@ func (list Schema) HasTable(name string) bool {
 	return slices.ContainsFunc(list, func(o Object) bool { return o.Kind == "table" && o.Name == name })
 }
 
-// Differences says what have lacks, what is another there, and what it adds to a table of want, a phrase each. Tables, indices and views beside those
-// are the operator's own.
+// Differences says what have lacks, what is another there, and what it adds to a table of want, a
+// phrase each. Tables, indices and views beside those are the operator's own.
 func (want Schema) Differences(have Schema) (found []string) {
 	for _, w := range want {
 		at := slices.IndexFunc(have, func(h Object) bool { return h.Name == w.Name && h.Kind == w.Kind })
@@ -95,7 +98,8 @@ func (want Schema) Differences(have Schema) (found []string) {
 // sqlToken matches a token of SQL, a comment or blanks.
 var sqlToken = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|\s+|'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|.`)
 
-// tokens splits a statement into its tokens: what an upgrade leaves of a statement has other blanks and comments than schema.sql.
+// tokens splits a statement into its tokens: what an upgrade leaves of a statement has other blanks
+// and comments than schema.sql.
 func tokens(statement string) []string {
 	return slices.DeleteFunc(sqlToken.FindAllString(statement, -1), func(token string) bool {
 		return strings.HasPrefix(token, "--") || strings.HasPrefix(token, "/*") || strings.TrimSpace(token) == ""

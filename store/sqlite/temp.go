@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Temp is an unfinished database beside the place that it is meant for. It is locked while its maker lives, so that what a killed one
-// left can be told from what another is at work on.
+// Temp is an unfinished database beside the place that it is meant for. It is locked while its
+// maker lives, so that what a killed one left can be told from what another is at work on.
 type Temp struct {
 	Path string
 	lock *os.File // nil where there is no such lock
 }
 
-// NewTemp makes an empty file that only its owner may read, in the folder of path and named after it. First it removes what killed
-// commands have left in that folder.
+// NewTemp makes an empty file that only its owner may read, in the folder of path and named after
+// it. First it removes what killed commands have left in that folder.
 func NewTemp(path string) (*Temp, error) {
 	Sweep(filepath.Dir(path))
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
@@ -24,7 +24,8 @@ func NewTemp(path string) (*Temp, error) {
 	}
 	t := &Temp{Path: f.Name()}
 	if err = f.Close(); err == nil {
-		t.lock, err = openLocked(t.Path) // before anything is in it: sweep leaves an empty file alone
+		// before anything is in it: sweep leaves an empty file alone
+		t.lock, err = openLocked(t.Path)
 	}
 	if err != nil {
 		t.Discard()
@@ -41,7 +42,8 @@ func (t *Temp) Discard() {
 	}
 }
 
-// removeDatabase removes the database at path, its journals first, for only the database itself shows whose they are.
+// removeDatabase removes the database at path, its journals first, for only the database itself
+// shows whose they are.
 func removeDatabase(path string) {
 	for _, suffix := range []string{"-journal", "-wal", "-shm", ""} {
 		os.Remove(path + suffix) // what cannot be removed is found again by the next sweep
@@ -50,12 +52,13 @@ func removeDatabase(path string) {
 
 var tempName = regexp.MustCompile(`\.tmp-[0-9]+$`)
 
-// abandoned is the age from which a temporary file is taken for left behind where no lock says so: on other systems than Linux, and where
-// the file is empty, for its maker may be about to lock it.
+// abandoned is the age from which a temporary file is taken for left behind where no lock says so:
+// on other systems than Linux, and where the file is empty, for its maker may be about to lock it.
 const abandoned = 24 * time.Hour
 
-// Sweep removes the temporary files that killed commands have left in a folder: each is a copy of every key. It removes only what has
-// the name and the form of ours and that nobody works on. An error leaves a file for the next time.
+// Sweep removes the temporary files that killed commands have left in a folder: each is a copy of
+// every key. It removes only what has the name and the form of ours and that nobody works on. An
+// error leaves a file for the next time.
 func Sweep(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -80,7 +83,8 @@ func Sweep(dir string) {
 	}
 }
 
-// unfinished says whether the file at path is a database of ours, or the beginning of one: SQLite writes its first page last.
+// unfinished says whether the file at path is a database of ours, or the beginning of one: SQLite
+// writes its first page last.
 func unfinished(path string) bool {
 	header, err := ReadHeader(path)
 	if err != nil {
@@ -94,7 +98,8 @@ func unfinished(path string) bool {
 	return true
 }
 
-// Leftovers lists the journals beside path. SQLite would play one that an earlier database left into whatever file is put at path.
+// Leftovers lists the journals beside path. SQLite would play one that an earlier database left
+// into whatever file is put at path.
 func Leftovers(path string) (found []string) {
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if _, err := os.Lstat(path + suffix); err == nil {

@@ -12,7 +12,8 @@ var own = []struct {
 	{regexp.MustCompile(`^CREATE TRIGGER (\w+) BEFORE INSERT ON (\w+) WHEN (.*) BEGIN SELECT RAISE\(ABORT, ('\w+')\); END$`),
 		`CREATE TRIGGER $1 BEFORE INSERT ON $2 FOR EACH ROW WHEN ($3) EXECUTE FUNCTION refuse_change($4)`},
 	{regexp.MustCompile(`^PRAGMA ignore_check_constraints = 1$`), `ALTER TABLE record DROP CONSTRAINT record_hash_check, DROP CONSTRAINT record_signature_check`},
-	{regexp.MustCompile(`\bPRAGMA foreign_keys = 0\b`), `SET session_replication_role = replica`}, // which no foreign key sees
+	// which no foreign key sees
+	{regexp.MustCompile(`\bPRAGMA foreign_keys = 0\b`), `SET session_replication_role = replica`},
 	{regexp.MustCompile(`^PRAGMA wal_checkpoint\(TRUNCATE\)$`), `SELECT`},
 	{regexp.MustCompile(`\bx'([0-9a-f]*)'`), `'\x$1'::bytea`},
 	{regexp.MustCompile(`(\d+) << 40`), `$1::bigint << 40`}, // 1 is of 32 bits there
@@ -21,7 +22,8 @@ var own = []struct {
 	{regexp.MustCompile(`\brandomblob\(32\)`), `sha256(random()::text::bytea)`},
 }
 
-// Statement is a statement of a test for the engine that the tests run on. Only what tests say that is SQLite's own is replaced.
+// Statement is a statement of a test for the engine that the tests run on. Only what tests say that
+// is SQLite's own is replaced.
 func Statement(s string) string {
 	if !OnPostgres() {
 		return s

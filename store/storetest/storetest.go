@@ -1,5 +1,6 @@
-// Package storetest gives the tests of all packages the databases that they run on: files, or with ATTESTD_TEST_DB=postgres in the environment databases of a PostgreSQL
-// server, so that one suite shows the same of both engines. No product code imports it.
+// Package storetest gives the tests of all packages the databases that they run on: files, or with
+// ATTESTD_TEST_DB=postgres in the environment databases of a PostgreSQL server, so that one suite
+// shows the same of both engines. No product code imports it.
 package storetest
 
 import (
@@ -24,8 +25,9 @@ func OnPostgres() bool { return os.Getenv("ATTESTD_TEST_DB") == "postgres" }
 // folders are those of the tests that have made databases of a server, by the names of these.
 var folders sync.Map
 
-// New names a new database, for --db and store.Open: a file that is not there yet, or the URL of a database without tables, which lasts as long as the test. On PostgreSQL
-// TestMain must have called pgtest.Run.
+// New names a new database, for --db and store.Open: a file that is not there yet, or the URL of a
+// database without tables, which lasts as long as the test. On PostgreSQL TestMain must have called
+// pgtest.Run.
 func New(t testing.TB) string {
 	t.Helper()
 	if OnPostgres() {
@@ -40,8 +42,8 @@ func NewOnPostgres(t testing.TB) string {
 	return database(t, "")
 }
 
-// AboutFile skips a test on PostgreSQL that shows what only a file has: its locks, its place and mode, its pages, copies and backups of it, the schemas of
-// former versions.
+// AboutFile skips a test on PostgreSQL that shows what only a file has: its locks, its place and
+// mode, its pages, copies and backups of it, the schemas of former versions.
 func AboutFile(t testing.TB) {
 	t.Helper()
 	NotOnPostgres(t, "is about a file")
@@ -55,8 +57,8 @@ func NotOnPostgres(t testing.TB, why string) {
 	}
 }
 
-// Stranger opens a database as another program would, and runs statements: those of SQLite, of which Statement makes the other engine's. All of one Stranger run on one
-// connection.
+// Stranger opens a database as another program would, and runs statements: those of SQLite, of
+// which Statement makes the other engine's. All of one Stranger run on one connection.
 func Stranger(t testing.TB, name string, statements ...string) *sql.DB {
 	t.Helper()
 	driver := "pgx"
@@ -97,7 +99,8 @@ func Copy(t testing.TB, name string) string {
 	return to
 }
 
-// Replace puts a copy of a database in the place of another one, as an operator does who goes back to a backup. Nobody has either open.
+// Replace puts a copy of a database in the place of another one, as an operator does who goes back
+// to a backup. Nobody has either open.
 func Replace(t testing.TB, name, by string) {
 	t.Helper()
 	if OnPostgres() {
@@ -111,7 +114,8 @@ func Replace(t testing.TB, name, by string) {
 	}
 }
 
-// Heads is the place of the head file of a database that New or Copy has named: beside a file, else in the folder of its test. Another one of a server has none.
+// Heads is the place of the head file of a database that New or Copy has named: beside a file, else
+// in the folder of its test. Another one of a server has none.
 func Heads(name string) string {
 	if folder, ok := folders.Load(name); ok {
 		name = filepath.Join(folder.(string), "attestd")
@@ -128,7 +132,8 @@ func database(t testing.TB, options string) string {
 	return name
 }
 
-// split takes the name of a database out of its URL, and puts that of another database in its place, which every server has.
+// split takes the name of a database out of its URL, and puts that of another database in its
+// place, which every server has.
 func split(t testing.TB, name string) (server, database string) {
 	t.Helper()
 	u, err := url.Parse(name)
@@ -140,7 +145,8 @@ func split(t testing.TB, name string) (server, database string) {
 	return u.String(), database
 }
 
-// Content is all that a database holds: the files of its folder, or the rows of its tables, by their names.
+// Content is all that a database holds: the files of its folder, or the rows of its tables, by
+// their names.
 func Content(t testing.TB, name string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

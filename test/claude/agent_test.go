@@ -33,7 +33,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// desk is a user's machine: a home, a project, a server on its usual port, and the environment of a shell.
+// desk is a user's machine: a home, a project, a server on its usual port, and the environment of a
+// shell.
 type desk struct {
 	t             *testing.T
 	home, project string
@@ -43,16 +44,19 @@ type desk struct {
 	server        *exec.Cmd
 }
 
-// newDesk starts a server and sets Claude Code up as its user would, with flags of `attestd init claude-code` and settings that are there already.
+// newDesk starts a server and sets Claude Code up as its user would, with flags of `attestd init
+// claude-code` and settings that are there already.
 func newDesk(t *testing.T, settings string, flags ...string) *desk {
 	t.Helper()
 	d := bareDesk(t)
-	must(t, os.Symlink(program(), filepath.Join(d.bin, "claude"))) // which init asks for its version
+	// which init asks for its version
+	must(t, os.Symlink(program(), filepath.Join(d.bin, "claude")))
 	must(t, os.Mkdir(filepath.Dir(d.settings()), 0o755))
 	must(t, os.WriteFile(d.settings(), []byte(settings), 0o600))
 	trusted, err := json.Marshal(map[string]any{"projects": map[string]any{d.project: map[string]bool{"hasTrustDialogAccepted": true}}})
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600)) // or the user's rules would not count
+	// or the user's rules would not count
+	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
 	d.admin = adminKey(t, d.attestd("", append([]string{"init", "claude-code", "--write"}, flags...)...))
 	return d
 }
@@ -122,7 +126,8 @@ func end(server *exec.Cmd) {
 	_ = server.Wait()
 }
 
-// environment is that of a shell of this user's, in which there is a secret that is none of the agent's business.
+// environment is that of a shell of this user's, in which there is a secret that is none of the
+// agent's business.
 func (d *desk) environment(more ...string) []string {
 	return append([]string{"HOME=" + d.home, "PATH=" + d.bin + ":" + os.Getenv("PATH"), "DEPLOY_SECRET=" + secret}, more...)
 }
@@ -145,7 +150,8 @@ func (d *desk) attestd(input string, args ...string) string {
 	return string(out)
 }
 
-// claude runs Claude Code against the model until that is done. It is started as `attestd init` says, from a shell.
+// claude runs Claude Code against the model until that is done. It is started as `attestd init`
+// says, from a shell.
 func (d *desk) claude(m *model) {
 	d.t.Helper()
 	start := regexp.MustCompile(`(?m)^start +(.*)$`).FindStringSubmatch(d.attestd("", "init", "claude-code", "--settings", filepath.Join(d.home, "elsewhere.json"), "--write"))[1]

@@ -12,7 +12,8 @@ import (
 // rules are a user's own, which the hooks must leave alone.
 const rules = `{"permissions":{"allow":["Bash(echo:*)","Bash(exit:*)","Bash(touch:*)","Bash(printenv:*)","Read"],"deny":["Bash(curl:*)"]},"env":{"FROM_SETTINGS":"1"}}`
 
-// all is a turn or two with every fate of a call: done, failed, denied by a rule, denied in two ways because nobody could be asked, never possible, and two at once.
+// all is a turn or two with every fate of a call: done, failed, denied by a rule, denied in two
+// ways because nobody could be asked, never possible, and two at once.
 var all = [][]call{
 	{bash("printenv FROM_SETTINGS")},
 	{bash("exit 3")},
@@ -30,14 +31,16 @@ var allRecorded = []string{
 	"tool.requested toolu_1_0", "tool.failed toolu_1_0",
 	"tool.requested toolu_2_0", "tool.denied toolu_2_0",
 	"tool.requested toolu_3_0", "tool.denied toolu_3_0",
-	"tool.requested toolu_4_0", "tool.ended toolu_4_0", // the agent says only that "a variable in this command can't be checked before it runs"
+	// the agent says only that "a variable in this command can't be checked before it runs"
+	"tool.requested toolu_4_0", "tool.ended toolu_4_0",
 	"tool.requested toolu_5_0", "tool.failed toolu_5_0",
 	"tool.requested toolu_6_0", "tool.failed toolu_6_0",
 	"tool.requested toolu_7_0", "tool.completed toolu_7_0",
 	"tool.requested toolu_7_1", "tool.failed toolu_7_1",
 }
 
-// Every call of Claude Code is in the chain once, with what it was and what came of it, and its user's own rules hold as before.
+// Every call of Claude Code is in the chain once, with what it was and what came of it, and its
+// user's own rules hold as before.
 func TestHTTPHooks(t *testing.T) { everyCall(t) }
 
 // The same by command hooks.
@@ -93,7 +96,8 @@ func TestPassport(t *testing.T) {
 	}
 }
 
-// While the server is away, calls go on or are refused, as the user has chosen. Command hooks keep what they could not send, and every call is in the chain once.
+// While the server is away, calls go on or are refused, as the user has chosen. Command hooks keep
+// what they could not send, and every call is in the chain once.
 func TestServerAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags    []string
@@ -128,7 +132,8 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// --check shows the records of a call that the hooks report; --remove takes the hooks away, and the agent works as it did before.
+// --check shows the records of a call that the hooks report; --remove takes the hooks away, and the
+// agent works as it did before.
 func TestCheckAndRemove(t *testing.T) {
 	for name, flags := range map[string][]string{"HTTP": nil, "command": {"--command"}} {
 		t.Run(name, func(t *testing.T) {

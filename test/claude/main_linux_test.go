@@ -1,5 +1,6 @@
-// Package claude runs the real Claude Code against a mock of the model that it asks, and against the built attestd, with the settings that
-// `attestd init claude-code` writes. All of them have a network of their own, in which there is nothing else.
+// Package claude runs the real Claude Code against a mock of the model that it asks, and against
+// the built attestd, with the settings that `attestd init claude-code` writes. All of them have a
+// network of their own, in which there is nothing else.
 package claude
 
 import (
@@ -48,7 +49,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// again runs this test binary once more, in a new network namespace. Who is not root needs a new user namespace, too. The error says that it did not start.
+// again runs this test binary once more, in a new network namespace. Who is not root needs a new
+// user namespace, too. The error says that it did not start.
 func again() (status int, err error) {
 	own, err := os.Executable()
 	if err != nil {

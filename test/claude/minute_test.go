@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// What the README says of one minute, typed: from the clone of this repository to the first attested call of a coding agent.
+// What the README says of one minute, typed: from the clone of this repository to the first
+// attested call of a coding agent.
 func TestOneMinute(t *testing.T) {
 	need(t)
 	origin, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--absolute-git-dir").Output()
@@ -32,7 +33,8 @@ func TestOneMinute(t *testing.T) {
 	typed := func(line string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = d.project, environment, patience
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // "go run" leaves its program behind when it is killed
+		// "go run" leaves its program behind when it is killed
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return cmd
 	}
 
@@ -88,7 +90,8 @@ func (d *desk) readme() (start, session string) {
 	return string(serve[1]), string(minute[1])
 }
 
-// goEnvironment is where the modules and what was built before are: a user who has Go has them below a home of their own.
+// goEnvironment is where the modules and what was built before are: a user who has Go has them
+// below a home of their own.
 func goEnvironment(t *testing.T) (list []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN").Output()

@@ -22,7 +22,8 @@ func bash(command string) call {
 	return call{"Bash", map[string]any{"command": command, "description": "a test"}}
 }
 
-// model is a mock of the model's API. In each of its turns it calls the tools of that turn, all at once; then it is done.
+// model is a mock of the model's API. In each of its turns it calls the tools of that turn, all at
+// once; then it is done.
 type model struct {
 	*httptest.Server
 	turns  [][]call

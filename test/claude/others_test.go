@@ -47,7 +47,8 @@ func (d *desk) start(environment []string, command ...string) string {
 	return string(out)
 }
 
-// The real Codex: init says that it needs trust; without it a call runs and nothing is recorded; with it the call is in the chain, which --check had shown to be ready.
+// The real Codex: init says that it needs trust; without it a call runs and nothing is recorded;
+// with it the call is in the chain, which --check had shown to be ready.
 func TestCodex(t *testing.T) {
 	d := newOtherDesk(t, "codex")
 	asked := 0

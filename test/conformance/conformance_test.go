@@ -70,8 +70,8 @@ func python(name, program string) language {
 	return language{name, []string{program, "-W", "default::ResourceWarning", clients + "python/conformance.py"}, clients + "python/attestd/__init__.py"}
 }
 
-// The clients of all languages do what sdk/conformance.json says, against the real server and with faults between: what they say was recorded is in
-// the chain, once.
+// The clients of all languages do what sdk/conformance.json says, against the real server and with
+// faults between: what they say was recorded is in the chain, once.
 func TestConformance(t *testing.T) {
 	text, err := os.ReadFile("../../sdk/conformance.json")
 	must(t, err)
@@ -265,7 +265,8 @@ func (r *running) check(s step, a answer, where string) {
 	}
 }
 
-// checkChain holds the chain on the server against what the case says, and has the server verify it.
+// checkChain holds the chain on the server against what the case says, and has the server verify
+// it.
 func (r *running) checkChain(c testCase) {
 	t := r.t
 	var chain struct{ Records []json.RawMessage }

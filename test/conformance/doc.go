@@ -1,5 +1,5 @@
-// Package conformance holds the clients against sdk/conformance.json: one file, the real server, a proxy that breaks connections in between, and a runner
-// for each language.
+// Package conformance holds the clients against sdk/conformance.json: one file, the real server, a
+// proxy that breaks connections in between, and a runner for each language.
 //
 // # The file
 //
@@ -20,13 +20,17 @@
 //	expect    {"result":…} or {"error":…}; absent: any result, and no error
 //	save      {"name":"/json/pointer"}: keeps a part of the result as ${name}
 //
-// A transport may send a request again by itself when a connection that it had kept is cut, so a step with such a fault for all its requests counts none.
+// A transport may send a request again by itself when a connection that it had kept is cut, so a
+// step with such a fault for all its requests counts none.
 //
-// In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the proxy, ${company}, ${key} (of an admin), ${writer}
-// and ${reader} (keys of these roles), ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint} of the company's
-// key, and ${dir}, a folder that does not exist yet. A string that is nothing but one ${name} becomes the value that was saved, an object too.
+// In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the
+// proxy, ${company}, ${key} (of an admin), ${writer} and ${reader} (keys of these roles),
+// ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint}
+// of the company's key, and ${dir}, a folder that does not exist yet. A string that is nothing but
+// one ${name} becomes the value that was saved, an object too.
 //
-// What is expected matches what has at least its members; arrays have the same length. {"$matches":"regexp"} matches a string.
+// What is expected matches what has at least its members; arrays have the same length.
+// {"$matches":"regexp"} matches a string.
 //
 // A fault is {"do":…,"times":n}, where times is 1 unless it is given, and -1 is all of the step:
 //
@@ -40,13 +44,15 @@
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
 // ones as "keys" says.
 //
-// The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a copy of a value with another part. restart ends the
-// runner, and starts it anew: what is not on disk is gone. After it, new is called once more.
+// The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a
+// copy of a value with another part. restart ends the runner, and starts it anew: what is not on
+// disk is gone. After it, new is called once more.
 //
 // # The runner
 //
-// A runner is a program that reads a JSON object a line on standard input, {"call":…,"args":{…}}, and writes one on standard output for each,
-// {"result":…} or {"error":…}. It ends when standard input does. One runner serves many cases, each of which begins with new. Errors are
+// A runner is a program that reads a JSON object a line on standard input, {"call":…,"args":{…}},
+// and writes one on standard output for each, {"result":…} or {"error":…}. It ends when standard
+// input does. One runner serves many cases, each of which begins with new. Errors are
 //
 //	{"kind":"status","status":403,"code":"…","pointer":"…"}  the service has refused; code and pointer "" or absent where it gives none
 //	{"kind":"connection"}                                     no answer, after all retries
@@ -83,5 +89,6 @@
 //	spoolFlush     {} → {}
 //	spoolPending   {} → {"pending":n}
 //
-// A text in args may hold a lone surrogate, as "\ud83d": the runner hands it to the client as its language reads it.
+// A text in args may hold a lone surrogate, as "\ud83d": the runner hands it to the client as its
+// language reads it.
 package conformance

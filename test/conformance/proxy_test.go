@@ -104,7 +104,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(now.Status)
 		if now.Body == "" {
-			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code, "pointer": now.Pointer}) // strings always can be
+			// strings always can be
+			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code, "pointer": now.Pointer})
 			now.Body = string(body)
 		}
 		_, _ = io.WriteString(w, now.Body) // to a client that may be gone

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// In revision 2025-03-26 a line may be an array of messages. The calls in it are recorded one by one, and it goes on as it is.
+// In revision 2025-03-26 a line may be an array of messages. The calls in it are recorded one by
+// one, and it goes on as it is.
 func TestBatch(t *testing.T) {
 	s := serve(t)
 	folder := t.TempDir()

@@ -34,7 +34,8 @@ func (p *proxied) refusal(t *testing.T, tool string) string {
 	return ""
 }
 
-// With --fail closed nothing runs that attestd has not acknowledged: while it is away the server sees no call, and the agent reads why.
+// With --fail closed nothing runs that attestd has not acknowledged: while it is away the server
+// sees no call, and the agent reads why.
 func TestFailClosed(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
@@ -61,7 +62,8 @@ func TestFailClosed(t *testing.T) {
 	}
 }
 
-// A proxy that is killed while attestd is away has left what was asked in the spool, and the next start sends it: no call is unrecorded, none twice.
+// A proxy that is killed while attestd is away has left what was asked in the spool, and the next
+// start sends it: no call is unrecorded, none twice.
 func TestProxyKilled(t *testing.T) {
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")
@@ -108,7 +110,8 @@ func TestProxyKilled(t *testing.T) {
 	}
 }
 
-// Killed at any moment of a flood of calls, in either way to fail, a proxy leaves no call that the server has seen unrecorded, and none recorded twice.
+// Killed at any moment of a flood of calls, in either way to fail, a proxy leaves no call that the
+// server has seen unrecorded, and none recorded twice.
 func TestProxyKilledAnywhere(t *testing.T) {
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")
@@ -186,7 +189,8 @@ func killProxy(t *testing.T, folder string) {
 	}
 }
 
-// A passport opens the tools of its scopes. What it does not cover is refused here and recorded, the server never sees it; a revoked one opens nothing.
+// A passport opens the tools of its scopes. What it does not cover is refused here and recorded,
+// the server never sees it; a revoked one opens nothing.
 func TestPassport(t *testing.T) {
 	s := serve(t)
 	_, err := s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "bot"})

@@ -1,4 +1,5 @@
-// Package mcptest holds attestd mcp and attestd mcp-server against clients and servers that others have made, end to end on the built binary.
+// Package mcptest holds attestd mcp and attestd mcp-server against clients and servers that others
+// have made, end to end on the built binary.
 package mcptest
 
 import (
@@ -51,12 +52,14 @@ func TestMain(m *testing.M) {
 // asRole is the environment of this program in a role.
 func asRole(name string) []string { return append(os.Environ(), role+"="+name) }
 
-// tee runs a command and writes what goes in and out to the files NAME.in and NAME.out, and its number to NAME.pid. A command that is this program again is the server.
+// tee runs a command and writes what goes in and out to the files NAME.in and NAME.out, and its
+// number to NAME.pid. A command that is this program again is the server.
 func tee(name string, command []string) int {
 	if err := os.Setenv(role, "server"); err != nil {
 		return 1
 	}
-	if len(command) > 1 && command[1] == "mcp" { // attestd mcp … -- this program: the tee at its other side
+	// attestd mcp … -- this program: the tee at its other side
+	if len(command) > 1 && command[1] == "mcp" {
 		if err := os.Setenv(role, "tee"); err != nil {
 			return 1
 		}

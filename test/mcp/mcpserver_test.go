@@ -97,7 +97,8 @@ func TestServerTools(t *testing.T) {
 	}
 }
 
-// A search goes backwards through one agent's records, in pages that neither leave out nor repeat any.
+// A search goes backwards through one agent's records, in pages that neither leave out nor repeat
+// any.
 func TestSearch(t *testing.T) {
 	s := serve(t)
 	var all []attestd.Attestation
@@ -148,7 +149,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Over HTTP each request brings its own credential and has its rights; the process's own is never used. Other hosts and origins are refused.
+// Over HTTP each request brings its own credential and has its rights; the process's own is never
+// used. Other hosts and origins are refused.
 func TestServerHTTP(t *testing.T) {
 	s := serve(t)
 	cmd := exec.Command(lab.Binary(), "mcp-server", "--listen", "127.0.0.1:0")

@@ -49,8 +49,10 @@ func (p *proxied) says(t *testing.T, tool, input, want string) {
 	}
 }
 
-// Each revision of the protocol goes through the proxy unchanged: 200 calls at once while attestd is killed and comes back, messages of 8 MiB,
-// progress, cancellation, elicitation, sampling, changes of the list, errors of both kinds. Afterwards the chain has every call once, with its outcome.
+// Each revision of the protocol goes through the proxy unchanged: 200 calls at once while attestd
+// is killed and comes back, messages of 8 MiB, progress, cancellation, elicitation, sampling,
+// changes of the list, errors of both kinds. Afterwards the chain has every call once, with its
+// outcome.
 func TestRevisions(t *testing.T) {
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
@@ -118,7 +120,8 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// A server that dies leaves its open calls failed in the records, and its exit status is the proxy's.
+// A server that dies leaves its open calls failed in the records, and its exit status is the
+// proxy's.
 func TestServerDies(t *testing.T) {
 	s := serve(t)
 	p := s.connect(new(events).client(), "2025-11-25", "")

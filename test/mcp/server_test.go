@@ -43,7 +43,8 @@ func serveTools() int {
 				return nil, err
 			}
 		}
-		time.Sleep(50 * time.Millisecond) // the TypeScript client drops progress that comes together with the answer
+		// the TypeScript client drops progress that comes together with the answer
+		time.Sleep(50 * time.Millisecond)
 		return text("done"), nil
 	})
 	add("hang", func(ctx context.Context, _ *mcp.CallToolRequest, _ textInput) (*mcp.CallToolResult, error) {
@@ -71,7 +72,8 @@ func serveTools() int {
 	return 0
 }
 
-// ask asks the user, in the way of the revision: by an answer that needs input, which the SDK turns into a request of its own for older clients.
+// ask asks the user, in the way of the revision: by an answer that needs input, which the SDK turns
+// into a request of its own for older clients.
 func ask(_ context.Context, r *mcp.CallToolRequest, _ textInput) (*mcp.CallToolResult, error) {
 	if given, ok := r.Params.InputResponses["name"].(*mcp.ElicitResult); ok {
 		return text(fmt.Sprint("the user said ", given.Content["name"])), nil

@@ -101,7 +101,8 @@ type proxied struct {
 	cmd    *exec.Cmd
 }
 
-// proxy is the command of a proxy in front of a server, with the tees; further flags of attestd mcp stand in flags.
+// proxy is the command of a proxy in front of a server, with the tees; further flags of attestd mcp
+// stand in flags.
 func (s *service) proxy(folder, state string, server []string, flags ...string) *exec.Cmd {
 	self, err := os.Executable()
 	must(s.t, err)
@@ -136,7 +137,8 @@ func (s *service) connect(c *mcp.Client, revision, state string, flags ...string
 // separators are characters at which some readers end a line; the proxy hands on their escapes.
 var separators = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// unchanged demands that both tees have seen the same bytes, but for separators, and returns what the client has sent and got.
+// unchanged demands that both tees have seen the same bytes, but for separators, and returns what
+// the client has sent and got.
 func unchanged(t *testing.T, folder string) (sent, got []byte) {
 	t.Helper()
 	read := func(name string) []byte {

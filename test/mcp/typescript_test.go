@@ -22,7 +22,8 @@ func needs(t *testing.T, there bool, what string) {
 	}
 }
 
-// The TypeScript client goes through the proxy unchanged as well, with the protocol's own server of examples and with that of go-sdk.
+// The TypeScript client goes through the proxy unchanged as well, with the protocol's own server of
+// examples and with that of go-sdk.
 func TestTypeScript(t *testing.T) {
 	node, err := exec.LookPath("node")
 	needs(t, err == nil, "node")

@@ -1,4 +1,5 @@
-// Package bundle joins ES modules into one script, so that a page is loaded with one request and people go on editing modules.
+// Package bundle joins ES modules into one script, so that a page is loaded with one request and
+// people go on editing modules.
 package bundle
 
 import (
@@ -11,7 +12,8 @@ import (
 	"strings"
 )
 
-// The forms of import and export that our modules and the vendored ones have; what is left of others is refused by leftover.
+// The forms of import and export that our modules and the vendored ones have; what is left of
+// others is refused by leftover.
 var (
 	importForm  = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)
 	dynamicForm = regexp.MustCompile(`\bimport\(['"](\.[^'"]+)['"]\)`)
@@ -21,14 +23,17 @@ var (
 	comment     = regexp.MustCompile(`(?s)/\*.*?\*/`)
 )
 
-// Bundle is ES modules as one script. Each module becomes a function that is called once, in an order in which what a module imports comes before it,
-// so that modules keep their names to themselves and nothing has to be renamed.
+// Bundle is ES modules as one script. Each module becomes a function that is called once, in an
+// order in which what a module imports comes before it, so that modules keep their names to
+// themselves and nothing has to be renamed.
 type Bundle struct {
 	Files fs.FS
-	// Shared is a bundle of which this one takes the modules that stand there already, from the script at the URL that it has been given.
+	// Shared is a bundle of which this one takes the modules that stand there already, from the
+	// script at the URL that it has been given.
 	Shared    *Bundle
 	SharedURL string
-	// Later returns the URL of the script that a dynamic import loads. Without it, what such an import names is taken in.
+	// Later returns the URL of the script that a dynamic import loads. Without it, what such an
+	// import names is taken in.
 	Later func(name string) string
 
 	names []string // files, in that order
@@ -50,7 +55,8 @@ func (b *Bundle) Dynamic() []string { return b.later }
 // Script returns the modules as the text of one classic script.
 func (b *Bundle) Script() string { return "'use strict';\n(() => {" + b.out.String() + "})();\n" }
 
-// Module returns the modules as the text of one module. It exports what the one that was added last exports, and all modules, for bundles that share them.
+// Module returns the modules as the text of one module. It exports what the one that was added last
+// exports, and all modules, for bundles that share them.
 func (b *Bundle) Module() string {
 	var text strings.Builder
 	if len(b.taken) > 0 {
@@ -68,7 +74,8 @@ func (b *Bundle) Module() string {
 	return text.String()
 }
 
-// exported refuses a list of names that are imported where the file does not export one of them: joined, it would be undefined, and no browser would say so.
+// exported refuses a list of names that are imported where the file does not export one of them:
+// joined, it would be undefined, and no browser would say so.
 func (b *Bundle) exported(file, list string) error {
 	there := b.exports[file]
 	if b.Shared != nil && there == nil {
@@ -83,7 +90,8 @@ func (b *Bundle) exported(file, list string) error {
 	return nil
 }
 
-// constant is the name under which a module's exports stand; what is shared and what is not have names of their own.
+// constant is the name under which a module's exports stand; what is shared and what is not have
+// names of their own.
 func (b *Bundle) constant(i int) string {
 	if b.Shared != nil {
 		return fmt.Sprint("own", i)
@@ -91,7 +99,8 @@ func (b *Bundle) constant(i int) string {
 	return fmt.Sprint("module", i)
 }
 
-// Add writes a module and, before it, those that it imports, and returns the name of the constant that holds what it exports.
+// Add writes a module and, before it, those that it imports, and returns the name of the constant
+// that holds what it exports.
 func (b *Bundle) Add(name string) (string, error) {
 	if b.Shared != nil {
 		if i := slices.Index(b.Shared.names, name); i >= 0 {

@@ -16,8 +16,8 @@ func files(texts map[string]string) fstest.MapFS {
 	return all
 }
 
-// Each form of import and export that the console's modules have becomes what it means in one script, and a module stands there once, before those that
-// import it.
+// Each form of import and export that the console's modules have becomes what it means in one
+// script, and a module stands there once, before those that import it.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	b := bundle.Bundle{Files: files(map[string]string{
@@ -37,8 +37,8 @@ func TestBundle(t *testing.T) {
 	)
 }
 
-// What is loaded later is a module of its own: it takes from the first one what stands there, and so shares its state, brings the rest, and exports
-// what its importer asks for.
+// What is loaded later is a module of its own: it takes from the first one what stands there, and
+// so shares its state, brings the rest, and exports what its importer asks for.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	all := files(map[string]string{

@@ -10,7 +10,8 @@ var (
 	scriptLink = regexp.MustCompile(`(?m)^<script type="module" src="([^"]+)"></script>\n`)
 )
 
-// Page is a page of HTML and what it loads: its styles in their order and the module that it begins with, as they are named there.
+// Page is a page of HTML and what it loads: its styles in their order and the module that it begins
+// with, as they are named there.
 type Page struct {
 	Styles []string
 	Script string

@@ -39,9 +39,9 @@ func openAPI(name string) ([]byte, error) {
 	return convert(src)
 }
 
-// convert returns the one YAML document in src as JSON. The order of members is kept, which a detour over Go maps would
-// lose, and aliases are written out. Each value has a line of its own, so that changes can be merged, without indentation,
-// which would be sent with every answer.
+// convert returns the one YAML document in src as JSON. The order of members is kept, which a
+// detour over Go maps would lose, and aliases are written out. Each value has a line of its own, so
+// that changes can be merged, without indentation, which would be sent with every answer.
 func convert(src []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(src, &doc); err != nil {
@@ -54,7 +54,8 @@ func convert(src []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeNode refuses what JSON has no form for, and YAML 1.1's merge keys, which YAML 1.2 no longer has.
+// writeNode refuses what JSON has no form for, and YAML 1.1's merge keys, which YAML 1.2 no longer
+// has.
 func writeNode(enc *jsontext.Encoder, n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.DocumentNode:

@@ -21,7 +21,8 @@ const (
 	noticeMark = "{{licences}}"
 )
 
-// page returns a page in one file: its styles and its modules stand in it, its policy allows those by their hashes and nothing else.
+// page returns a page in one file: its styles and its modules stand in it, its policy allows those
+// by their hashes and nothing else.
 func page(name string) ([]byte, error) {
 	src, err := os.ReadFile(name)
 	if err != nil {
@@ -63,7 +64,8 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// licencesOf returns the notices that stand beside vendored modules, which must travel with copies of these.
+// licencesOf returns the notices that stand beside vendored modules, which must travel with copies
+// of these.
 func licencesOf(modules []string) (string, error) {
 	var all strings.Builder
 	var folders []string
@@ -92,7 +94,8 @@ func licencesOf(modules []string) (string, error) {
 	return all.String(), nil
 }
 
-// join returns the files that some patterns, separated by commas, match, one after the other: those of a pattern in the order of their names.
+// join returns the files that some patterns, separated by commas, match, one after the other: those
+// of a pattern in the order of their names.
 func join(patterns string) ([]byte, error) {
 	var parts [][]byte
 	for _, pattern := range strings.Split(patterns, ",") {

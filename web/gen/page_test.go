@@ -22,7 +22,8 @@ func written(t *testing.T, files map[string]string) {
 	}
 }
 
-// The page's policy allows the one script and the one style that stand in it, by their hashes, and nothing from anywhere.
+// The page's policy allows the one script and the one style that stand in it, by their hashes, and
+// nothing from anywhere.
 func TestPage(t *testing.T) {
 	written(t, map[string]string{
 		"p/page.html": "<head>\n<meta content=\"{{policy}}\">\n<link rel=\"stylesheet\" href=\"../a.css\">\n<link rel=\"stylesheet\" href=\"b.css\">\n</head>\n" +

@@ -27,8 +27,8 @@ type claimant struct {
 	claimed int
 }
 
-// claimedKeys claims every key that a writer can foretell for the records of hooks, of the proxy and of runs. Each of
-// their events must be recorded all the same.
+// claimedKeys claims every key that a writer can foretell for the records of hooks, of the proxy
+// and of runs. Each of their events must be recorded all the same.
 func claimedKeys(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -198,7 +198,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// proxy learns from the record of a first call under what ID the proxy records, and claims the keys of the second.
+// proxy learns from the record of a first call under what ID the proxy records, and claims the keys
+// of the second.
 func (k *claimant) proxy(ctx context.Context) (err error) {
 	cmd, cancel := k.command(ctx, "mcp", "--agent", "bot", "--fail", "closed", "--", "sh", "-c",
 		`n=0; while IFS= read -r line; do n=$((n+1)); printf '{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"answer-mcp-%d"}]}}\n' $n $n; done`)

@@ -35,14 +35,16 @@ const (
 // arena is a served file with two tenants in it.
 type arena struct {
 	*harness.Service
-	db           string
-	routes       []operation
-	acme, globex *tenant // acme is the company of the document's examples, and the one that is attacked
-	public       string  // what anybody may see
+	db     string
+	routes []operation
+	// acme is the company of the document's examples, and the one that is attacked
+	acme, globex *tenant
+	public       string // what anybody may see
 }
 
-// credentials asks for every route in every state of credentials. Who is not let in gets the 401 and nothing else; who is another
-// tenant finds nothing of the first, in any byte; and nothing of the first has changed in the end.
+// credentials asks for every route in every state of credentials. Who is not let in gets the 401
+// and nothing else; who is another tenant finds nothing of the first, in any byte; and nothing of
+// the first has changed in the end.
 func credentials(ctx context.Context, r *harness.Run) error {
 	a, err := newArena(ctx, r)
 	if err != nil {
@@ -82,7 +84,8 @@ func credentials(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, a.Stop())
 }
 
-// newArena makes the tenants, lets a token of acme's expire while nobody serves the file, and serves it again.
+// newArena makes the tenants, lets a token of acme's expire while nobody serves the file, and
+// serves it again.
 func newArena(ctx context.Context, r *harness.Run) (*arena, error) {
 	flags := []string{"--rate-limits", "sensitive=1000000,attest=1000000,standard=1000000", "--no-recover-endpoint"}
 	first, db, err := r.Lab.ServeNew(ctx, flags...)

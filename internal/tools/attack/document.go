@@ -19,7 +19,8 @@ type operation struct {
 	statuses     map[string]json.RawMessage // documented answers
 	query        []string                   // required parameters
 	header       []string                   // all parameters
-	bodies       []any                      // examples of the request; nil for a route without a body
+	// examples of the request; nil for a route without a body
+	bodies []any
 }
 
 type parameter struct {
@@ -28,8 +29,8 @@ type parameter struct {
 	Required bool
 }
 
-// readDocument returns the routes of GET /v1/openapi.json, so that a new route is attacked from its first day. What takes something
-// away comes last, or it would spoil the ground for the others.
+// readDocument returns the routes of GET /v1/openapi.json, so that a new route is attacked from its
+// first day. What takes something away comes last, or it would spoil the ground for the others.
 func readDocument(c *harness.Client) (raw string, routes []operation, err error) {
 	a, err := c.Do(harness.Request{Method: "GET", Path: "/v1/openapi.json"})
 	if err != nil {
@@ -123,8 +124,8 @@ func (op operation) order() int {
 	return 0
 }
 
-// namesPlaces says whether a route's names are places in the asker's own chain, which everybody has: then a place that is there and a
-// made-up one are answered differently, and rightly so.
+// namesPlaces says whether a route's names are places in the asker's own chain, which everybody
+// has: then a place that is there and a made-up one are answered differently, and rightly so.
 func (op operation) namesPlaces() bool {
 	return strings.Contains(op.path, "{index}") || slices.Contains(op.query, "from")
 }
@@ -135,8 +136,9 @@ const madeUpName = "made-up"
 // values are what parameters and members are filled with, by name.
 type values map[string]string
 
-// requests are the ways to ask for a route with each kind of body; again, where its path or query has names to fill, the same with
-// names that are made up. What stands in headers and bodies is given apart.
+// requests are the ways to ask for a route with each kind of body; again, where its path or query
+// has names to fill, the same with names that are made up. What stands in headers and bodies is
+// given apart.
 func (op operation) requests(names, given values) (named, madeUp []harness.Request) {
 	var header []string
 	for _, name := range op.header {

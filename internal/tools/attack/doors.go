@@ -20,8 +20,9 @@ const (
 
 var doors = []string{doorVerify, doorRotate, doorDelegation, doorSubject, doorActor}
 
-// present makes the request that shows a token at a door; svid is a good one, for what else a door asks for. It is not ok when no
-// request can carry the token there as it is: a header has no control characters, and its ends are trimmed.
+// present makes the request that shows a token at a door; svid is a good one, for what else a door
+// asks for. It is not ok when no request can carry the token there as it is: a header has no
+// control characters, and its ends are trimmed.
 func present(door, token, svid string) (r harness.Request, ok bool) {
 	exchange := object{
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",

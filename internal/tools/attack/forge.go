@@ -15,7 +15,8 @@ import (
 
 type object = map[string]any
 
-// kind is one kind of token: a good one that the service has issued, taken apart, to be put together again with something changed.
+// kind is one kind of token: a good one that the service has issued, taken apart, to be put
+// together again with something changed.
 type kind struct {
 	name   string
 	good   string
@@ -24,7 +25,8 @@ type kind struct {
 	doors  []string // that take it
 }
 
-// thief holds the private key of the company, as read from the file, and two keys that are not its own.
+// thief holds the private key of the company, as read from the file, and two keys that are not its
+// own.
 type thief struct {
 	own, other, fresh ed25519.PrivateKey
 	public            keys.Public // of own

@@ -12,8 +12,8 @@ import (
 // wrongs are values that are no good in place of any claim.
 var wrongs = []any{nil, true, -1, 1.5, raw("1e400"), raw("253402300800"), "", "x", "1.0", []any{}, []any{nil}, object{}, raw("[[]]"), "\u0000"}
 
-// contents are forgeries of the claims, under the company's own signature: each claim left out, of another type, in another
-// place, there twice, and with a value that is not true here and now.
+// contents are forgeries of the claims, under the company's own signature: each claim left out, of
+// another type, in another place, there twice, and with a value that is not true here and now.
 func (t thief) contents(k kind) (list []forgery) {
 	header := marshal(k.header)
 	add := func(name string, claims []byte) { list = append(list, forgery{name, signed(t.own, header, claims)}) }
@@ -45,7 +45,8 @@ func (t thief) contents(k kind) (list []forgery) {
 func (t thief) members(o object, prefix string, add func(string, []byte)) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value, what := o[name], prefix+name
-		optional := name == "scope" || name == "act" && prefix == "" // without these it is a good token of another kind
+		// without these it is a good token of another kind
+		optional := name == "scope" || name == "act" && prefix == ""
 		if !optional {
 			add("no "+what, marshal(without(o, name)))
 			add(what+" in another case", marshal(with(without(o, name), strings.ToUpper(name), value)))

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// forms are tokens with good contents that are not spelt as a token is: RFC 7515 §7.1 knows one spelling.
+// forms are tokens with good contents that are not spelt as a token is: RFC 7515 §7.1 knows one
+// spelling.
 func (t thief) forms(k kind) (list []forgery) {
 	add := func(name, token string) { list = append(list, forgery{name, token}) }
 	parts := strings.Split(k.good, ".")
@@ -36,7 +37,8 @@ func (t thief) forms(k kind) (list []forgery) {
 			add(fmt.Sprintf("%q within part %d", tail, i+1), strings.Join(spoilt, "."))
 		}
 	}
-	// The last character of each part leaves bits unused when its length is no multiple of four; they must be zero.
+	// The last character of each part leaves bits unused when its length is no multiple of four;
+	// they must be zero.
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i, part := range parts {
 		if len(part)%4 == 0 {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// headers are forgeries of the header: another algorithm, key or type, a member that changes what is verified, and keys that are
-// not the company's. Where the signature can be good, it is.
+// headers are forgeries of the header: another algorithm, key or type, a member that changes what
+// is verified, and keys that are not the company's. Where the signature can be good, it is.
 func (t thief) headers(k kind) (list []forgery) {
 	claims := marshal(k.claims)
 	add := func(name, token string) { list = append(list, forgery{name, token}) }

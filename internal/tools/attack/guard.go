@@ -28,7 +28,8 @@ const (
 	mebibyte  = 1 << 20
 )
 
-// siege is a server under an attack that is to starve it, and a good client that goes on asking: is it well, and does it still append?
+// siege is a server under an attack that is to starve it, and a good client that goes on asking: is
+// it well, and does it still append?
 type siege struct {
 	*harness.Run
 	*harness.Service
@@ -41,7 +42,8 @@ type siege struct {
 	worst time.Duration
 }
 
-// besiege starts a server, with a company for each side, and the good client, which asks once in a while.
+// besiege starts a server, with a company for each side, and the good client, which asks once in a
+// while.
 func besiege(ctx context.Context, r *harness.Run, every time.Duration, flags ...string) (*siege, error) {
 	g := &siege{Run: r, stop: make(chan struct{})}
 	var err error
@@ -87,7 +89,8 @@ func (g *siege) ask(request harness.Request, status int) {
 	g.worst = max(g.worst, time.Since(start))
 }
 
-// lift ends the siege and says what it has cost; most is what the server's memory may have been at its highest, in bytes.
+// lift ends the siege and says what it has cost; most is what the server's memory may have been at
+// its highest, in bytes.
 func (g *siege) lift(most int64) error {
 	close(g.stop)
 	g.done.Wait()
@@ -130,8 +133,8 @@ func many(ctx context.Context, addr string, n int, job func(c *harness.Client, i
 	return context.Cause(ctx)
 }
 
-// hold opens connections and sends each what first gives, and returns them open. A server that hangs up or takes no more is within its
-// rights.
+// hold opens connections and sends each what first gives, and returns them open. A server that
+// hangs up or takes no more is within its rights.
 func (g *siege) hold(ctx context.Context, n int, first func(i int) []byte) ([]net.Conn, error) {
 	conns := make([]net.Conn, n)
 	err := many(ctx, g.Addr, n, func(_ *harness.Client, i int) error {
@@ -141,7 +144,8 @@ func (g *siege) hold(ctx context.Context, n int, first func(i int) []byte) ([]ne
 			return fmt.Errorf("connection %d: %w", i, err)
 		}
 		conns[i] = conn
-		_ = conn.SetWriteDeadline(time.Now().Add(guardWait)) // a connection that is open has no reason to refuse
+		// a connection that is open has no reason to refuse
+		_ = conn.SetWriteDeadline(time.Now().Add(guardWait))
 		_, _ = conn.Write(first(i))
 		return nil
 	})

@@ -20,7 +20,8 @@ const (
 	sector      = 512
 )
 
-// images are the files as a loss of power may leave them. What was synced is there; of the rest, any part.
+// images are the files as a loss of power may leave them. What was synced is there; of the rest,
+// any part.
 func (p *loss) images() (list []image) {
 	number := func(long, short int) int {
 		if p.Short {
@@ -63,7 +64,8 @@ func (p *loss) cutLog(page int) image {
 	return image{fmt.Sprintf("log cut at %d", at), p.before, p.log[:at], p.first, int64(at)}
 }
 
-// holedLog keeps the log up to the end of a frame. Of the next frames some were written and others not, or in part, in no order.
+// holedLog keeps the log up to the end of a frame. Of the next frames some were written and others
+// not, or in part, in no order.
 func (p *loss) holedLog(page int) image {
 	frame := frameHeader + page
 	frames := (len(p.log) - walHeader) / frame
@@ -91,7 +93,8 @@ func (p *loss) holedLog(page int) image {
 	return image{fmt.Sprintf("log with holes from %d to %d", at, end), p.before, wal, p.first, int64(at)}
 }
 
-// halfCheckpoint has the whole log, and some pages of the database as the checkpoint writes them, some as they were, some torn.
+// halfCheckpoint has the whole log, and some pages of the database as the checkpoint writes them,
+// some as they were, some torn.
 func (p *loss) halfCheckpoint(page int) image {
 	db := append([]byte(nil), p.before...)
 	moved := 0

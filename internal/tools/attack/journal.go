@@ -133,7 +133,8 @@ func (j *journal) ask(c *harness.Client, key string, cut int64) (wrong []string)
 	return wrong
 }
 
-// merkleRoot is the root over hashes as the API document says: split at the largest power of two below n, join as hex.
+// merkleRoot is the root over hashes as the API document says: split at the largest power of two
+// below n, join as hex.
 func merkleRoot(leaves []string) string {
 	if len(leaves) == 1 {
 		return leaves[0]

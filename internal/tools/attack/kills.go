@@ -11,8 +11,9 @@ import (
 	"attestd/internal/harness"
 )
 
-// kills ends a server with SIGKILL at a random moment while many clients write, starts the next one on the same file, and so on.
-// Whatever any of them has acknowledged must be there at the end of each round: records, keys, deletions and revocations.
+// kills ends a server with SIGKILL at a random moment while many clients write, starts the next one
+// on the same file, and so on. Whatever any of them has acknowledged must be there at the end of
+// each round: records, keys, deletions and revocations.
 func kills(ctx context.Context, r *harness.Run) error {
 	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -99,7 +100,8 @@ func underLoad(ctx context.Context, r *harness.Run, j *journal, s *harness.Servi
 	return errors.Join(err, ctx.Err())
 }
 
-// take adds the journal of a round, and says what contradicts it in those before or in the verdict about the file.
+// take adds the journal of a round, and says what contradicts it in those before or in the verdict
+// about the file.
 func (j *journal) take(round *journal, v harness.Verdict) (wrong []string) {
 	for index, hash := range round.hashes {
 		if j.hashes[index] != "" {

@@ -14,8 +14,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// lateBodies begins requests with what is good then, and ends them when it is no longer: the end decides. Who has nothing good is sent
-// away before his body is read.
+// lateBodies begins requests with what is good then, and ends them when it is no longer: the end
+// decides. Who has nothing good is sent away before his body is read.
 func lateBodies(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Attack repeats the attacks that attestd has held against, and those that it now must hold: it builds the binary, runs it on a
-// temporary file, and talks to it from outside, over loopback alone.
+// Attack repeats the attacks that attestd has held against, and those that it now must hold: it
+// builds the binary, runs it on a temporary file, and talks to it from outside, over loopback
+// alone.
 //
 //	go -C internal/tools run ./attack                        all attacks, some minutes
 //	go -C internal/tools run ./attack --short                the form for CI, about a minute

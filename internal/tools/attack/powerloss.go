@@ -14,9 +14,10 @@ import (
 	"attestd/internal/harness"
 )
 
-// powerLoss records what a server acknowledges and how long its write-ahead log is then, makes of its files the images that a loss of
-// power may leave, and has each verified: it must be valid, and must have all that was acknowledged before the cut. Whether the log was
-// synced by then does not show in a file: that is taken for granted here.
+// powerLoss records what a server acknowledges and how long its write-ahead log is then, makes of
+// its files the images that a loss of power may leave, and has each verified: it must be valid, and
+// must have all that was acknowledged before the cut. Whether the log was synced by then does not
+// show in a file: that is taken for granted here.
 func powerLoss(ctx context.Context, r *harness.Run) error {
 	folder, err := r.Lab.Folder()
 	if err != nil {
@@ -47,7 +48,8 @@ type loss struct {
 	served        atomic.Int64
 }
 
-// record makes the files: a database at rest, a log on top of it, the same database with the log moved into it, and a log on top of that.
+// record makes the files: a database at rest, a log on top of it, the same database with the log
+// moved into it, and a log on top of that.
 func (p *loss) record(ctx context.Context) error {
 	s, err := p.Lab.Serve(ctx, p.db, "--rate-limits", "off")
 	if err != nil {
@@ -79,7 +81,8 @@ func (p *loss) record(ctx context.Context) error {
 	return err
 }
 
-// write has clients write, and kills the server when the log is long, but before SQLite would move it into the file (1,000 pages).
+// write has clients write, and kills the server when the log is long, but before SQLite would move
+// it into the file (1,000 pages).
 func (p *loss) write(ctx context.Context, j *journal, file []byte) (log []byte, err error) {
 	s, err := p.Lab.Serve(ctx, p.db, "--rate-limits", "off")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// hostileNames would end a line and begin another, clear and colour the terminal, set its title, and turn text around. Each
-// holds hostileMark, by which it is found where it is printed.
+// hostileNames would end a line and begin another, clear and colour the terminal, set its title,
+// and turn text around. Each holds hostileMark, by which it is found where it is printed.
 func hostileNames() (names []string) {
 	all := "bot"
 	for _, c := range []string{
@@ -31,7 +31,8 @@ func hostileNames() (names []string) {
 
 const hostileMark = "held-by-nobody"
 
-// hostileRecords makes records whose names carry what terminals carry out, and has every tool that an auditor uses print them.
+// hostileRecords makes records whose names carry what terminals carry out, and has every tool that
+// an auditor uses print them.
 func hostileRecords(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -84,7 +85,8 @@ func hostileRecords(ctx context.Context, r *harness.Run) error {
 		}
 		for _, checker := range checkers {
 			p.print(ctx, true, append(slices.Clone(checker), evidence)...)
-			p.print(ctx, checker[1] != "check.py", append(slices.Clone(checker), twice)...) // which does not say what stands twice
+			// which does not say what stands twice
+			p.print(ctx, checker[1] != "check.py", append(slices.Clone(checker), twice)...)
 		}
 	}
 	for _, args := range [][]string{
@@ -105,7 +107,8 @@ type printing struct {
 	printed int
 }
 
-// checkers are the programs that check evidence and proofs, as far as there is something to run them.
+// checkers are the programs that check evidence and proofs, as far as there is something to run
+// them.
 func (p *printing) checkers(ctx context.Context) (list [][]string, err error) {
 	list = append(list, []string{p.Lab.Binary(), "check"})
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -124,7 +127,8 @@ func (p *printing) checkers(ctx context.Context) (list [][]string, err error) {
 	return list, nil
 }
 
-// print runs a program and judges what it prints. One that shows must print something of a record's names.
+// print runs a program and judges what it prints. One that shows must print something of a record's
+// names.
 func (p *printing) print(ctx context.Context, shows bool, command ...string) {
 	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()

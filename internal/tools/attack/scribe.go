@@ -82,7 +82,8 @@ func (w *scribe) write(who, n int) (length int64, err error) {
 	return length, nil
 }
 
-// deleteKey makes a key, and deletes all but a few: there is a bound on how many a company may have.
+// deleteKey makes a key, and deletes all but a few: there is a bound on how many a company may
+// have.
 func (w *scribe) deleteKey(n int) (int64, error) {
 	var made struct{ Key string }
 	length, err := w.call(201, "POST", "/v1/keys", "", &made)

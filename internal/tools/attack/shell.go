@@ -18,13 +18,15 @@ import (
 	"attestd/internal/harness"
 )
 
-// commands are texts in which a shell finds the command pwn, unless they stand in single quotes, or also where they do.
+// commands are texts in which a shell finds the command pwn, unless they stand in single quotes, or
+// also where they do.
 var commands = []string{
 	"$(pwn)", "`pwn`", ";pwn", ";pwn;", "&pwn", "&pwn&", "|pwn", "'$(pwn)'", "';pwn;'", "'\\'';pwn;'\\''", `";pwn;"`, `\';pwn;#`, "\npwn\n", "'\npwn\n'", "\r\npwn\r\n", " $(pwn)", "#\npwn", "\x1b]0;title\x07\npwn",
 }
 
-// hostileInit answers `attestd init` with commands in the place of keys, or of all that it may show, and
-// is found at addresses that hold commands. Nothing of them may run in a shell that reads what init leaves.
+// hostileInit answers `attestd init` with commands in the place of keys, or of all that it may
+// show, and is found at addresses that hold commands. Nothing of them may run in a shell that reads
+// what init leaves.
 func hostileInit(ctx context.Context, r *harness.Run) error {
 	kinds := []string{"claude-code", "gemini", "codex"}
 	left, n := 0, 0
@@ -50,7 +52,8 @@ func hostileInit(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// initAgainst has attestd init meet one server and gives a shell all that is there after it. It returns how many files that are.
+// initAgainst has attestd init meet one server and gives a shell all that is there after it. It
+// returns how many files that are.
 func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string) (kept int, err error) {
 	server := httptest.NewServer(liar(name, payload))
 	defer server.Close()
@@ -88,7 +91,8 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 	if strings.HasPrefix(name, "key") && refused == nil {
 		failf("taken for a key")
 	}
-	// What a user does with it: the line that starts the agent, the file for the shell, and what the agent does.
+	// What a user does with it: the line that starts the agent, the file for the shell, and what
+	// the agent does.
 	scripts := []string{}
 	for _, line := range startLine.FindAllStringSubmatch(out, -1) {
 		scripts = append(scripts, "claude() { :; }; gemini() { :; }; codex() { :; }\n"+line[1])

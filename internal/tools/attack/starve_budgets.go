@@ -12,7 +12,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// freshKeys makes a new key for each call: the limits of one credential must not be all that there is. A company has ten times the tier.
+// freshKeys makes a new key for each call: the limits of one credential must not be all that there
+// is. A company has ten times the tier.
 func freshKeys(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 700*time.Millisecond)
 	if err != nil {
@@ -64,7 +65,8 @@ func freshKeys(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// freshCompanies registers company after company from one address, each time with the key of the last.
+// freshCompanies registers company after company from one address, each time with the key of the
+// last.
 func freshCompanies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 700*time.Millisecond)
 	if err != nil {
@@ -104,7 +106,8 @@ func freshCompanies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// metadata gives large metadata and reasons, which are refused, and then to many companies as much as is allowed.
+// metadata gives large metadata and reasons, which are refused, and then to many companies as much
+// as is allowed.
 func metadata(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {

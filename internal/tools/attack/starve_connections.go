@@ -15,7 +15,8 @@ import (
 
 const longest = 1 << 20 // of a body that is promised
 
-// promise is the head of a request with a large body, half of them to a public route, half with a credential.
+// promise is the head of a request with a large body, half of them to a public route, half with a
+// credential.
 func (g *siege) promise(i int) []byte {
 	r := harness.Request{Method: "POST", Path: "/v1/companies", Header: []string{address(i)}}
 	if i%2 == 0 {
@@ -24,7 +25,8 @@ func (g *siege) promise(i int) []byte {
 	return bytes.Replace(r.Bytes(), []byte("Content-Length: 0"), fmt.Appendf(nil, "Content-Length: %d", longest), 1)
 }
 
-// emptyBodies promises bodies and sends none of them: who has sent nothing must cost next to nothing.
+// emptyBodies promises bodies and sends none of them: who has sent nothing must cost next to
+// nothing.
 func emptyBodies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -40,7 +42,8 @@ func emptyBodies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// longBodies sends all of each body but its last byte: what is in flight has a bound over all requests.
+// longBodies sends all of each body but its last byte: what is in flight has a bound over all
+// requests.
 func longBodies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -61,8 +64,8 @@ func longBodies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(512*mebibyte))
 }
 
-// unreadAnswers asks for what is large, 40 times on each connection, and reads nothing. The service goes on, and after a while it has
-// got rid of them.
+// unreadAnswers asks for what is large, 40 times on each connection, and reads nothing. The service
+// goes on, and after a while it has got rid of them.
 func unreadAnswers(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -110,8 +113,9 @@ func (g *siege) letGo(ctx context.Context, few int) error {
 	return nil
 }
 
-// streamPlaces takes every place at the stream that one address can get, and then every place that one company can get from many. Who
-// comes after that, from elsewhere or with a credential of another company, still gets in.
+// streamPlaces takes every place at the stream that one address can get, and then every place that
+// one company can get from many. Who comes after that, from elsewhere or with a credential of
+// another company, still gets in.
 func streamPlaces(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {

@@ -136,7 +136,8 @@ func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times 
 		a, err := c.Do(request)
 		g.Step(int(done.Add(1)), times, kind.name)
 		switch {
-		case err != nil: // the server may hang up on a body that it has no room for, or does not read
+		case err != nil:
+			// the server may hang up on a body that it has no room for, or does not read
 			return ctx.Err()
 		case a.Status == kind.due:
 			met.Add(1)
@@ -147,7 +148,8 @@ func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times 
 		g.Failf("%s: answered %d %.200s", kind.name, a.Status, a.Body)
 		return nil
 	})
-	if err == nil && met.Load() == 0 && kind.due != http.StatusRequestEntityTooLarge { // that is lost where the client still writes
+	// that is lost where the client still writes
+	if err == nil && met.Load() == 0 && kind.due != http.StatusRequestEntityTooLarge {
 		g.Failf("%s: none of %d was answered %d", kind.name, times, kind.due)
 	}
 	g.Count(times, kind.name)

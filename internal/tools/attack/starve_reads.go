@@ -17,7 +17,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// lists has six read the longest list there is, slowly and at once. It must not stand in memory, let alone six times.
+// lists has six read the longest list there is, slowly and at once. It must not stand in memory,
+// let alone six times.
 func lists(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -63,7 +64,8 @@ func lists(ctx context.Context, r *harness.Run) error {
 	return g.lift(before + 64*mebibyte)
 }
 
-// readSlowly reads the list of revoked passports, with a long pause soon after its beginning, and returns how many there are.
+// readSlowly reads the list of revoked passports, with a long pause soon after its beginning, and
+// returns how many there are.
 func readSlowly(addr, key string) (int, error) {
 	conn, err := net.DialTimeout("tcp", addr, guardWait)
 	if err != nil {
@@ -95,7 +97,8 @@ func readSlowly(addr, key string) (int, error) {
 	return len(list.Revoked), nil
 }
 
-// verifies has 100 at once verify one company's long chain. Another company, whose chain is empty, must not wait for them.
+// verifies has 100 at once verify one company's long chain. Another company, whose chain is empty,
+// must not wait for them.
 func verifies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {

@@ -120,7 +120,8 @@ func (w *sweep) askAll(ctx context.Context, c *harness.Client, op operation, st 
 	return answers, nil
 }
 
-// alike says whether two answers differ in nothing but the name that was asked for, the time, and a signature over both.
+// alike says whether two answers differ in nothing but the name that was asked for, the time, and a
+// signature over both.
 func alike(a, b harness.Answer, op operation, names values) bool {
 	plain := func(answer harness.Answer) string {
 		var body any
@@ -174,7 +175,8 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 	return wrong
 }
 
-// hunt looks for what is acme's alone in every byte of an answer to somebody else. What the request itself said may come back.
+// hunt looks for what is acme's alone in every byte of an answer to somebody else. What the request
+// itself said may come back.
 func (w *sweep) hunt(op operation, st state, request string, a harness.Answer) {
 	var all strings.Builder
 	_ = a.Header.Write(&all) // a Builder takes everything

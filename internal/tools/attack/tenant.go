@@ -155,8 +155,8 @@ func (t *tenant) state() (string, error) {
 	return all.String(), nil
 }
 
-// secrets are the texts that were answered to this tenant and that nobody else may see: all of any length that do not stand in
-// what is public.
+// secrets are the texts that were answered to this tenant and that nobody else may see: all of any
+// length that do not stand in what is public.
 func (t *tenant) secrets(public string) []string {
 	found := map[string]bool{}
 	var list []string

@@ -14,8 +14,9 @@ import (
 	"attestd/internal/harness"
 )
 
-// tokens shows forged tokens at every door that takes one. The forger has all that a thief of the file has, the private key
-// included, so that each check stands alone: what is wrong is not covered by a wrong signature.
+// tokens shows forged tokens at every door that takes one. The forger has all that a thief of the
+// file has, the private key included, so that each check stands alone: what is wrong is not covered
+// by a wrong signature.
 func tokens(ctx context.Context, r *harness.Run) error {
 	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -77,7 +78,8 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	if before != after {
 		r.Failf("forged tokens have changed what acme reads of itself")
 	}
-	// The good ones still are: the passport was not revoked by any of that, and was fit to be rotated all the time.
+	// The good ones still are: the passport was not revoked by any of that, and was fit to be
+	// rotated all the time.
 	if err := g.good(acme, kinds, doors); err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 // manyEndpoints are more webhooks than a company has attempts under way, by far.
 const manyEndpoints = 16
 
-// slowWebhooks has many companies with many endpoints that answer late, and records for all of them.
-// A record of another company must reach its endpoint at once, known to answer fast or not.
+// slowWebhooks has many companies with many endpoints that answer late, and records for all of
+// them. A record of another company must reach its endpoint at once, known to answer fast or not.
 func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	companies, answer, rounds := 40, 3*time.Second, 60
 	if r.Short {
@@ -107,8 +107,8 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	return s.Stop()
 }
 
-// slowCompanies registers companies with webhooks and gives each so many records to be sent, not all
-// at once: in a burst of records all deliveries stand back.
+// slowCompanies registers companies with webhooks and gives each so many records to be sent, not
+// all at once: in a burst of records all deliveries stand back.
 func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) error {
 	keys := make([]string, n)
 	err := many(ctx, addr, n, func(c *harness.Client, i int) (err error) {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// audience is the clients of a stream and the window that holds the appends back while a client has yet to get what was appended.
-// Every client gets every message, in one order, so the k-th message of each is the same.
+// audience is the clients of a stream and the window that holds the appends back while a client has
+// yet to get what was appended. Every client gets every message, in one order, so the k-th message
+// of each is the same.
 type audience struct {
 	clients []*client
 	check   bool // whether the first message must be that of the first record of a valid chain
@@ -54,7 +55,8 @@ func (a *audience) follow(c *client) error {
 		if k == 0 && a.check && !(bytes.Contains(m, []byte(`"index":0,`)) && bytes.Contains(m, []byte(`"valid":true`))) {
 			return fmt.Errorf("unexpected first message: %.300s", m)
 		}
-		// Nobody gets message k+streamWindow before all have got k, so a slot is free again long before its next turn.
+		// Nobody gets message k+streamWindow before all have got k, so a slot is free again long
+		// before its next turn.
 		if got := &a.got[k%len(a.got)]; got.Add(1) == int64(len(a.clients)) {
 			got.Store(0)
 			a.all.Add(1)
@@ -63,7 +65,8 @@ func (a *audience) follow(c *client) error {
 	}
 }
 
-// run appends for d and returns how many records a second were delivered to all. afterAppend is called for each record.
+// run appends for d and returns how many records a second were delivered to all. afterAppend is
+// called for each record.
 func (a *audience) run(ctx context.Context, s *side, afterAppend func() error, d time.Duration) (float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

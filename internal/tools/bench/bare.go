@@ -17,8 +17,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// bareMode is the hidden first argument that makes this program a bare server: what remains of a service when all its work is taken
-// away. It answers every POST after reading its body, and it writes to WebSocket clients, and that is all.
+// bareMode is the hidden first argument that makes this program a bare server: what remains of a
+// service when all its work is taken away. It answers every POST after reading its body, and it
+// writes to WebSocket clients, and that is all.
 const bareMode = "bare"
 
 // startBare starts a bare server whose answers and stream messages have the given sizes.
@@ -30,7 +31,8 @@ func (b *bench) startBare(ctx context.Context, answerBytes, messageBytes int) (*
 	return start(ctx, exec.Command(self, bareMode, strconv.Itoa(answerBytes), strconv.Itoa(messageBytes)))
 }
 
-// runBare serves until its standard input ends, which it does when the process that started it ends in any way.
+// runBare serves until its standard input ends, which it does when the process that started it ends
+// in any way.
 func runBare(answerBytes, messageBytes string) int {
 	answer, err1 := strconv.Atoi(answerBytes)
 	message, err2 := strconv.Atoi(messageBytes)
@@ -58,9 +60,10 @@ func runBare(answerBytes, messageBytes string) int {
 	return 0
 }
 
-// caster writes a message to all its clients for each byte that it reads. One goroutine for each core, with its share of the clients,
-// makes the writes and nothing else: no queue of a client, no wake-up of a writer. What has gathered goes to one client before the next
-// has his turn, so that a client that is woken finds all of it. So its time is that of the writes.
+// caster writes a message to all its clients for each byte that it reads. One goroutine for each
+// core, with its share of the clients, makes the writes and nothing else: no queue of a client, no
+// wake-up of a writer. What has gathered goes to one client before the next has his turn, so that a
+// client that is woken finds all of it. So its time is that of the writes.
 type caster struct {
 	message []byte
 	mu      sync.Mutex

@@ -28,7 +28,8 @@ const patience = 30 * time.Second
 // listensOn is the line of standard error by which both servers say that they are there.
 var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 
-// serve starts attestd on a database file, with the limits off and all else as shipped but for the flags.
+// serve starts attestd on a database file, with the limits off and all else as shipped but for the
+// flags.
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--db", db}, flags...)
 	return start(ctx, exec.Command(b.binary(), args...))
@@ -55,7 +56,8 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 		return nil, err
 	}
 	c := &child{cmd: cmd, done: make(chan struct{})}
-	if c.stdin, err = cmd.StdinPipe(); err != nil { // the bare server ends when it closes, however this process ends
+	// the bare server ends when it closes, however this process ends
+	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
@@ -83,8 +85,9 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 	return nil, errors.Join(err, c.stop())
 }
 
-// follow waits for the line that tells the address and then reads on for as long as the process writes: a full pipe would stop it.
-// It reads in large pieces with pauses, for the server writes a line a request, and reading each would be work beside the load.
+// follow waits for the line that tells the address and then reads on for as long as the process
+// writes: a full pipe would stop it. It reads in large pieces with pauses, for the server writes a
+// line a request, and reading each would be work beside the load.
 func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
 	lines := bufio.NewReaderSize(stderr, 64<<10)
 	for {
@@ -111,7 +114,8 @@ func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// stop asks the process to end, and makes it end when it does not. It returns when it has ended. It may be called twice.
+// stop asks the process to end, and makes it end when it does not. It returns when it has ended. It
+// may be called twice.
 func (c *child) stop() error {
 	c.stdin.Close()
 	if c.cmd.Process.Signal(os.Interrupt) != nil { // it has ended, or the system has no such signal

@@ -10,8 +10,9 @@ import (
 	"strconv"
 )
 
-// client is one keep-alive connection that speaks just enough HTTP/1.1. The generator shares the machine with what it measures,
-// so it must be light: a request is one write of bytes that stand ready, an answer usually one read, and nothing is allocated.
+// client is one keep-alive connection that speaks just enough HTTP/1.1. The generator shares the
+// machine with what it measures, so it must be light: a request is one write of bytes that stand
+// ready, an answer usually one read, and nothing is allocated.
 type client struct {
 	conn net.Conn
 	in   []byte // what was read; in[r:w] is not consumed yet
@@ -51,7 +52,8 @@ func request(method, path, credential, contentType, body string) []byte {
 	return append(append(b.Bytes(), "\r\n"...), body...)
 }
 
-// do sends a request and returns status and body of the answer. The body is valid until the next call.
+// do sends a request and returns status and body of the answer. The body is valid until the next
+// call.
 func (c *client) do(request []byte) (status int, body []byte, err error) {
 	c.body = c.body[:0]
 	status, err = c.stream(request, func(piece []byte) { c.body = append(c.body, piece...) })

@@ -46,7 +46,8 @@ func TestAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range []*client{said(tt.answer + tt.answer), saidSlowly(tt.answer + tt.answer)} {
-				for range 2 { // the second shows that the first was consumed to its end and no further
+				// the second shows that the first was consumed to its end and no further
+				for range 2 {
 					status, body, err := c.do([]byte("GET / HTTP/1.1\r\n\r\n"))
 					if err != nil || status != tt.status || string(body) != tt.body {
 						t.Fatalf("answer %d %.60q, %v; want %d %.60q", status, body, err, tt.status, tt.body)

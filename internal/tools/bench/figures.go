@@ -23,8 +23,9 @@ const (
 	ratio     unit = "ratio"
 )
 
-// target is the bound that a figure should keep. Only ratios can fail a quick run, and only when they are far off: beyond a third of
-// a target to be reached, or three times one not to be exceeded. Absolute figures are the machine's as much as ours.
+// target is the bound that a figure should keep. Only ratios can fail a quick run, and only when
+// they are far off: beyond a third of a target to be reached, or three times one not to be
+// exceeded. Absolute figures are the machine's as much as ours.
 type target struct {
 	atMost   bool
 	bound    float64
@@ -89,7 +90,8 @@ func (r *report) farOff() (list []string) {
 	return list
 }
 
-// text is the value as a person wants to read it: three digits that mean something, and thousands apart.
+// text is the value as a person wants to read it: three digits that mean something, and thousands
+// apart.
 func (f figure) text() string {
 	if math.IsNaN(f.value) {
 		return "n/a"

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// hooks measures how long a coding agent waits for the answer to its hook: before each call, alone and with others, and with a passport to be looked up.
+// hooks measures how long a coding agent waits for the answer to its hook: before each call, alone
+// and with others, and with a passport to be looked up.
 func (b *bench) hooks(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "hooks.db")
 	if err != nil {

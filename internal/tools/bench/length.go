@@ -59,7 +59,8 @@ func (s *shape) appendTarget() *target {
 	return only(s.million, atLeast(0.9))
 }
 
-// shapes: the short chain stands there several times over, so that each round of appends finds one that is still short.
+// shapes: the short chain stands there several times over, so that each round of appends finds one
+// that is still short.
 func (b *bench) shapes(rounds int) []*shape {
 	if b.quick {
 		return []*shape{
@@ -103,7 +104,8 @@ func (b *bench) length(ctx context.Context) (err error) {
 	return b.resident(ctx, shapes)
 }
 
-// restart measures from the start of the process to the first healthy answer, and leaves the last server running.
+// restart measures from the start of the process to the first healthy answer, and leaves the last
+// server running.
 func (b *bench) restart(ctx context.Context, s *shape) error {
 	b.say("%s: restart", s.column)
 	var took []float64

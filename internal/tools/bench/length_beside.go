@@ -12,8 +12,9 @@ import (
 // verifyRequests is how many requests at once ask for the verification of one chain.
 const verifyRequests = 100
 
-// beside measures what appends lose while a chain is verified, and how long a company with an empty chain waits for its verdict meanwhile.
-// In each round the server is started anew, so that it has verified nothing yet.
+// beside measures what appends lose while a chain is verified, and how long a company with an empty
+// chain waits for its verdict meanwhile. In each round the server is started anew, so that it has
+// verified nothing yet.
 func (b *bench) beside(ctx context.Context, s *shape) error {
 	if !s.million {
 		return nil
@@ -55,7 +56,8 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 			*way.kept = append(*way.kept, beside.perSecond()/alone.perSecond())
 		}
 	}
-	if err := s.start(ctx, b); err != nil { // or the last verification would go on beside what is measured next
+	// or the last verification would go on beside what is measured next
+	if err := s.start(ctx, b); err != nil {
 		return err
 	}
 	b.report.add(lengthSection, s.column, "append rate while verifying ÷ alone", median(background), ratio, atLeast(0.8))
@@ -64,8 +66,8 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 	return nil
 }
 
-// verifyForStream has a chain verified in the background: the first record after a restart sets that off when someone listens. The
-// listener hears nothing before it has ended.
+// verifyForStream has a chain verified in the background: the first record after a restart sets
+// that off when someone listens. The listener hears nothing before it has ended.
 func verifyForStream(ctx context.Context, s *shape) (end func() error, err error) {
 	listener, err := listen(ctx, s.server.addr)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// read reads the whole chains, first by one reader and then by three at once, and watches the memory of a server that has done
-// nothing else.
+// read reads the whole chains, first by one reader and then by three at once, and watches the
+// memory of a server that has done nothing else.
 func (b *bench) read(ctx context.Context, s *shape) error {
 	b.say("%s: whole-chain read", s.column)
 	for _, readers := range []int{1, 3} {
@@ -70,7 +70,8 @@ func readChains(ctx context.Context, s *shape) (total int64, err error) {
 	return total, nil
 }
 
-// prove measures one client asking for proofs of records anywhere in the chains, in both trees, and that a chain grew to what it is.
+// prove measures one client asking for proofs of records anywhere in the chains, in both trees, and
+// that a chain grew to what it is.
 func (b *bench) prove(ctx context.Context, s *shape) error {
 	c, err := dial(ctx, s.server.addr)
 	if err != nil {

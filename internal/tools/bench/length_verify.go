@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// verify measures the first verification by a process, and the next ones. It fails when a seeded chain is not valid.
+// verify measures the first verification by a process, and the next ones. It fails when a seeded
+// chain is not valid.
 func (b *bench) verify(ctx context.Context, s *shape) error {
 	b.say("%s: verify", s.column)
 	c, err := dial(ctx, s.server.addr)
@@ -28,7 +29,8 @@ func (b *bench) verify(ctx context.Context, s *shape) error {
 	if err != nil {
 		return err
 	}
-	signature = (signature + ed25519Verify(calibration)) / 2 // the machine may have changed its pace
+	// the machine may have changed its pace
+	signature = (signature + ed25519Verify(calibration)) / 2
 	var again []float64
 	for range 3 {
 		took, err := pass()

@@ -44,14 +44,16 @@ func hangUp(clients []*client) {
 	}
 }
 
-// limit ends the clients' reads and writes at a time, or when ctx is done if that is sooner. What it returns takes the latter back.
+// limit ends the clients' reads and writes at a time, or when ctx is done if that is sooner. What
+// it returns takes the latter back.
 func limit(ctx context.Context, clients []*client, at time.Time) (release func() bool) {
 	for _, c := range clients {
 		c.conn.SetDeadline(at)
 	}
 	return context.AfterFunc(ctx, func() {
 		for _, c := range clients {
-			c.conn.SetDeadline(time.Unix(1, 0)) // who waits for an answer does not look at ctx, but this wakes him
+			// who waits for an answer does not look at ctx, but this wakes him
+			c.conn.SetDeadline(time.Unix(1, 0))
 		}
 	})
 }
@@ -69,8 +71,9 @@ type round struct {
 
 func (r round) perSecond() float64 { return float64(r.answers) / r.elapsed.Seconds() }
 
-// load drives a side as a closed loop for d: each client sends its next request when its last is answered. most, if not 0, is the
-// number of requests after which it ends sooner. A disk may stall for longer than a short round: one without an answer is driven again.
+// load drives a side as a closed loop for d: each client sends its next request when its last is
+// answered. most, if not 0, is the number of requests after which it ends sooner. A disk may stall
+// for longer than a short round: one without an answer is driven again.
 func (s *side) load(ctx context.Context, d time.Duration, most int) (round, error) {
 	for range 5 {
 		if r, err := s.once(ctx, d, most); err != nil || r.answers > 0 {
@@ -141,8 +144,8 @@ type comparison struct {
 	requests, bareAll int
 }
 
-// compare loads both sides in turns, rounds times each, after a short warm-up of each that does not count. Who goes first alternates,
-// so that a machine that grows slower or faster favours nobody.
+// compare loads both sides in turns, rounds times each, after a short warm-up of each that does not
+// count. Who goes first alternates, so that a machine that grows slower or faster favours nobody.
 func compare(ctx context.Context, subject, bare *side, rounds int, each time.Duration) (comparison, error) {
 	for _, s := range []*side{bare, subject} {
 		if _, err := s.load(ctx, each/4, 0); err != nil {

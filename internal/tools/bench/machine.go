@@ -11,10 +11,11 @@ import (
 
 // machine is what one must know to read absolute figures.
 type machine struct {
-	Cores      int     `json:"cores"`
-	System     string  `json:"system"`
-	Go         string  `json:"go"`
-	SyncMicros float64 `json:"syncMicros"` // one write of 4 KiB made durable in the folder of the databases, median
+	Cores  int    `json:"cores"`
+	System string `json:"system"`
+	Go     string `json:"go"`
+	// one write of 4 KiB made durable in the folder of the databases, median
+	SyncMicros float64 `json:"syncMicros"`
 }
 
 func (m machine) String() string {
@@ -44,7 +45,8 @@ func describeMachine(dir string) (machine, error) {
 	return m, nil
 }
 
-// ed25519Verify measures one signature check on one core, for about d: the unit in which a first verification is counted.
+// ed25519Verify measures one signature check on one core, for about d: the unit in which a first
+// verification is counted.
 func ed25519Verify(d time.Duration) time.Duration {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {

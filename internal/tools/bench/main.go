@@ -1,5 +1,5 @@
-// Bench measures attestd from outside: it builds the binary, runs it on a temporary file, drives it over HTTP from this process,
-// and prints one table of figures beside their targets.
+// Bench measures attestd from outside: it builds the binary, runs it on a temporary file, drives it
+// over HTTP from this process, and prints one table of figures beside their targets.
 //
 //	go -C internal/tools run ./bench                  all figures, some minutes
 //	go -C internal/tools run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
@@ -7,8 +7,9 @@
 //	go -C internal/tools run ./bench --json           the same figures for a program
 //	go -C internal/tools run ./bench --db postgres://…  section postgres as well, on that server
 //
-// Most figures are ratios to a bare net/http server that does nothing, or to the cost of a signature check, measured in the same
-// run and in turns with attestd. A ratio survives a slow or busy machine; a figure per second does not.
+// Most figures are ratios to a bare net/http server that does nothing, or to the cost of a
+// signature check, measured in the same run and in turns with attestd. A ratio survives a slow or
+// busy machine; a figure per second does not.
 package main
 
 import (
@@ -64,7 +65,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns 0 for a run that ended, met targets or not, 1 for one that could not or for a ratio far off in a quick one, 2 for bad usage.
+// run returns 0 for a run that ended, met targets or not, 1 for one that could not or for a ratio
+// far off in a quick one, 2 for bad usage.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -121,7 +123,8 @@ func isSection(name string) bool {
 	return false
 }
 
-// measure runs one section, or all. Whatever happens, the temporary folder goes; the children of a section end with it.
+// measure runs one section, or all. Whatever happens, the temporary folder goes; the children of a
+// section end with it.
 func (b *bench) measure(ctx context.Context, only string) (err error) {
 	if b.dir, err = os.MkdirTemp("", "attestd-bench-"); err != nil {
 		return err
@@ -166,14 +169,16 @@ func (b *bench) build(ctx context.Context) error {
 	return harness.Build(ctx, b.binary())
 }
 
-func (b *bench) binary() string { return filepath.Join(b.dir, "attestd.exe") } // the suffix harms nowhere and Windows wants it
+// the suffix harms nowhere and Windows wants it
+func (b *bench) binary() string { return filepath.Join(b.dir, "attestd.exe") }
 
 // say tells whoever waits what is going on.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.stderr, "· "+format+"\n", args...)
 }
 
-// withoutPaths keeps where this machine has its temporary files out of what may be pasted elsewhere.
+// withoutPaths keeps where this machine has its temporary files out of what may be pasted
+// elsewhere.
 func (b *bench) withoutPaths(err error) string {
 	return strings.ReplaceAll(err.Error(), b.dir, "(temporary folder)")
 }

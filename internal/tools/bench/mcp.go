@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// toolMode is the hidden first argument that makes this program an MCP server over standard input and output, which answers each call at once.
+// toolMode is the hidden first argument that makes this program an MCP server over standard input
+// and output, which answers each call at once.
 const toolMode = "tool"
 
 // runTool answers until its input ends.
@@ -82,8 +83,8 @@ func (s *toolSession) call(n int) error {
 	return nil
 }
 
-// mcp measures what attestd mcp adds to a call: lone calls in turns with others to the same server without it, and its memory after that and after
-// 200 calls at once.
+// mcp measures what attestd mcp adds to a call: lone calls in turns with others to the same server
+// without it, and its memory after that and after 200 calls at once.
 func (b *bench) mcp(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "mcp.db")
 	if err != nil {

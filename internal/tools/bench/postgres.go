@@ -18,8 +18,8 @@ const postgresSection = "PostgreSQL, 64 callers in process"
 // callers at once, as on SQLite.
 const storeCallers = 64
 
-// postgres measures the stores of both engines in turns, without HTTP. The server is one that --db names; what is written goes into a database of its
-// own there, which is dropped at the end.
+// postgres measures the stores of both engines in turns, without HTTP. The server is one that --db
+// names; what is written goes into a database of its own there, which is dropped at the end.
 func (b *bench) postgres(ctx context.Context) (err error) {
 	if b.db == "" {
 		b.say("skipped: --db names no PostgreSQL server")
@@ -127,7 +127,8 @@ func medianRatio(list, to []load) float64 {
 	return median(values)
 }
 
-// callFor has all callers call do over and over, each with numbers of its own, until the time is over.
+// callFor has all callers call do over and over, each with numbers of its own, until the time is
+// over.
 func callFor(ctx context.Context, d time.Duration, do func(ctx context.Context, caller, n int) error) load {
 	var mu sync.Mutex
 	var all []time.Duration
@@ -212,7 +213,8 @@ func (s *stores) append(ctx context.Context, servers, tenants int, d time.Durati
 	})
 }
 
-// delays are how long after its acknowledgement by the first server a record was heard of by the last, in milliseconds, in order.
+// delays are how long after its acknowledgement by the first server a record was heard of by the
+// last, in milliseconds, in order.
 func (s *stores) delays(ctx context.Context, n int) (took []float64, err error) {
 	for range n {
 		for len(s.heard) > 0 {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What Linux tells about a process stands in files. Elsewhere they are missing, and the figures that need them are n/a.
+// What Linux tells about a process stands in files. Elsewhere they are missing, and the figures
+// that need them are n/a.
 
 // tick is the unit of times in /proc/PID/stat: USER_HZ, 100 on every Linux that Go runs on.
 const tick = time.Second / 100
@@ -22,7 +23,8 @@ func cpuTime(pid int) (time.Duration, bool) {
 	return parseCPUTime(stat)
 }
 
-// parseCPUTime reads utime and stime, fields 14 and 15 of proc(5). The second field, a name in brackets, may hold anything.
+// parseCPUTime reads utime and stime, fields 14 and 15 of proc(5). The second field, a name in
+// brackets, may hold anything.
 func parseCPUTime(stat []byte) (time.Duration, bool) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
@@ -48,8 +50,8 @@ func residentBytes(pid int) (int64, bool) {
 	return kib << 10, err == nil
 }
 
-// watchMemory looks at the resident memory of a process every few milliseconds. What it returns ends that and says how far memory
-// rose above where it was.
+// watchMemory looks at the resident memory of a process every few milliseconds. What it returns
+// ends that and says how far memory rose above where it was.
 func watchMemory(pid int) (growth func() (int64, bool)) {
 	start, ok := residentBytes(pid)
 	stop, done := make(chan struct{}), make(chan struct{})

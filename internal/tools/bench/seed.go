@@ -17,8 +17,9 @@ import (
 // appenders keep the log's batches full while a file is seeded.
 const appenders = 512
 
-// seed writes a database with so many chains of so many records each, through the log and the store of the product: over HTTP it
-// would take several times as long. What it wrote is checked over HTTP later.
+// seed writes a database with so many chains of so many records each, through the log and the store
+// of the product: over HTTP it would take several times as long. What it wrote is checked over HTTP
+// later.
 func (b *bench) seed(ctx context.Context, path string, chains, records int) (tenants []tenant, err error) {
 	s, err := store.Open(ctx, path, b.schema, store.Options{Domain: cred.Domain{}})
 	if err != nil {
@@ -57,7 +58,8 @@ func draft(c *store.Company) (chain.Draft, error) {
 	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: canonical}, err
 }
 
-// each calls do for [0, n) from many goroutines, in order of their start, and returns the first error.
+// each calls do for [0, n) from many goroutines, in order of their start, and returns the first
+// error.
 func each(ctx context.Context, n int, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

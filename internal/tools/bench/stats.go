@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// median returns the middle of values, the mean of the two middle ones where there are two; NaN for none. values is left as it is.
+// median returns the middle of values, the mean of the two middle ones where there are two; NaN for
+// none. values is left as it is.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -20,7 +21,8 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// percentile returns the smallest of sorted that at least p percent of them do not exceed (the nearest rank); 0 for none.
+// percentile returns the smallest of sorted that at least p percent of them do not exceed (the
+// nearest rank); 0 for none.
 func percentile[T cmp.Ordered](sorted []T, p float64) T {
 	if len(sorted) == 0 {
 		var zero T

@@ -8,17 +8,20 @@ import (
 	"time"
 )
 
-// The stream is measured by what it costs the appends. Three loads take turns, each of the same appends over HTTP:
+// The stream is measured by what it costs the appends. Three loads take turns, each of the same
+// appends over HTTP:
 //
 //	none    nobody listens
 //	stream  n clients listen to attestd
 //	bare    nobody listens to attestd, and for each record n clients get a message of the same size from a process that does nothing
 //	        but the writes (see caster)
 //
-// In the last two an append is only begun while no more than streamWindow records are on their way to some client: so everybody gets
-// everything, nobody is sent away as too slow, and the rate is that of records appended and delivered. stream ÷ none is what
-// listeners cost; stream ÷ bare is what they cost beyond the writes themselves and the clients' reads, which no server can save.
-// The trigger of the bare server is one byte on a pipe for each record, which flatters attestd by about a microsecond a record.
+// In the last two an append is only begun while no more than streamWindow records are on their way
+// to some client: so everybody gets everything, nobody is sent away as too slow, and the rate is
+// that of records appended and delivered. stream ÷ none is what listeners cost; stream ÷ bare is
+// what they cost beyond the writes themselves and the clients' reads, which no server can save. The
+// trigger of the bare server is one byte on a pipe for each record, which flatters attestd by about
+// a microsecond a record.
 const (
 	streamAppenders = 16
 	streamWindow    = 32
@@ -53,8 +56,9 @@ func (b *bench) stream(ctx context.Context) (err error) {
 			var rate [streamKinds]float64
 			for kind := range streamKinds {
 				last++
-				// Each load has a new company, whose chain is short: the message says that the whole chain verifies, and before
-				// the first listener's first message attestd has to find that out.
+				// Each load has a new company, whose chain is short: the message says that the
+				// whole chain verifies, and before the first listener's first message attestd has
+				// to find that out.
 				t, err := register(ctx, server.addr, fmt.Sprintf("company-%d", last))
 				if err != nil {
 					return err
@@ -133,7 +137,8 @@ func (b *bench) messageSize(ctx context.Context, server *child, t tenant) (int, 
 	return len(m), err
 }
 
-// joined waits until the bare server knows all its clients: it answers a handshake a moment before. attestd does not.
+// joined waits until the bare server knows all its clients: it answers a handshake a moment before.
+// attestd does not.
 func joined(ctx context.Context, bare *child, n int) error {
 	for {
 		var count int

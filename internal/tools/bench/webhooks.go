@@ -14,10 +14,12 @@ import (
 // webhookCount is how many endpoints are sent every record.
 const webhookCount = 10
 
-// webhooks measures what it costs the appends that each record goes to ten endpoints: in turns, with the webhooks enabled and disabled. The endpoints are in this
-// process, and share the machine with the server and the generator, as those of a company would not.
+// webhooks measures what it costs the appends that each record goes to ten endpoints: in turns,
+// with the webhooks enabled and disabled. The endpoints are in this process, and share the machine
+// with the server and the generator, as those of a company would not.
 //
-// How many messages a second go out is said for the time under load, when appends come first, and for that after it, when the rest is caught up.
+// How many messages a second go out is said for the time under load, when appends come first, and
+// for that after it, when the rest is caught up.
 func (b *bench) webhooks(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "webhooks.db", "--webhooks-allow-private")
 	if err != nil {
@@ -64,7 +66,8 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 	}
 	var ratios, cpu, rates, busy, idle []float64
 	for i := range rounds {
-		var rate, used [2]float64 // without and with: records a second, and the processor time of a record
+		// without and with: records a second, and the processor time of a record
+		var rate, used [2]float64
 		for n := range 2 {
 			with := (i + n) % 2 // who goes first alternates
 			if err := turn([]string{"disable", "enable"}[with]); err != nil {

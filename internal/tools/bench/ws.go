@@ -15,8 +15,8 @@ const (
 	opPing  = 9
 )
 
-// listen opens a WebSocket to the stream. The server's Sec-WebSocket-Accept is not checked: what is measured is the server, and a
-// wrong one would show in the first frame.
+// listen opens a WebSocket to the stream. The server's Sec-WebSocket-Accept is not checked: what is
+// measured is the server, and a wrong one would show in the first frame.
 func listen(ctx context.Context, addr string) (*client, error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -51,7 +51,8 @@ func (c *client) message() ([]byte, error) {
 		case opClose:
 			return nil, fmt.Errorf("%w: %s", errClosed, closeReason(payload))
 		case opPing:
-			// A pong with the same payload; the mask that a client's frame must have may be zero for a benchmark.
+			// A pong with the same payload; the mask that a client's frame must have may be zero
+			// for a benchmark.
 			pong := append([]byte{0x80 | 10, 0x80 | byte(len(payload)), 0, 0, 0, 0}, payload...)
 			if _, err := c.conn.Write(pong); err != nil {
 				return nil, err

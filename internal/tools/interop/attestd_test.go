@@ -1,5 +1,6 @@
-// Package interop lets the tools of others read our logs: Tessera's fsck, torchwood, and litewitness, which is a witness. It is a module of
-// its own, so that nothing of theirs comes near attestd's own dependencies.
+// Package interop lets the tools of others read our logs: Tessera's fsck, torchwood, and
+// litewitness, which is a witness. It is a module of its own, so that nothing of theirs comes near
+// attestd's own dependencies.
 package interop
 
 import (
@@ -51,7 +52,8 @@ func build(m *testing.M) int {
 	return m.Run()
 }
 
-// run starts a program of bin that the test ends, and returns what follows the marker in what it says.
+// run starts a program of bin that the test ends, and returns what follows the marker in what it
+// says.
 func run(t *testing.T, marker, name string, args ...string) string {
 	t.Helper()
 	said, _ := start(t, marker, name, args...)
@@ -69,7 +71,8 @@ func start(t *testing.T, marker, name string, args ...string) (said string, stop
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for lines := bufio.NewScanner(stderr); lines.Scan(); { // to the end, or a full pipe would hold the program up
+		// to the end, or a full pipe would hold the program up
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			if _, rest, ok := strings.Cut(lines.Text(), marker); ok && len(found) == 0 {
 				found <- rest
 			}
@@ -166,7 +169,8 @@ func (c *company) look(t *testing.T) {
 	must(t, json.Unmarshal(list.Logs[0], &c.log))
 }
 
-// rotate gives the company another key, which signs the log from then on; those before it are listed still, unless they were compromised.
+// rotate gives the company another key, which signs the log from then on; those before it are
+// listed still, unless they were compromised.
 func (c *company) rotate(t *testing.T, compromised bool) {
 	t.Helper()
 	var rotated struct{ Index int64 }
@@ -185,7 +189,8 @@ func (c *company) rotate(t *testing.T, compromised bool) {
 // url is where tools find the log.
 func (c *company) url() string { return c.base + "/v1/log/" + c.log.LogID }
 
-// checkpoint fetches the newest one, which covers all records: no other was signed within the second of a growth unseen.
+// checkpoint fetches the newest one, which covers all records: no other was signed within the
+// second of a growth unseen.
 func (c *company) checkpoint(t *testing.T) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {

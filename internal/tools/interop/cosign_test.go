@@ -15,7 +15,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// cosigner starts another attestd that is a witness of the log with this key, and returns where it takes checkpoints, and its vkey.
+// cosigner starts another attestd that is a witness of the log with this key, and returns where it
+// takes checkpoints, and its vkey.
 func cosigner(t *testing.T, log string) (prefix, vkey string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +29,8 @@ func cosigner(t *testing.T, log string) (prefix, vkey string) {
 	return c.base + "/v1/witness", who.VKey
 }
 
-// Our witness cosigns a Tessera log as it grows: Tessera publishes no checkpoint without the cosignature.
+// Our witness cosigns a Tessera log as it grows: Tessera publishes no checkpoint without the
+// cosignature.
 func TestWeCosignTessera(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,8 +62,8 @@ func TestWeCosignTessera(t *testing.T) {
 	}
 }
 
-// litewitness and another attestd cosign our log, which asks both by itself as it grows. The checkpoint that we then publish is one that torchwood
-// takes for witnessed by both.
+// litewitness and another attestd cosign our log, which asks both by itself as it grows. The
+// checkpoint that we then publish is one that torchwood takes for witnessed by both.
 func TestWitnessesAreAsked(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)

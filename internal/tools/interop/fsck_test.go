@@ -16,14 +16,16 @@ import (
 	"testing"
 )
 
-// fsck runs Tessera's check of a whole log with one of its vkeys and returns what it found wrong. It ends with 0 whatever it finds.
+// fsck runs Tessera's check of a whole log with one of its vkeys and returns what it found wrong.
+// It ends with 0 whatever it finds.
 func (c *company) fsck(t *testing.T, at, key string) string {
 	t.Helper()
 	vkey := filepath.Join(t.TempDir(), "log.vkey")
 	must(t, os.WriteFile(vkey, []byte(key), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// One worker that has found a fault ends, and fsck 1.0.4 would wait for ever for it to take the next tile: so there are more.
+	// One worker that has found a fault ends, and fsck 1.0.4 would wait for ever for it to take the
+	// next tile: so there are more.
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "fsck"), "-N=16", "-ui=false", "-v=1", "-storage_url", at, "-public_key", vkey,
 		"-bearer_token", c.key).CombinedOutput()
 	if err != nil {
@@ -38,8 +40,9 @@ func (c *company) fsck(t *testing.T, at, key string) string {
 	return ""
 }
 
-// Tessera's fsck reads all of a log over HTTP and agrees with it, at sizes around the borders of tiles, and before and after the company's
-// key has changed: with the vkey of the key that signs, and with no former one.
+// Tessera's fsck reads all of a log over HTTP and agrees with it, at sizes around the borders of
+// tiles, and before and after the company's key has changed: with the vkey of the key that signs,
+// and with no former one.
 func TestFsckAgrees(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)

@@ -22,7 +22,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// torchwood's proof checker takes the proof of every record, and refuses it for another record and with one bit flipped.
+// torchwood's proof checker takes the proof of every record, and refuses it for another record and
+// with one bit flipped.
 func TestTorchwoodTakesEveryProof(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -35,7 +36,8 @@ func TestTorchwoodTakesEveryProof(t *testing.T) {
 	must(t, err)
 	var previous tlog.Hash
 	for i := range c.log.Size {
-		entry, _, err := client.Entry(t.Context(), tree, i) // which checks it against the tree by the tiles
+		// which checks it against the tree by the tiles
+		entry, _, err := client.Entry(t.Context(), tree, i)
 		must(t, err)
 		proof, err := c.do("GET", fmt.Sprintf("/v1/log/%s/proof/%d", c.log.LogID, i), "")
 		must(t, err)
@@ -54,7 +56,8 @@ func TestTorchwoodTakesEveryProof(t *testing.T) {
 	}
 }
 
-// litewitness cosigns our checkpoints as the log grows, and no tree that does not follow from what it has seen.
+// litewitness cosigns our checkpoints as the log grows, and no tree that does not follow from what
+// it has seen.
 func TestWitnessCosigns(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -146,7 +149,8 @@ func newWitness(t *testing.T, c *company) witness {
 	}
 }
 
-// operate changes what a witness knows of logs, as witnessctl does; that command itself is not built here, for a module that it needs.
+// operate changes what a witness knows of logs, as witnessctl does; that command itself is not
+// built here, for a module that it needs.
 func (w witness) operate(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	db, err := sqlite.OpenConn(w.db, sqlite.OpenReadWrite|sqlite.OpenWAL)

@@ -1,6 +1,6 @@
 // Command python unpacks a CPython that is newer than those of distributions into a folder: go -C
-// internal/tools/python run . FOLDER. The tests of the Python client find it where ATTESTD_TEST_PYTHONS names
-// the folder above.
+// internal/tools/python run . FOLDER. The tests of the Python client find it where
+// ATTESTD_TEST_PYTHONS names the folder above.
 package main
 
 import (

@@ -16,7 +16,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// each calls do with a client again and again, with a pause between, until the time is over. What do returns did not hold.
+// each calls do with a client again and again, with a pause between, until the time is over. What
+// do returns did not hold.
 func (k *run) each(ctx context.Context, pause time.Duration, do func(c *harness.Client, n int) error) {
 	c := &harness.Client{Addr: k.addr, Wait: 5 * time.Minute}
 	defer c.Close()
@@ -144,13 +145,15 @@ func (k *run) passports(ctx context.Context) {
 	})
 }
 
-// follow is a client of the stream: of one tenant or, with nil, of everybody. Each tenant's records come in order, without a gap.
+// follow is a client of the stream: of one tenant or, with nil, of everybody. Each tenant's records
+// come in order, without a gap.
 func (k *run) follow(t *tenant) func(context.Context) {
 	return func(ctx context.Context) {
 		for ctx.Err() == nil {
 			err := k.listen(ctx, t)
 			if websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
-				k.behind.Add(1) // the machine is too busy for this client; the server is right to send it away
+				// the machine is too busy for this client; the server is right to send it away
+				k.behind.Add(1)
 				continue
 			}
 			if err != nil && ctx.Err() == nil {

@@ -50,7 +50,8 @@ func fullDisk(ctx context.Context, r *harness.Run) (err error) {
 		bounded, cancel := context.WithTimeout(ctx, harness.Patience)
 		w.write(bounded, s.Addr, key, "NOT_DONE")
 		cancel()
-		for end := time.Now().Add(1200 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // beyond one probe
+		// beyond one probe
+		for end := time.Now().Add(1200 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 			if err := c.Call(503, ready, nil); err != nil {
 				r.Failf("filling %d: %v", round, err)
 			}

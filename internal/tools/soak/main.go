@@ -1,6 +1,7 @@
-// Soak runs attestd for a while at a steady rate of records, beside all else that clients do, and says whether it is the same at the
-// end as it was after a third of the time: as much memory, as many descriptors, chains that are valid and just as long as they
-// were acknowledged. Then it takes away the write-ahead log under load, and fills the disk.
+// Soak runs attestd for a while at a steady rate of records, beside all else that clients do, and
+// says whether it is the same at the end as it was after a third of the time: as much memory, as
+// many descriptors, chains that are valid and just as long as they were acknowledged. Then it takes
+// away the write-ahead log under load, and fills the disk.
 //
 //	go -C internal/tools run ./soak                            14 minutes at 5,000 records a second; some 4 GB in the temporary folder
 //	go -C internal/tools run ./soak --short                    the form for CI, about 20 seconds; a rate that the machine cannot reach is no failure

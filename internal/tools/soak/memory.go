@@ -8,7 +8,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// maxGoroutines may be left when nobody is served: the log, the monitor, the listener, the runtime's own.
+// maxGoroutines may be left when nobody is served: the log, the monitor, the listener, the
+// runtime's own.
 const maxGoroutines = 60
 
 // sample is the server as seen from outside.

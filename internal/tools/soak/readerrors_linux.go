@@ -15,8 +15,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// unreadableFrom is the argument by which this program becomes another, for which no byte of a file from an offset on can be
-// read.
+// unreadableFrom is the argument by which this program becomes another, for which no byte of a file
+// from an offset on can be read.
 const unreadableFrom = "unreadable-from"
 
 func init() {
@@ -34,9 +34,11 @@ func init() {
 	os.Exit(1)
 }
 
-// failReads makes every pread(2) of this process at offset or beyond fail with EIO, for good (seccomp(2)).
+// failReads makes every pread(2) of this process at offset or beyond fail with EIO, for good
+// (seccomp(2)).
 func failReads(offset uint32) error {
-	const number, fourth = 0, 16 + 3*8 // where struct seccomp_data has the system call and the low half of its fourth argument
+	// where struct seccomp_data has the system call and the low half of its fourth argument
+	const number, fourth = 0, 16 + 3*8
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PREAD64, Jf: 3},
@@ -55,8 +57,9 @@ func failReads(offset uint32) error {
 	return nil
 }
 
-// readErrors has the disk refuse to read what a server has written: from some bytes on, reads fail. What needs them is not
-// done, nothing is called damaged, and all that was acknowledged is there when the disk can be read again.
+// readErrors has the disk refuse to read what a server has written: from some bytes on, reads fail.
+// What needs them is not done, nothing is called damaged, and all that was acknowledged is there
+// when the disk can be read again.
 func readErrors(ctx context.Context, r *harness.Run) error {
 	const readable = 2 << 20 // which the log outgrows, before it is moved into the database
 	const most = 20_000      // appends, of which the first thousand fills that

@@ -93,8 +93,8 @@ func (k *run) register() error {
 	return nil
 }
 
-// attest is one client that appends at its share of the rate. A latency counts from when the request was due, so that a server that
-// holds everybody up does not look better for it.
+// attest is one client that appends at its share of the rate. A latency counts from when the
+// request was due, so that a server that holds everybody up does not look better for it.
 func (k *run) attest(ctx context.Context, who, rate int) {
 	c := &harness.Client{Addr: k.addr}
 	defer c.Close()
@@ -108,7 +108,8 @@ func (k *run) attest(ctx context.Context, who, rate int) {
 		if ctx.Err() != nil {
 			return
 		}
-		if late := time.Since(due); late > time.Second { // the machine cannot; the rate that was reached tells
+		// the machine cannot; the rate that was reached tells
+		if late := time.Since(due); late > time.Second {
 			due = due.Add(late)
 		}
 		var record struct{ Index int64 }
@@ -147,7 +148,8 @@ func (k *run) summary(elapsed time.Duration, rate int) {
 	}
 }
 
-// finish holds the chains against what was acknowledged, in the server and then in the file that it leaves.
+// finish holds the chains against what was acknowledged, in the server and then in the file that it
+// leaves.
 func (k *run) finish(lab *harness.Lab, s *harness.Service, db string) error {
 	ctx := context.Background() // the time of the load is over; each step has a bound of its own
 	c := &harness.Client{Addr: k.addr, Wait: 10 * time.Minute}

@@ -1,5 +1,5 @@
-// Package private finds out whether a path belongs to its user alone, and keeps secrets there. Who may write a folder may
-// replace what stands in it, and so may who may write one above it.
+// Package private finds out whether a path belongs to its user alone, and keeps secrets there. Who
+// may write a folder may replace what stands in it, and so may who may write one above it.
 package private
 
 import (
@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 )
 
-// Check returns an error when another user, root aside, may replace what stands at path, or change it where it is there: when
-// it, or a folder above it, belongs to another user or may be written by group or others. A folder with the sticky bit,
-// such as /tmp, is no harm above a path of ours. Links count as what they lead to, and where they stand. What does not
-// exist is judged by the folder in which it would be made.
+// Check returns an error when another user, root aside, may replace what stands at path, or change
+// it where it is there: when it, or a folder above it, belongs to another user or may be written by
+// group or others. A folder with the sticky bit, such as /tmp, is no harm above a path of ours.
+// Links count as what they lead to, and where they stand. What does not exist is judged by the
+// folder in which it would be made.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -61,8 +62,8 @@ func check(path string, above bool, links int) error {
 	return check(parent, true, links)
 }
 
-// Secret reads the secret in the file at path, which it makes where there is none, for its user alone. All processes that do
-// so at the same time get the same one.
+// Secret reads the secret in the file at path, which it makes where there is none, for its user
+// alone. All processes that do so at the same time get the same one.
 func Secret(path string) ([]byte, error) {
 	if err := Check(path); err != nil {
 		return nil, err

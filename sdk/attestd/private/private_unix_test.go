@@ -20,8 +20,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A path is refused where somebody else may write to it or to any folder above it, also where a link leads through such a
-// folder; a folder with the sticky bit above it is none.
+// A path is refused where somebody else may write to it or to any folder above it, also where a
+// link leads through such a folder; a folder with the sticky bit above it is none.
 func TestFoldersThatOthersMayWriteAreRefused(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -53,7 +53,8 @@ func TestFoldersThatOthersMayWriteAreRefused(t *testing.T) {
 	}
 }
 
-// What belongs to another user is refused, and what belongs to root is not. Only root can make such a folder.
+// What belongs to another user is refused, and what belongs to root is not. Only root can make such
+// a folder.
 func TestFoldersOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -69,7 +70,8 @@ func TestFoldersOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// All who ask for a secret at the same time get the same one; it is its user's alone, and none that is not is taken.
+// All who ask for a secret at the same time get the same one; it is its user's alone, and none that
+// is not is taken.
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret")

@@ -26,7 +26,8 @@ const (
 	flushLock = "flush.lock"
 )
 
-// fullAt is the size at which a queue takes no more, in bytes. It is about what one or two batches take.
+// fullAt is the size at which a queue takes no more, in bytes. It is about what one or two batches
+// take.
 const fullAt = 1 << 20
 
 func (s *Spool) path(name string) string { return filepath.Join(s.dir, name) }
@@ -35,7 +36,8 @@ func (s *Spool) lock(name string) *flock.Flock {
 	return flock.New(s.path(name), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 }
 
-// appendEntries writes lines to the queue and syncs it. It returns the entries that are on disk; the others know why they are not.
+// appendEntries writes lines to the queue and syncs it. It returns the entries that are on disk;
+// the others know why they are not.
 func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
 	fail := func(entries []*entry, err error) {
 		for _, e := range entries {
@@ -72,7 +74,8 @@ func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
 	return done
 }
 
-// appendLines writes whole lines after those of the queue, and returns when they are on disk. The caller holds the lock to add.
+// appendLines writes whole lines after those of the queue, and returns when they are on disk. The
+// caller holds the lock to add.
 func (s *Spool) appendLines(lines []byte) error {
 	if info, err := os.Stat(s.path(current)); err == nil && info.Size() >= fullAt {
 		if err := s.seal(); err != nil {
@@ -82,8 +85,9 @@ func (s *Spool) appendLines(lines []byte) error {
 	return appendSynced(s.path(current), lines)
 }
 
-// appendSynced writes whole lines after those of a file, which it makes where there is none, and syncs the file. An incomplete last line, which a
-// process that was killed has left, is removed. When it fails, the file is as it was, as far as that can be brought about.
+// appendSynced writes whole lines after those of a file, which it makes where there is none, and
+// syncs the file. An incomplete last line, which a process that was killed has left, is removed.
+// When it fails, the file is as it was, as far as that can be brought about.
 func appendSynced(path string, lines []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -157,7 +161,8 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// seal ends the queue that is being added to, and gives it the next number. The caller holds the lock to add.
+// seal ends the queue that is being added to, and gives it the next number. The caller holds the
+// lock to add.
 func (s *Spool) seal() error {
 	numbers, err := s.sealed()
 	if err != nil {
@@ -214,7 +219,8 @@ func (s *Spool) size() (total int64, err error) {
 	return total, nil
 }
 
-// syncFolder makes the names in a folder durable. Windows has nothing of the kind, and needs it not.
+// syncFolder makes the names in a folder durable. Windows has nothing of the kind, and needs it
+// not.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

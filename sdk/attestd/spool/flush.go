@@ -17,7 +17,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// batchBytes is how long a batch may become, in bytes: well below the default limit of a request body.
+// batchBytes is how long a batch may become, in bytes: well below the default limit of a request
+// body.
 const batchBytes = 1 << 20
 
 // lockPoll is how often a Flush looks whether that of another process has ended.
@@ -50,7 +51,8 @@ func (e *RefusedError) Error() string {
 	return "spool: " + e.Dir + ": " + strings.Join(why, "; ")
 }
 
-// LimitedError says that the service takes no more for now: what is left waits, and After is how long at least.
+// LimitedError says that the service takes no more for now: what is left waits, and After is how
+// long at least.
 type LimitedError struct {
 	After time.Duration
 	Err   error // the service's answer; nil where none was asked for
@@ -62,12 +64,14 @@ func (e *LimitedError) Error() string {
 
 func (e *LimitedError) Unwrap() error { return e.Err }
 
-// Flush sends what is there when it begins, oldest first, and removes what was answered. It waits for the Flush of another process to end. Where the
-// service cannot be reached or refuses the credential, what is not sent stays, and the error says why. What the service refuses for good is set apart, and
-// the rest is sent; then the error is a *RefusedError.
+// Flush sends what is there when it begins, oldest first, and removes what was answered. It waits
+// for the Flush of another process to end. Where the service cannot be reached or refuses the
+// credential, what is not sent stays, and the error says why. What the service refuses for good is
+// set apart, and the rest is sent; then the error is a *RefusedError.
 //
-// Where the rate limit does not allow all of it, the error is a *LimitedError. From then on a Flush sends first what was added
-// since, and leaves half of the limit free of what waited before, for what happens meanwhile.
+// Where the rate limit does not allow all of it, the error is a *LimitedError. From then on a Flush
+// sends first what was added since, and leaves half of the limit free of what waited before, for
+// what happens meanwhile.
 func (s *Spool) Flush(ctx context.Context) error {
 	lock := s.lock(flushLock)
 	if ok, err := lock.TryLockContext(ctx, lockPoll); !ok {
@@ -153,8 +157,9 @@ func (f *flush) file(ctx context.Context, number uint64) error {
 	return syncFolder(f.dir)
 }
 
-// batch returns how many of items go into one request, at least one. A key that was added twice goes into two, for the service refuses that
-// in one, and answers the second with the record of the first.
+// batch returns how many of items go into one request, at least one. A key that was added twice
+// goes into two, for the service refuses that in one, and answers the second with the record of the
+// first.
 func batch(items []item) int {
 	size, keys := 0, map[string]bool{}
 	for i, a := range items {
@@ -166,7 +171,8 @@ func batch(items []item) int {
 	return len(items)
 }
 
-// items reads the first of the lines that are left, n at most. Those that are damaged are set apart.
+// items reads the first of the lines that are left, n at most. Those that are damaged are set
+// apart.
 func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []item, err error) {
 	var damaged []byte
 	var lines []int
@@ -191,7 +197,8 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 	return items, nil
 }
 
-// send sends what is left of a queue until all is answered or set apart. late says that it has waited for the rate limit.
+// send sends what is left of a queue until all is answered or set apart. late says that it has
+// waited for the rate limit.
 func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late bool) error {
 	for left := done.left(); len(left) > 0; left = done.left() {
 		room, err := f.room(len(left), late)
@@ -263,7 +270,8 @@ func (f *flush) setApart(a attestd.Attestation, why *attestd.Error) error {
 	if err != nil {
 		return err
 	}
-	if known, err := f.isApart(r.Attestation); known || err != nil { // a process that was killed has kept it, and not that it is done
+	// a process that was killed has kept it, and not that it is done
+	if known, err := f.isApart(r.Attestation); known || err != nil {
 		return err
 	}
 	if err := appendSynced(f.path(refusedAs), append(line, '\n')); err != nil {

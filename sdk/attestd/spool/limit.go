@@ -19,9 +19,10 @@ const (
 // few is how many items are sent without knowing the limit: more might take all that is left of it.
 const few = 10
 
-// backlog is what waits because of the rate limit. It may take half of the limit, so that what happens meanwhile finds the
-// other half free. Its file says where it ends, the limit, and then when how many of it were sent; it is not synced, for what
-// is lost of it bears on order and pace alone.
+// backlog is what waits because of the rate limit. It may take half of the limit, so that what
+// happens meanwhile finds the other half free. Its file says where it ends, the limit, and then
+// when how many of it were sent; it is not synced, for what is lost of it bears on order and pace
+// alone.
 type backlog struct {
 	last  uint64 // number of the last queue that is a part of it; 0 is none
 	limit int    // of the service, as it was last heard; 0 is unknown
@@ -71,7 +72,8 @@ func (s *Spool) keepBacklog(b backlog) error {
 	return os.WriteFile(s.path(limitedAs), text, 0o600)
 }
 
-// spent is how much of the backlog was sent within the window, and when the oldest of that leaves it.
+// spent is how much of the backlog was sent within the window, and when the oldest of that leaves
+// it.
 func (b *backlog) spent(now time.Time) (count int, until time.Time) {
 	for len(b.sent) > 0 && !time.UnixMilli(b.sent[0].at).After(now.Add(-window)) {
 		b.sent = b.sent[1:]
@@ -85,14 +87,16 @@ func (b *backlog) spent(now time.Time) (count int, until time.Time) {
 	return count, until
 }
 
-// limited reports whether the service has spoken of its limit; another's refusal says nothing of when to go on.
+// limited reports whether the service has spoken of its limit; another's refusal says nothing of
+// when to go on.
 func (f *flush) limited() bool {
 	_, known := f.client.AttestQuota()
 	return known
 }
 
-// room is how many of so many items may be sent at once, as far as is known. Of the backlog, and of more than there is room
-// for, only half of the limit goes in any minute. Where nothing is known yet one item finds out.
+// room is how many of so many items may be sent at once, as far as is known. Of the backlog, and of
+// more than there is room for, only half of the limit goes in any minute. Where nothing is known
+// yet one item finds out.
 func (f *flush) room(items int, late bool) (int, error) {
 	now := time.Now()
 	q, known := f.client.AttestQuota()
@@ -101,7 +105,8 @@ func (f *flush) room(items int, late bool) (int, error) {
 		f.backlog.limit = q.Limit
 	}
 	switch {
-	case !known && f.asked, !known && !late && items <= few: // a service without limits says nothing of them
+	case !known && f.asked, !known && !late && items <= few:
+		// a service without limits says nothing of them
 		return items, nil
 	case !late && over && items <= few, !late && known && !over && items <= q.Remaining:
 		return items, nil

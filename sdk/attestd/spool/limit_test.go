@@ -105,8 +105,9 @@ func (s *limited) open(t *testing.T, dir string) (*spool.Spool, *attestd.Client)
 	return made, c
 }
 
-// 5,000 records that wait are all sent under the default limits, each once and in order, though each Flush is a process of
-// its own; and somebody who attests meanwhile, half of what the limit allows, is never refused.
+// 5,000 records that wait are all sent under the default limits, each once and in order, though
+// each Flush is a process of its own; and somebody who attests meanwhile, half of what the limit
+// allows, is never refused.
 func TestBacklogDrainsUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	const waiting = 5000
@@ -132,7 +133,8 @@ func TestBacklogDrainsUnderTheLimit(t *testing.T) {
 			case errors.As(err, new(*spool.LimitedError)):
 				var limit *spool.LimitedError
 				errors.As(err, &limit)
-				for end := time.Now().Add(limit.After); time.Now().Before(end); live++ { // 46 a minute
+				// 46 a minute
+				for end := time.Now().Add(limit.After); time.Now().Before(end); live++ {
 					if _, err := c.Attest(t.Context(), attestd.Attestation{AgentID: "bot", ActionType: "live", Payload: live}); err != nil {
 						t.Fatalf("a live record is refused after %v: %v", time.Since(began), err)
 					}
@@ -224,8 +226,8 @@ func TestRefusalsAreKeptOnce(t *testing.T) {
 	})
 }
 
-// A process that was killed at any point leaves a folder from which the next goes on: nothing is lost, and what an older
-// progress says counts for the queue alone that it is about.
+// A process that was killed at any point leaves a folder from which the next goes on: nothing is
+// lost, and what an older progress says counts for the queue alone that it is about.
 func TestProgressOfAnotherQueue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -240,7 +242,8 @@ func TestProgressOfAnotherQueue(t *testing.T) {
 		progress, err := os.ReadFile(filepath.Join(dir, name+".sent"))
 		must(t, err)
 		sent := len(there.order)
-		must(t, os.Remove(filepath.Join(dir, name))) // as if all was sent, and the process killed before it removed the progress
+		// as if all was sent, and the process killed before it removed the progress
+		must(t, os.Remove(filepath.Join(dir, name)))
 		add(t, s, 200, 250)
 		must(t, os.WriteFile(filepath.Join(dir, name+".sent"), progress, 0o600))
 		time.Sleep(2 * time.Minute)
@@ -268,7 +271,8 @@ func TestProgressOfAnotherQueue(t *testing.T) {
 	})
 }
 
-// A key that somebody has claimed before costs no record where the program has made it: it is sent under a fresh one, once.
+// A key that somebody has claimed before costs no record where the program has made it: it is sent
+// under a fresh one, once.
 func TestClaimedKeysAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, fresh := range []bool{true, false} {

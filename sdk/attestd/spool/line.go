@@ -15,7 +15,8 @@ const checksumSize = 9
 
 func checksum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
 
-// appendLine appends a prepared attestation. Line breaks between the values of its payload become spaces, which mean the same.
+// appendLine appends a prepared attestation. Line breaks between the values of its payload become
+// spaces, which mean the same.
 func appendLine(dst []byte, a attestd.Attestation) []byte {
 	text := a.AppendJSON(nil)
 	for i, c := range text {
@@ -48,7 +49,8 @@ func readLine(line []byte) (a attestd.Attestation, ok bool) {
 	return a, err == nil
 }
 
-// lines are the whole lines of a queue, without their ends: what comes after them was never acknowledged.
+// lines are the whole lines of a queue, without their ends: what comes after them was never
+// acknowledged.
 func lines(queue []byte) (list [][]byte) {
 	for line := range bytes.Lines(queue) {
 		if line, whole := bytes.CutSuffix(line, []byte("\n")); whole {

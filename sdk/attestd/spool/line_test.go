@@ -8,7 +8,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Whatever stands in a queue, reading it panics nowhere and loses no byte of a whole line; lines that Add wrote are found between all else.
+// Whatever stands in a queue, reading it panics nowhere and loses no byte of a whole line; lines
+// that Add wrote are found between all else.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(""), "bot", `{"a":1}`, []byte("00000000 {}\n"))
 	f.Add([]byte("deadbeef {}\n\n"), "é\"\\\n", "[1.0,\n\"\\ud83d\"]", []byte("\x00\x00\n\x00"))

@@ -13,9 +13,10 @@ import (
 // sentAs ends the name of the file that says which lines of a sealed queue are done.
 const sentAs = ".sent"
 
-// progress is what has become of the lines of one sealed queue. Its file has a line for each step, with a checksum as the
-// lines of a queue have one: the queue that it is about, then "12 40" where lines 12 to 39 are done, and "7 key K" where line
-// 7 is sent under the key K. What cannot be read of it counts for nothing: then lines are sent again, under the same keys.
+// progress is what has become of the lines of one sealed queue. Its file has a line for each step,
+// with a checksum as the lines of a queue have one: the queue that it is about, then "12 40" where
+// lines 12 to 39 are done, and "7 key K" where line 7 is sent under the key K. What cannot be read
+// of it counts for nothing: then lines are sent again, under the same keys.
 type progress struct {
 	path string
 	done []bool         // by line of the queue
@@ -97,8 +98,9 @@ func (p *progress) write(steps ...string) error {
 	return nil
 }
 
-// finish keeps that lines are done. They ascend. Where the disk does not take that, this process alone remembers it: sending
-// needs no room, and what the next process sends again under the same keys is recorded once.
+// finish keeps that lines are done. They ascend. Where the disk does not take that, this process
+// alone remembers it: sending needs no room, and what the next process sends again under the same
+// keys is recorded once.
 func (p *progress) finish(lines []int) {
 	var steps []string
 	for i := 0; i < len(lines); {

@@ -1,9 +1,11 @@
 // Package spool keeps attestations on disk until the service has them.
 //
-// What Add has acknowledged is synced, and stays until the service has answered 201 for it or has refused it for good; then it is set apart,
-// with the reason. Nothing is ever dropped. Each attestation is sent under the idempotency key that it was added with, so what a process that was killed
-// had sent, and what was first tried without the spool, is not recorded twice. The service knows a key for 30 days: an attestation whose answer was lost and that
-// waits here for longer than that may be recorded twice.
+// What Add has acknowledged is synced, and stays until the service has answered 201 for it or has
+// refused it for good; then it is set apart, with the reason. Nothing is ever dropped. Each
+// attestation is sent under the idempotency key that it was added with, so what a process that was
+// killed had sent, and what was first tried without the spool, is not recorded twice. The service
+// knows a key for 30 days: an attestation whose answer was lost and that waits here for longer than
+// that may be recorded twice.
 //
 // # Files
 //
@@ -18,8 +20,9 @@
 //	damaged                    lines that were not read as they were written, as they are
 //	add.lock, flush.lock       held while someone adds, and while someone sends
 //
-// A line of a queue is the CRC-32C (Castagnoli) of the rest in eight hex digits, a space, and the attestation as an item of
-// POST /v1/attest/batch. A process that is killed while it adds may leave an incomplete last line, which nobody was told of; the next one removes it.
+// A line of a queue is the CRC-32C (Castagnoli) of the rest in eight hex digits, a space, and the
+// attestation as an item of POST /v1/attest/batch. A process that is killed while it adds may leave
+// an incomplete last line, which nobody was told of; the next one removes it.
 package spool
 
 import (
@@ -42,12 +45,14 @@ const DefaultLimit = 1 << 30
 // ErrFull: the folder holds Limit bytes. Nothing was added.
 var ErrFull = errors.New("spool: full")
 
-// Spool is a folder of attestations that wait. Many goroutines may use it at once; each process opens it for itself.
+// Spool is a folder of attestations that wait. Many goroutines may use it at once; each process
+// opens it for itself.
 type Spool struct {
 	Limit int64 // in bytes, of all files together; set it before the first Add
 
-	// FreshKeys says that a program has made the keys of what it adds. One that stands for something else already, be it
-	// because somebody has claimed it, is replaced by a fresh one; else the attestation is refused and set apart.
+	// FreshKeys says that a program has made the keys of what it adds. One that stands for
+	// something else already, be it because somebody has claimed it, is replaced by a fresh one;
+	// else the attestation is refused and set apart.
 	FreshKeys bool
 
 	dir    string
@@ -58,8 +63,8 @@ type Spool struct {
 	waiting []*entry // the lines that the next to write writes, with one sync for all
 }
 
-// Open opens the folder dir, which it makes where there is none. A folder that others may write to, or that stands below one,
-// is refused: they could add, change and take away.
+// Open opens the folder dir, which it makes where there is none. A folder that others may write to,
+// or that stands below one, is refused: they could add, change and take away.
 func Open(dir string, c *attestd.Client) (*Spool, error) {
 	err := private.Check(dir)
 	if err == nil {
@@ -81,8 +86,9 @@ func Open(dir string, c *attestd.Client) (*Spool, error) {
 // Dir is the folder.
 func (s *Spool) Dir() string { return s.dir }
 
-// Attest sends an attestation, and adds it where no answer is to be had now: then queued is true and the record is empty. What the service refuses for good is
-// returned as the error that it is, and not added.
+// Attest sends an attestation, and adds it where no answer is to be had now: then queued is true
+// and the record is empty. What the service refuses for good is returned as the error that it is,
+// and not added.
 func (s *Spool) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Record, queued bool, err error) {
 	if a, err = a.Prepare(); err != nil { // with the key under which it is sent both times
 		return r, false, err
@@ -116,8 +122,9 @@ type entry struct {
 	done chan error // of capacity 1
 }
 
-// Add returns when the attestation is synced to disk, with its idempotency key. What is added at the same time by one process shares a sync. After an error
-// it is not known whether it was added, ErrFull and that of a done context aside: then it was not.
+// Add returns when the attestation is synced to disk, with its idempotency key. What is added at
+// the same time by one process shares a sync. After an error it is not known whether it was added,
+// ErrFull and that of a done context aside: then it was not.
 func (s *Spool) Add(ctx context.Context, a attestd.Attestation) error {
 	a, err := a.Prepare()
 	if err != nil {

@@ -126,7 +126,8 @@ func numbers(from, to int) string {
 	return strings.Join(all, " ")
 }
 
-// What was added while the service is away is sent when it is back, in order and once, also when an answer was lost or another process opens the folder.
+// What was added while the service is away is sent when it is back, in order and once, also when an
+// answer was lost or another process opens the folder.
 func TestFlushSendsAllOnce(t *testing.T) {
 	dir, there := filepath.Join(t.TempDir(), "a", "spool"), newService()
 	add(t, there.open(t, dir), 0, 1500)
@@ -156,7 +157,8 @@ func TestFlushSendsAllOnce(t *testing.T) {
 	}
 }
 
-// What the service refuses is set apart with the reason, and the rest is sent, whether the refusal names the item or not.
+// What the service refuses is set apart with the reason, and the rest is sent, whether the refusal
+// names the item or not.
 func TestRefusedIsSetApart(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		there := newService()
@@ -208,7 +210,8 @@ func TestOneKeyTwice(t *testing.T) {
 	}
 }
 
-// A last line that is cut at any byte, as a killed process leaves it, takes nothing with it of what was there before or comes after.
+// A last line that is cut at any byte, as a killed process leaves it, takes nothing with it of what
+// was there before or comes after.
 func TestTornLastLine(t *testing.T) {
 	dir := t.TempDir()
 	first := newService().open(t, dir)
@@ -271,7 +274,8 @@ func TestFull(t *testing.T) {
 	add(t, s, n, n+1)
 }
 
-// Many goroutines and several Spools of one folder may add while others flush: all is recorded, once.
+// Many goroutines and several Spools of one folder may add while others flush: all is recorded,
+// once.
 func TestShared(t *testing.T) {
 	dir, there := t.TempDir(), newService()
 	var adders, flushers sync.WaitGroup
@@ -307,7 +311,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// Attest sends at once where it can, queues under the same key where no answer is to be had, and returns what is refused for good.
+// Attest sends at once where it can, queues under the same key where no answer is to be had, and
+// returns what is refused for good.
 func TestAttestQueues(t *testing.T) {
 	there := newService()
 	s := there.open(t, t.TempDir())
@@ -336,7 +341,8 @@ func TestAttestQueues(t *testing.T) {
 	}
 }
 
-// An error of Add says that nothing can be promised; a folder that others may write to is not taken.
+// An error of Add says that nothing can be promised; a folder that others may write to is not
+// taken.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	s := newService().open(t, dir)

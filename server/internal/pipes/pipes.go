@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Network is a listener and its dialer, without buffers between them: whoever does not read stops whoever writes.
+// Network is a listener and its dialer, without buffers between them: whoever does not read stops
+// whoever writes.
 type Network struct {
 	calls chan net.Conn
 	down  chan struct{}

@@ -8,11 +8,14 @@ import (
 	"testing"
 )
 
-// Cluster is a primary and a synchronous standby of its own test: what the primary has acknowledged is on both, as long as it waits for the standby. It writes with
-// fsync=on and synchronous_commit=on; that its folders may be in memory changes nothing, for killed processes lose no file. Its database is postgres, empty and UTF8.
+// Cluster is a primary and a synchronous standby of its own test: what the primary has acknowledged
+// is on both, as long as it waits for the standby. It writes with fsync=on and
+// synchronous_commit=on; that its folders may be in memory changes nothing, for killed processes
+// lose no file. Its database is postgres, empty and UTF8.
 //
-// A failover is Kill or Stop, then Promote, then Rebuild, after which the cluster is as it was, with the parts exchanged. All methods fail the test on error, so they
-// belong to its goroutine; they do not run beside one another.
+// A failover is Kill or Stop, then Promote, then Rebuild, after which the cluster is as it was,
+// with the parts exchanged. All methods fail the test on error, so they belong to its goroutine;
+// they do not run beside one another.
 type Cluster struct {
 	t                testing.TB
 	servers          [2]*server
@@ -20,7 +23,8 @@ type Cluster struct {
 	halted           *server // nil, or the standby
 }
 
-// NewCluster starts a cluster that ends with the test. If the test fails, it logs what the servers wrote to stderr.
+// NewCluster starts a cluster that ends with the test. If the test fails, it logs what the servers
+// wrote to stderr.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	i := installed(t)
@@ -54,12 +58,14 @@ func (c *Cluster) end(s *server) {
 	s.remove()
 }
 
-// Addresses is host:port of both servers. It does not change with their parts: the first is the one that was the primary at the beginning.
+// Addresses is host:port of both servers. It does not change with their parts: the first is the one
+// that was the primary at the beginning.
 func (c *Cluster) Addresses() []string {
 	return []string{c.servers[0].address(), c.servers[1].address()}
 }
 
-// URL names several addresses, of which a client takes the one that can be written. They are those of the servers, or of what stands before them; without any it takes Addresses.
+// URL names several addresses, of which a client takes the one that can be written. They are those
+// of the servers, or of what stands before them; without any it takes Addresses.
 func (c *Cluster) URL(addresses ...string) string {
 	if len(addresses) == 0 {
 		addresses = c.Addresses()
@@ -70,19 +76,22 @@ func (c *Cluster) URL(addresses ...string) string {
 	}).String()
 }
 
-// Kill ends all processes of the primary by SIGKILL, at once: it writes, sends and closes nothing more of its own will.
+// Kill ends all processes of the primary by SIGKILL, at once: it writes, sends and closes nothing
+// more of its own will.
 func (c *Cluster) Kill() {
 	c.t.Helper()
 	c.must(c.primary.kill())
 }
 
-// Stop shuts the primary down as an operator does (fast shutdown): sessions are ended, and the standby has received everything.
+// Stop shuts the primary down as an operator does (fast shutdown): sessions are ended, and the
+// standby has received everything.
 func (c *Cluster) Stop() {
 	c.t.Helper()
 	c.must(c.primary.stop())
 }
 
-// HaltStandby stops the standby where it is, so that commits wait, until ResumeStandby or the end of the test.
+// HaltStandby stops the standby where it is, so that commits wait, until ResumeStandby or the end
+// of the test.
 func (c *Cluster) HaltStandby() {
 	c.t.Helper()
 	c.must(c.standby.halt())
@@ -98,8 +107,9 @@ func (c *Cluster) ResumeStandby() {
 	}
 }
 
-// Detach makes the standby receive nothing more, and the primary wait for none: what is acknowledged from now on, a failover loses, as one to an asynchronous standby does
-// that lags behind. It ends with Rebuild.
+// Detach makes the standby receive nothing more, and the primary wait for none: what is
+// acknowledged from now on, a failover loses, as one to an asynchronous standby does that lags
+// behind. It ends with Rebuild.
 func (c *Cluster) Detach() {
 	c.t.Helper()
 	c.must(c.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''"))
@@ -113,7 +123,8 @@ func (c *Cluster) Detach() {
 	c.must(c.primary.execute("CHECKPOINT"))
 }
 
-// Promote makes the standby the primary once the old one has ended. It returns when the new one can be written, and then waits for no standby until Rebuild.
+// Promote makes the standby the primary once the old one has ended. It returns when the new one can
+// be written, and then waits for no standby until Rebuild.
 func (c *Cluster) Promote() {
 	c.t.Helper()
 	if c.primary.running() {
@@ -126,7 +137,8 @@ func (c *Cluster) Promote() {
 	c.primary, c.standby = c.standby, c.primary
 }
 
-// Rebuild makes the server that has ended a synchronous standby of the primary, from a copy of it. It returns when every commit waits for that standby.
+// Rebuild makes the server that has ended a synchronous standby of the primary, from a copy of it.
+// It returns when every commit waits for that standby.
 func (c *Cluster) Rebuild() {
 	c.t.Helper()
 	if c.standby.running() {
@@ -141,7 +153,8 @@ func (c *Cluster) Rebuild() {
 	c.must(c.primary.poll("the standby is not synchronous", func(ctx context.Context) (bool, error) {
 		return c.primary.ask(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync')")
 	}))
-	// Commits wait from when the checkpointer has read the setting, which it does between checkpoints: the second one begins after that.
+	// Commits wait from when the checkpointer has read the setting, which it does between
+	// checkpoints: the second one begins after that.
 	c.must(c.primary.execute("CHECKPOINT"))
 	c.must(c.primary.execute("CHECKPOINT"))
 }

@@ -7,8 +7,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Whatever was acknowledged when the primary ended, by SIGKILL or in good order, is there after the promotion and after the rebuilding; and the cluster is a cluster
-// again then, for the next primary's end loses nothing either.
+// Whatever was acknowledged when the primary ended, by SIGKILL or in good order, is there after the
+// promotion and after the rebuilding; and the cluster is a cluster again then, for the next
+// primary's end loses nothing either.
 func TestAClusterLosesNothingAcknowledged(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	execute(t, connect(t, c.URL()), "CREATE TABLE written (n int)")
@@ -24,7 +25,8 @@ func TestAClusterLosesNothingAcknowledged(t *testing.T) {
 			t.Fatalf("%d rows were acknowledged, and %d are there", rows, before)
 		}
 		c.Rebuild()
-		if rows = count(t, c.URL()); rows != before { // the last may have been written, and its answer lost
+		// the last may have been written, and its answer lost
+		if rows = count(t, c.URL()); rows != before {
 			t.Fatalf("%d rows were there before the rebuilding, and %d after it", before, rows)
 		}
 	}
@@ -40,7 +42,8 @@ func TestAClusterIsSynchronous(t *testing.T) {
 	}
 }
 
-// write inserts rows until that fails. It sends when some are written, and then how many were acknowledged.
+// write inserts rows until that fails. It sends when some are written, and then how many were
+// acknowledged.
 func write(t *testing.T, url string) (writing chan struct{}, acknowledged chan int) {
 	t.Helper()
 	db := connect(t, url)

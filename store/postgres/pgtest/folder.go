@@ -7,7 +7,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// folder is a server's own folder. It is locked while this process lives: one that nobody has locked was left by a test that was killed.
+// folder is a server's own folder. It is locked while this process lives: one that nobody has
+// locked was left by a test that was killed.
 type folder struct {
 	path string
 	lock *flock.Flock
@@ -29,7 +30,8 @@ func newFolder() (*folder, error) {
 		f.remove()
 		return nil, err
 	}
-	if err := os.Rename(f.in("new"), f.in("lock")); err != nil { // under this name it was never unlocked
+	// under this name it was never unlocked
+	if err := os.Rename(f.in("new"), f.in("lock")); err != nil {
 		f.remove()
 		return nil, err
 	}

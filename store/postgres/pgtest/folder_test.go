@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a killed test has left is removed by the next one, and nothing else: the system unlocks what a killed process had locked.
+// What a killed test has left is removed by the next one, and nothing else: the system unlocks what
+// a killed process had locked.
 func TestOnlyLeftFoldersAreRemoved(t *testing.T) {
 	left, used := makeFolder(t), makeFolder(t)
 	if err := left.lock.Close(); err != nil {

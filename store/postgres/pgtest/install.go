@@ -24,7 +24,8 @@ type installation struct {
 // account is an unprivileged user of the system.
 type account struct{ uid, gid int }
 
-// installed finds PostgreSQL. Without it the test is skipped, but in CI, which installs it, it fails.
+// installed finds PostgreSQL. Without it the test is skipped, but in CI, which installs it, it
+// fails.
 func installed(t testing.TB) installation {
 	t.Helper()
 	programs, err := find()
@@ -43,8 +44,8 @@ func installed(t testing.TB) installation {
 	return i
 }
 
-// find is the folder of the programs: the one that $ATTESTD_TEST_POSTGRES names, or else that of $PATH, whatever its version,
-// or where it has none the newest of Debian's, which are in no $PATH.
+// find is the folder of the programs: the one that $ATTESTD_TEST_POSTGRES names, or else that of
+// $PATH, whatever its version, or where it has none the newest of Debian's, which are in no $PATH.
 func find() (string, error) {
 	if asked := os.Getenv("ATTESTD_TEST_POSTGRES"); asked != "" {
 		if major(asked) < oldest {
@@ -53,7 +54,8 @@ func find() (string, error) {
 		return asked, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err != nil { // the other programs stand beside the file, not beside a link to it
+		// the other programs stand beside the file, not beside a link to it
+		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return "", err
 		}
 		if have := major(filepath.Dir(path)); have < oldest {

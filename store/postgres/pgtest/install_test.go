@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The programs of $PATH are taken, also where Debian's are newer: who names a version is not given another one.
+// The programs of $PATH are taken, also where Debian's are newer: who names a version is not given
+// another one.
 func TestProgramsOfThePath(t *testing.T) {
 	for _, c := range []struct{ version, refused string }{{"99.1", ""}, {"9.6", "is of version 9"}} {
 		folder := t.TempDir()

@@ -1,16 +1,22 @@
-// Package pgtest starts real PostgreSQL servers for tests: one that all tests of a process share, with a new database for each, and clusters of a primary and a
-// synchronous standby that may be killed. No product code imports it.
+// Package pgtest starts real PostgreSQL servers for tests: one that all tests of a process share,
+// with a new database for each, and clusters of a primary and a synchronous standby that may be
+// killed. No product code imports it.
 //
 // A package whose tests use it hands them to Run:
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 //
-// With ATTESTD_TEST_POSTGRES=FOLDER in the environment they run on the programs (initdb, postgres) in that folder, which the user postgres must be able to read; a Cluster needs pg_basebackup there too. npm ci
-// --prefix test/testdata/postgres brings PostgreSQL 16, 17 and 18 for Linux on x86-64. ATTESTD_TEST_PGBOUNCER=FILE names a PgBouncer in the same way.
+// With ATTESTD_TEST_POSTGRES=FOLDER in the environment they run on the programs (initdb, postgres)
+// in that folder, which the user postgres must be able to read; a Cluster needs pg_basebackup there
+// too. npm ci --prefix test/testdata/postgres brings PostgreSQL 16, 17 and 18 for Linux on x86-64.
+// ATTESTD_TEST_PGBOUNCER=FILE names a PgBouncer in the same way.
 //
-// Where PostgreSQL 15 or newer is missing a test is skipped, and fails if the environment variable CI is set. The servers listen on 127.0.0.1 alone, with a random
-// password. PostgreSQL refuses to run as root, so there its programs run as the user postgres, or else nobody. On Linux no server outlives the test process, and the data is in memory where there is room: a database is made in 20 ms there, and in up to 250 ms on a disk that others sync.
-// So these servers are not for measurements.
+// Where PostgreSQL 15 or newer is missing a test is skipped, and fails if the environment variable
+// CI is set. The servers listen on 127.0.0.1 alone, with a random password. PostgreSQL refuses to
+// run as root, so there its programs run as the user postgres, or else nobody. On Linux no server
+// outlives the test process, and the data is in memory where there is room: a database is made in
+// 20 ms there, and in up to 250 ms on a disk that others sync. So these servers are not for
+// measurements.
 package pgtest
 
 import (
@@ -35,22 +41,25 @@ type shared struct {
 	databases int   // how many were made, which numbers their names
 }
 
-// Run runs the tests, then ends the shared server, if any test has started it, and removes its folder. It returns the exit status of the tests. No goroutine of this
-// package is left then, so that a check for leaks may follow.
+// Run runs the tests, then ends the shared server, if any test has started it, and removes its
+// folder. It returns the exit status of the tests. No goroutine of this package is left then, so
+// that a check for leaks may follow.
 func Run(m *testing.M) int {
 	process = new(shared)
 	defer process.close()
 	return m.Run()
 }
 
-// Database is the URL of a new, empty UTF8 database on the shared server. It is dropped when the test ends, whoever is still connected to it. The role in the URL is a
-// superuser. The server loses data when it crashes (fsync=off): what is about durability needs a Cluster.
+// Database is the URL of a new, empty UTF8 database on the shared server. It is dropped when the
+// test ends, whoever is still connected to it. The role in the URL is a superuser. The server loses
+// data when it crashes (fsync=off): what is about durability needs a Cluster.
 func Database(t testing.TB) string {
 	t.Helper()
 	return DatabaseWith(t, "")
 }
 
-// DatabaseWith is Database with options of CREATE DATABASE, such as "ENCODING 'SQL_ASCII' TEMPLATE template0".
+// DatabaseWith is Database with options of CREATE DATABASE, such as "ENCODING 'SQL_ASCII' TEMPLATE
+// template0".
 func DatabaseWith(t testing.TB, options string) string {
 	t.Helper()
 	if process == nil {

@@ -30,8 +30,10 @@ type Pooler struct {
 	ended   chan struct{} // closed when the process has been waited for
 }
 
-// NewPooler starts a PgBouncer before the database that a URL of Database names, in a pool_mode (session, transaction or statement), with more lines of its
-// configuration. It is that of $ATTESTD_TEST_PGBOUNCER, or else of $PATH; without one the test is skipped, and fails in CI. It ends with the test.
+// NewPooler starts a PgBouncer before the database that a URL of Database names, in a pool_mode
+// (session, transaction or statement), with more lines of its configuration. It is that of
+// $ATTESTD_TEST_PGBOUNCER, or else of $PATH; without one the test is skipped, and fails in CI. It
+// ends with the test.
 func NewPooler(t testing.TB, database, mode, options string) *Pooler {
 	t.Helper()
 	program := os.Getenv("ATTESTD_TEST_PGBOUNCER")

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// attributes lets a program run as the account, and shut down at once when the thread that started it ends.
+// attributes lets a program run as the account, and shut down at once when the thread that started
+// it ends.
 func attributes(a *account) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if a != nil {
@@ -29,8 +30,9 @@ func memory() string {
 	return folder
 }
 
-// kill ends the postmaster and all its children by SIGKILL. The postmaster is halted first, so that it starts no more of them; that also keeps the children's ids theirs,
-// for it alone can wait for them.
+// kill ends the postmaster and all its children by SIGKILL. The postmaster is halted first, so that
+// it starts no more of them; that also keeps the children's ids theirs, for it alone can wait for
+// them.
 func (s *server) kill() error {
 	if !s.running() {
 		return nil
@@ -106,12 +108,14 @@ func children(parent int) ([]int, error) {
 	return found, nil
 }
 
-// status is the state of a process ('T' halted, 'Z' ended and not waited for) and its parent, from proc(5).
+// status is the state of a process ('T' halted, 'Z' ended and not waited for) and its parent, from
+// proc(5).
 func status(id int) (state byte, parent int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
 		return 0, 0, err
 	}
-	_, err = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), " %c %d", &state, &parent) // the name before may hold anything
+	// the name before may hold anything
+	_, err = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), " %c %d", &state, &parent)
 	return state, parent, err
 }

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// attributes changes nothing here: the programs run as the user of this process, and say so themselves if that is root.
+// attributes changes nothing here: the programs run as the user of this process, and say so
+// themselves if that is root.
 func attributes(*account) *syscall.SysProcAttr { return nil }
 
 // memory is a folder in memory: Linux alone has one in a known place.

@@ -55,7 +55,8 @@ func newServer(i installation, name string, settings ...string) (*server, error)
 	return s, nil
 }
 
-// freePort is a port that nobody listens on. It is below those that systems choose for outgoing connections, so that it stays free while the server is down.
+// freePort is a port that nobody listens on. It is below those that systems choose for outgoing
+// connections, so that it stays free while the server is down.
 func freePort() (int, error) {
 	const first, last = 15000, 32000
 	for range 100 {
@@ -79,7 +80,8 @@ func (s *server) url(database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, s.password), Host: s.address(), Path: database, RawQuery: "sslmode=disable"}).String()
 }
 
-// program is a program of PostgreSQL, to be run by the account, in an environment without settings of whoever runs the tests.
+// program is a program of PostgreSQL, to be run by the account, in an environment without settings
+// of whoever runs the tests.
 func (s *server) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.programs, name), args...)
 	cmd.Dir = s.path
@@ -123,7 +125,8 @@ func (s *server) start() error {
 	cmd := s.program("postgres", args...)
 	cmd.Stderr = stderr
 	started, ended := make(chan error), make(chan struct{})
-	go func() { // lives as long as the postmaster, which Linux would end with the thread that started it
+	// lives as long as the postmaster, which Linux would end with the thread that started it
+	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -150,7 +153,8 @@ func (s *server) start() error {
 	return nil
 }
 
-// poll asks until the answer is yes, the postmaster has ended, or the limit is reached. An error counts as no; the last one is part of poll's own.
+// poll asks until the answer is yes, the postmaster has ended, or the limit is reached. An error
+// counts as no; the last one is part of poll's own.
 func (s *server) poll(failure string, ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -178,7 +182,8 @@ func (s *server) log() string {
 	return string(text[max(0, len(text)-8<<10):])
 }
 
-// stop ends the server as an operator does (fast shutdown): sessions are ended, all is written, a standby has received everything.
+// stop ends the server as an operator does (fast shutdown): sessions are ended, all is written, a
+// standby has received everything.
 func (s *server) stop() error { return s.end(os.Interrupt) }
 
 // abort ends the server at once (immediate shutdown), which is enough where the data is removed.

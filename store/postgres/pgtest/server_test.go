@@ -12,7 +12,8 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.remove)
-	if err := s.start(); err == nil || !strings.Contains(err.Error(), "could not access directory") { // there is no data
+	// there is no data
+	if err := s.start(); err == nil || !strings.Contains(err.Error(), "could not access directory") {
 		t.Fatal(err)
 	}
 }
