@@ -31,12 +31,13 @@ func TestWriteAlone(t *testing.T) {
 			}
 		}
 		long := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-		var alone []chain.Record
+		alone := make(chan []chain.Record, 1)
 		inOneBatch(t, d, func(l *chain.Log) {
 			writeLater(l, in("a"))
 			writeLater(l, in("b"))
 			go func() {
-				alone, _ = l.WriteAlone(context.Background(), func(time.Time) time.Time { return long }, in("c"))
+				records, _ := l.WriteAlone(context.Background(), func(time.Time) time.Time { return long }, in("c"))
+				alone <- records
 			}()
 			synctest.Wait()
 			writeLater(l, in("d"))
@@ -45,8 +46,8 @@ func TestWriteAlone(t *testing.T) {
 		if want := []string{"a1", "b1", "c2", "d3", "e3"}; !slices.Equal(order, want) {
 			t.Errorf("the transactions are %q, want %q", order, want)
 		}
-		if len(alone) != 1 || alone[0].Index != 2 {
-			t.Fatalf("%+v", alone)
+		if records := <-alone; len(records) != 1 || records[0].Index != 2 {
+			t.Fatalf("%+v", records)
 		}
 		tip, _, err := d.Tip(context.Background(), 1)
 		if err != nil || tip.Length != 5 {
