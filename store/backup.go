@@ -62,7 +62,7 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	defer copied.Close()
 	// Chains first: where one fails, company and index say more than the name of a trigger that was
 	// dropped to change it.
-	if err := copied.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, func(done, total int64) { progress("verify", done, total) }); err != nil {
+	if err := copied.verifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) { progress("verify", done, total) }); err != nil {
 		return tmp, err
 	}
 	info, err := os.Stat(tmp.Path)

@@ -40,15 +40,41 @@ func (s *Store) CheckpointsAgree(ctx context.Context, number int64) error {
 	if err := s.HaltedChain(number); err != nil {
 		return err
 	}
+	b, err := s.behindKept(ctx, number)
+	if err != nil || b == nil {
+		return err
+	}
+	return s.halt(*b)
+}
+
+// verifyCheckpoints makes the verdict on a log, which is valid by itself, fail where the log is
+// behind a checkpoint of it that the database keeps; see CheckpointsAgree. It fails at the record
+// that is missing, or at the last one that the checkpoint covers. Nothing is halted.
+func (s *Store) verifyCheckpoints(ctx context.Context, number int64, v *chain.Verdict) error {
+	b, err := s.behindKept(ctx, number)
+	if err != nil || b == nil {
+		return err
+	}
+	v.Valid, v.FailedAt = false, min(b.Known.Size-1, b.Found.Size)
+	v.Reason = fmt.Sprintf("log %x %s", b.Known.LogID, b.Why)
+	if name, _, _ := strings.Cut(b.Kept.Witness, "+"); name != "" {
+		v.Reason += "; the witness is " + name
+	}
+	return nil
+}
+
+// behindKept says in what the log of a chain is behind the first checkpoint of it that the database
+// keeps and the log does not lead to; nil where there is none.
+func (s *Store) behindKept(ctx context.Context, number int64) (*Behind, error) {
 	l := Log{Chain: number}
 	if err := s.read(ctx, func(r *conn) error {
 		return r.one([]any{&l.Name, &l.ID, &l.Origin}, `SELECT name, log_id, origin FROM log WHERE chain = ?`, number)
 	}); err != nil {
-		return fmt.Errorf("log of chain %d: %w", number, err)
+		return nil, fmt.Errorf("log of chain %d: %w", number, err)
 	}
 	kept, err := s.keptCheckpoints(ctx, l)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	compared := map[string]bool{} // witnesses often have the same checkpoint
 	for _, k := range kept {
@@ -56,15 +82,11 @@ func (s *Store) CheckpointsAgree(ctx context.Context, number int64) error {
 			continue
 		}
 		compared[k.Note] = true
-		b, err := s.compareCheckpoint(ctx, l, k)
-		if err != nil {
-			return err
-		}
-		if b != nil {
-			return s.halt(*b)
+		if b, err := s.compareCheckpoint(ctx, l, k); err != nil || b != nil {
+			return b, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // keptCheckpoints are those that the database keeps of a log.

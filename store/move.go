@@ -61,7 +61,7 @@ func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved,
 			if m, err = copyTables(ctx, rows, into, tables, o.Progress); err != nil {
 				return err
 			}
-			if err := target.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, stage(o, "verify the copy")); err != nil {
+			if err := target.verifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify the copy")); err != nil {
 				return fmt.Errorf("%w: %w", errDiffers, err)
 			}
 			if err := compareTables(ctx, into.conn, tables, m); err != nil {
@@ -97,7 +97,7 @@ func (s *Store) sound(ctx context.Context, schema string, o MoveOptions) error {
 			return err
 		}
 	}
-	if err := s.VerifyAll(ctx, "", runtime.GOMAXPROCS(0), nil, stage(o, "verify")); err != nil {
+	if err := s.verifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify")); err != nil {
 		return err
 	}
 	if s.server {

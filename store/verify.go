@@ -43,33 +43,44 @@ func (e *VerifyError) Error() string {
 
 // VerifyAll verifies the logs of the company named, or when company is "" those of all companies,
 // in the order of their IDs, and then whatever else the file holds of chains. So it finds what
-// companies, heads and records have and another of them lacks.
+// companies, heads and records have and another of them lacks. A log fails too where it does not
+// lead to a checkpoint that the database keeps of it; see verifyCheckpoints.
 //
 // each, if not nil, gets every verdict; progress, if not nil, the records done so far and their
 // number at the start. A chain that fails does not stop the others: the first failure is returned
 // at the end, a *VerifyError. ErrNotFound where there is no such company.
 func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each func(ChainVerdict), progress func(done, total int64)) error {
-	a := audit{store: s, verifier: chain.NewVerifier(s, workers), each: each, progress: progress}
-	var err error
-	if company == "" {
-		err = a.verifyFile(ctx)
-	} else {
-		err = a.verifyCompany(ctx, company)
-	}
-	if err != nil {
-		return err
-	}
-	return a.first
+	a := audit{store: s, verifier: chain.NewVerifier(s, workers), checkpoints: s.UpToDate(), each: each, progress: progress}
+	return a.run(ctx, company)
+}
+
+// verifyContents is VerifyAll of all companies for copies, without the checkpoints: while one
+// company is halted, nobody's backup may fail.
+func (s *Store) verifyContents(ctx context.Context, workers int, progress func(done, total int64)) error {
+	a := audit{store: s, verifier: chain.NewVerifier(s, workers), progress: progress}
+	return a.run(ctx, "")
 }
 
 // audit is one call of VerifyAll.
 type audit struct {
 	store       *Store
 	verifier    *chain.Verifier
+	checkpoints bool // are compared
 	each        func(ChainVerdict)
 	progress    func(done, total int64)
 	done, total int64 // records
 	first       error // failure
+}
+
+func (a *audit) run(ctx context.Context, company string) error {
+	verify := a.verifyFile
+	if company != "" {
+		verify = func(ctx context.Context) error { return a.verifyCompany(ctx, company) }
+	}
+	if err := verify(ctx); err != nil {
+		return err
+	}
+	return a.first
 }
 
 func (a *audit) verifyFile(ctx context.Context) error {
@@ -164,6 +175,9 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 	}
 	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
 		err = a.store.VerifyTables(ctx, c.Chain, &c.Verdict)
+	}
+	if err == nil && c.Valid && a.checkpoints {
+		err = a.store.verifyCheckpoints(ctx, c.Chain, &c.Verdict)
 	}
 	return c, err
 }

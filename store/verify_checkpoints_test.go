@@ -1,0 +1,78 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"attestd/internal/rewrite"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// A history that was written anew with the keys, so that all in it fits, does not lead to the
+// checkpoints that the database keeps: verify says so of the log, with size and witness, whether it
+// is as long, longer or shorter, until somebody accepts that.
+func TestVerifyComparesKeptCheckpoints(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	for table, again := range map[string]string{
+		"checkpoint":  `INSERT INTO checkpoint (log_id, size, note) VALUES (?, 40, ?)`,
+		"cosignature": `INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?1, 'watch.example+00000000+AAAA', 40, ?2, 'line')`,
+	} {
+		for _, more := range []int{-10, 0, 3} {
+			t.Run(fmt.Sprintf("%s, %d records more", table, more), func(t *testing.T) {
+				t.Parallel()
+				path, older := grown(t)
+				s := kept(t, path)
+				log := got(s.Company(ctx, "acme"))(t).Actions
+				note := publish(t, s, log)
+				must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+				must(t, s.Close())
+				must(t, os.Remove(storetest.Heads(path)))
+				if more < 0 {
+					storetest.Replace(t, path, older)
+				} else {
+					got(rewrite.Record(ctx, path, schema(t), store.Options{}, "acme", store.Actions, 5, func(payload []byte) []byte {
+						return bytes.Replace(payload, []byte("true"), []byte("false"), 1)
+					}))(t)
+					s = kept(t, path)
+					attest(t, s, got(s.Company(ctx, "acme"))(t), more)
+					// nothing else inside the file shows it
+					must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+					must(t, s.Close())
+				}
+				db := other(t, path)
+				got(db.Exec(again, log.ID, note))(t)
+				must(t, db.Close())
+
+				s = got(store.OpenReadOnly(ctx, path))(t)
+				var invalid *store.VerifyError
+				err := s.VerifyAll(ctx, "", 2, nil, nil)
+				if !errors.As(err, &invalid) || invalid.Company != "acme" || invalid.Log != store.Actions || invalid.Index != min(39, int64(40+more)) {
+					t.Fatalf("verify says %v", err)
+				}
+				wants := []string{log.ID, "at size 40"}
+				if table == "cosignature" {
+					wants = append(wants, "watch.example")
+				}
+				for _, want := range wants {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("verify does not name %s: %v", want, err)
+					}
+				}
+				must(t, s.VerifyAll(ctx, "zoo", 2, nil, nil))
+				must(t, s.Close())
+				// A backup of it can be made all the same: it is of all companies.
+				must(t, store.Backup(ctx, path, path+".backup", schema(t), nil))
+				accept(t, path)
+				s = got(store.OpenReadOnly(ctx, path))(t)
+				must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+				must(t, s.Close())
+			})
+		}
+	}
+}
