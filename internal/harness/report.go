@@ -39,6 +39,7 @@ type Run struct {
 	mu       sync.Mutex
 	shown    time.Time
 	counts   []count
+	text     string
 	failures []string
 	more     int // failures beyond those kept
 }
@@ -70,6 +71,13 @@ func (r *Run) Failf(format string, args ...any) {
 	r.failures = append(r.failures, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
+// Print puts a text below the summary.
+func (r *Run) Print(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = text
+}
+
 // Step shows how far the case is, on a terminal.
 func (r *Run) Step(done, total int, what string) {
 	r.mu.Lock()
@@ -87,6 +95,7 @@ type outcome struct {
 	Held     bool             `json:"held"`
 	Seconds  float64          `json:"seconds"`
 	Counts   map[string]int64 `json:"counts"`
+	Text     string           `json:"text,omitempty"`
 	Failures []string         `json:"failures,omitempty"`
 }
 
@@ -203,7 +212,7 @@ func (r *Run) carryOut(ctx context.Context, c Case) outcome {
 	if r.screen != nil {
 		fmt.Fprint(r.screen, clearLine)
 	}
-	result := outcome{Attack: c.Name, Held: len(r.failures) == 0, Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Counts: map[string]int64{}}
+	result := outcome{Attack: c.Name, Held: len(r.failures) == 0, Seconds: time.Since(start).Round(100 * time.Millisecond).Seconds(), Counts: map[string]int64{}, Text: r.text}
 	for _, f := range r.failures {
 		result.Failures = append(result.Failures, strings.ReplaceAll(f, r.Lab.Dir, "(temporary folder)"))
 	}
@@ -227,6 +236,9 @@ func (r *Run) print(result outcome) {
 		said = append(said, humanize.Comma(n.n)+" "+n.what)
 	}
 	fmt.Printf("%-15s %-6s %s (%.1f s)\n", result.Attack, word, strings.Join(said, ", "), result.Seconds)
+	if result.Text != "" {
+		fmt.Println(result.Text)
+	}
 	for _, f := range result.Failures {
 		fmt.Printf("    %s\n", f)
 	}

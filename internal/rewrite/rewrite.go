@@ -22,45 +22,68 @@ import (
 )
 
 // Record changes the payload of one record of a company's log, in a database that no server has
-// open, and writes all records of the log anew, with their times. Checkpoints and cosignatures of
-// the log go. All records of the log must be of the key that signs now, for the operator has no
-// other. It says how many records the log has.
+// open, and writes all records of the log anew, with their times; see Logs. It says how many
+// records the log has.
 func Record(ctx context.Context, path, schema string, o store.Options, company string, log store.LogName, index int64, change func(payload []byte) []byte) (n int, err error) {
-	records, number, err := empty(ctx, path, company, log)
-	if err != nil {
-		return 0, err
+	err = Logs(ctx, path, schema, o, []Log{{company, log}}, func(logs [][]chain.Record) error {
+		if n = len(logs[0]); index >= int64(n) {
+			return fmt.Errorf("rewrite: the log has %d records", n)
+		}
+		logs[0][index].Payload = change(logs[0][index].Payload)
+		return nil
+	})
+	return n, err
+}
+
+// Log is a log of a company.
+type Log struct {
+	Company string
+	Name    store.LogName
+}
+
+// Logs has change make other histories of logs, in a database that no server has open, and writes
+// all their records anew. Of a record payload, delegation and time count; times must not run
+// backwards. Checkpoints and cosignatures of the logs go. All records of a log must be of the key
+// that signs now, for the operator has no other.
+func Logs(ctx context.Context, path, schema string, o store.Options, logs []Log, change func(logs [][]chain.Record) error) (err error) {
+	records, numbers := make([][]chain.Record, len(logs)), make([]int64, len(logs))
+	for i, l := range logs {
+		if records[i], numbers[i], err = empty(ctx, path, l.Company, l.Name); err != nil {
+			return err
+		}
 	}
-	if index >= int64(len(records)) {
-		return 0, fmt.Errorf("rewrite: the log has %d records", len(records))
+	if err := change(records); err != nil {
+		return err
 	}
-	records[index].Payload = change(records[index].Payload)
 	o.Heads = ""
 	s, err := store.Open(ctx, path, schema, o)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var at time.Time
 	go s.Run(ctx, store.RunOptions{Now: func() time.Time { return at }})
-	for _, r := range records {
-		if at, err = time.Parse(time.RFC3339, r.Timestamp); err != nil {
-			return 0, err
-		}
-		d := chain.Draft{Chain: number, Payload: r.Payload, Delegation: r.Delegation}
-		if d.Canonical, err = jcs.Append(nil, r.Payload, 130); err != nil {
-			return 0, err
-		}
-		if _, err := s.Append(ctx, d); err != nil {
-			return 0, err
+	for i := range logs {
+		for _, r := range records[i] {
+			if at, err = time.Parse(time.RFC3339, r.Timestamp); err != nil {
+				return err
+			}
+			d := chain.Draft{Chain: numbers[i], Payload: r.Payload, Delegation: r.Delegation}
+			if d.Canonical, err = jcs.Append(nil, r.Payload, 130); err != nil {
+				return err
+			}
+			if _, err := s.Append(ctx, d); err != nil {
+				return err
+			}
 		}
 	}
-	return len(records), nil
+	return nil
 }
 
 // Unrevoke takes the revocation of a passport back. With counted, the database's own count of
 // revocations too.
 func Unrevoke(ctx context.Context, path, jti string, counted bool) error {
-	return unguarded(ctx, path, func(tx *sql.Tx) error {
+	return Unguarded(ctx, path, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = ?`, jti)
 		if err == nil && counted {
 			_, err = tx.ExecContext(ctx, `UPDATE company_usage SET revocations = revocations - 1 WHERE company = (SELECT company FROM passport WHERE jti = ?)`, jti)
@@ -71,7 +94,7 @@ func Unrevoke(ctx context.Context, path, jti string, counted bool) error {
 
 // empty takes all records out of a log, and returns them.
 func empty(ctx context.Context, path, company string, log store.LogName) (records []chain.Record, number int64, err error) {
-	err = unguarded(ctx, path, func(tx *sql.Tx) error {
+	err = Unguarded(ctx, path, func(tx *sql.Tx) error {
 		var logID string
 		if err := tx.QueryRowContext(ctx, `SELECT chain, log_id FROM log JOIN company ON company.id = log.company WHERE company_id = ? AND name = ?`,
 			company, log).Scan(&number, &logID); err != nil {
@@ -106,8 +129,8 @@ func empty(ctx context.Context, path, company string, log store.LogName) (record
 	return records, number, err
 }
 
-// unguarded runs change in a transaction without triggers, which are there again after it.
-func unguarded(ctx context.Context, path string, change func(*sql.Tx) error) error {
+// Unguarded runs change in a transaction without triggers, which are there again after it.
+func Unguarded(ctx context.Context, path string, change func(*sql.Tx) error) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ var cases = []harness.Case{
 	{Name: "hostile-init", About: "a server that answers attestd init with commands for a shell", Run: hostileInit},
 	{Name: "hostile-records", About: "records that forge lines and move the terminal where they are printed", Run: hostileRecords},
 	{Name: "mcp", About: "a client and a server that hide calls and answers from attestd mcp", Run: mcp},
+	{Name: "rewrites", About: "a history written anew while nothing runs, and what notices it", Run: rewrites},
 	{Name: "verifies", About: "one company that has its chain verified by 100 at once", Run: verifies},
 }
 

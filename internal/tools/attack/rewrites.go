@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"attestd/internal/harness"
+)
+
+// row is a line of the table: who the attacker is, and what each notice found of its rewritings.
+type row struct {
+	who     string
+	attacks []rewriting
+	found   [][]string // by rewriting and notice; "" for nothing
+}
+
+const (
+	yes  = "found"
+	no   = "–"
+	some = "some"
+)
+
+// seeNothing is how long a server is watched that is not expected to find anything. Its checks
+// begin at once, and take milliseconds here.
+const seeNothing = 2 * time.Second
+
+// rewrites writes the history of a service anew, in as many manners as attackers have, while it is
+// stopped, and measures what notices that. The table of docs/security.md must be what was measured,
+// and nobody may stay unnoticed.
+func rewrites(ctx context.Context, r *harness.Run) error {
+	documented, err := documentedTable()
+	if err != nil {
+		return err
+	}
+	h, err := newHistory(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := h.untouched(ctx); err != nil {
+		return err
+	}
+	rows := attackers(r.Short)
+	if err := h.measure(ctx, rows, documented); err != nil {
+		return err
+	}
+	n, lines := 0, []string{header()}
+	for i := range rows {
+		n += len(rows[i].attacks)
+		line := rows[i].line()
+		lines = append(lines, line)
+		if !strings.Contains(line, "| "+yes) {
+			r.Failf("nothing finds: %s", rows[i].who)
+		}
+		if want := documented[rows[i].who]; line != want {
+			r.Failf("docs/security.md says %q, and measured is %q: %q", want, line, rows[i].found)
+		}
+		delete(documented, rows[i].who)
+	}
+	for who := range documented {
+		r.Failf("docs/security.md has a row that was not measured: %s", who)
+	}
+	r.Print(strings.Join(lines, "\n"))
+	r.Count(n, "rewritings")
+	r.Count(n*len(notices), "looks at them")
+	return nil
+}
+
+// attackers are the rows of the table. In the short form those who do more than to write the
+// history anew do some of it.
+func attackers(short bool) (rows []row) {
+	for _, a := range withoutKey {
+		rows = append(rows, row{who: "the file: " + a.what, attacks: []rewriting{a}})
+	}
+	for _, a := range withKey {
+		rows = append(rows, row{who: "the file and the key: " + a.what, attacks: []rewriting{a}})
+	}
+	all := withKey
+	if short {
+		all = []rewriting{withKey[0], withKey[5], withKey[7]}
+	}
+	checkpoints := (*scene).forget
+	further := []struct {
+		who   string
+		steps []func(*scene, context.Context) error
+	}{
+		{"any of these with the key, and the checkpoints in the file deleted", []func(*scene, context.Context) error{checkpoints}},
+		{"the same, and the head file written to fit", []func(*scene, context.Context) error{checkpoints, (*scene).forgeHeads}},
+		{"the same, and the head file and every witness are in the same hands", []func(*scene, context.Context) error{checkpoints, (*scene).forgeHeads, (*scene).takeWitness}},
+	}
+	for _, f := range further {
+		line := row{who: f.who}
+		for _, a := range all {
+			line.attacks = append(line.attacks, rewriting{what: a.what, do: func(ctx context.Context, s *scene) error {
+				err := a.do(ctx, s)
+				for _, step := range f.steps {
+					if err == nil {
+						err = step(s, ctx)
+					}
+				}
+				return err
+			}})
+		}
+		rows = append(rows, line)
+	}
+	return rows
+}
+
+// untouched makes sure that nothing is found of a history that nobody has touched.
+func (h *history) untouched(ctx context.Context) error {
+	found, err := h.carryOut(ctx, rewriting{what: "nothing", do: func(context.Context, *scene) error { return nil }}, nil)
+	for i, text := range found {
+		if text != "" {
+			h.Failf("%s finds something where nothing was done: %s", notices[i].column, text)
+		}
+	}
+	return err
+}
+
+// measure carries all rewritings out, some at once: most of the time is spent watching servers that
+// find nothing.
+func (h *history) measure(ctx context.Context, rows []row, documented map[string]string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	turns := make(chan struct{}, 6)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	done, total := 0, 0
+	for i := range rows {
+		rows[i].found = make([][]string, len(rows[i].attacks))
+		total += len(rows[i].attacks)
+	}
+	for i := range rows {
+		expected := cells(documented[rows[i].who])
+		for j, a := range rows[i].attacks {
+			all.Go(func() {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				if ctx.Err() != nil {
+					return
+				}
+				found, err := h.carryOut(ctx, a, expected)
+				if err != nil {
+					cancel(fmt.Errorf("%s: %s: %w", rows[i].who, a.what, err))
+				}
+				rows[i].found[j] = found
+				mu.Lock()
+				defer mu.Unlock()
+				done++
+				h.Step(done, total, "rewritings")
+			})
+		}
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// carryOut does one rewriting in a copy of the history, and looks at it in every way.
+func (h *history) carryOut(ctx context.Context, a rewriting, expected []string) ([]string, error) {
+	folder, err := h.Lab.Folder()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	s, err := h.copyTo(folder)
+	if err == nil {
+		s.undone = a.undone
+		err = a.do(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := make([]string, len(notices))
+	for i, n := range notices {
+		wait := seeNothing
+		if i < len(expected) && expected[i] == yes {
+			wait = harness.Patience
+		}
+		if found[i], err = n.look(ctx, s, wait); err != nil {
+			return nil, fmt.Errorf("%s: %w", n.column, err)
+		}
+	}
+	return found, nil
+}
+
+func header() string {
+	line, rule := "| attacker has |", "|---|"
+	for _, n := range notices {
+		line += " " + n.column + " |"
+		rule += "---|"
+	}
+	return line + "\n" + rule
+}
+
+// line is the row as it stands in the document.
+func (r *row) line() string {
+	line := "| " + r.who + " |"
+	for i := range notices {
+		n := 0
+		for _, found := range r.found {
+			if found[i] != "" {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+			line += " " + no + " |"
+		case r.found[0][i] == undone:
+			line += " " + undone + " |"
+		case n == len(r.found):
+			line += " " + yes + " |"
+		default:
+			line += " " + some + " |"
+		}
+	}
+	return line
+}
+
+// cells are what a line says of each notice.
+func cells(line string) []string {
+	parts := strings.Split(strings.Trim(line, "|"), "|")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts[1:]
+}
+
+// documentedTable reads the table in docs/security.md: its lines, by their first cell.
+func documentedTable() (map[string]string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	if err != nil {
+		return nil, err
+	}
+	_, table, found := strings.Cut(string(text), "\n"+header()+"\n")
+	if !found {
+		return nil, errors.New("docs/security.md has no table of what notices a rewritten history")
+	}
+	documented := map[string]string{}
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		who := strings.TrimSpace(strings.Split(line, "|")[1])
+		if _, twice := documented[who]; twice || len(cells(line)) != len(notices) || slices.Contains(cells(line), "") {
+			return nil, fmt.Errorf("docs/security.md: the row %q", line)
+		}
+		documented[who] = line
+	}
+	return documented, nil
+}
