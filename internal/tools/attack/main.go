@@ -3,7 +3,7 @@
 // alone.
 //
 //	go -C internal/tools run ./attack                        all attacks, some minutes
-//	go -C internal/tools run ./attack --short                the form for CI, about a minute
+//	go -C internal/tools run ./attack --short                the form for CI, some two minutes
 //	go -C internal/tools run ./attack --only tokens,kills    some of them
 //	go -C internal/tools run ./attack --json                 one JSON object for each
 package main
