@@ -1,4 +1,4 @@
--- The database of attestd, schema 11; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 12; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
@@ -16,7 +16,8 @@ CREATE TABLE setting (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The tenants. id numbers the company's chain. A company never changes and never goes.
+-- The tenants. id numbers the company's chain. A company never changes and never goes. The one with the greatest id, @installation, is no tenant:
+-- its control log is the log of the companies, in which each of them has a record. It comes with the first company.
 CREATE TABLE company (
   id            INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 8388607),
   company_id    TEXT NOT NULL UNIQUE,
@@ -328,4 +329,4 @@ CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;

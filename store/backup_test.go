@@ -218,7 +218,7 @@ func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 	if v := (*store.VerifyError)(nil); !errors.As(err, &v) || v.Company != "zoo" {
 		t.Error(err)
 	}
-	if len(verdicts) != 4 || !verdicts["acme"] || !verdicts["acme (control)"] || verdicts["zoo"] || !verdicts["zoo (control)"] {
+	if len(verdicts) != 5 || !verdicts["log of the companies"] || !verdicts["acme"] || !verdicts["acme (control)"] || verdicts["zoo"] || !verdicts["zoo (control)"] {
 		t.Errorf("verdicts: %v", verdicts)
 	}
 	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))

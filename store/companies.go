@@ -28,9 +28,16 @@ type Company struct {
 	key      ed25519.PrivateKey // the one that signs
 }
 
-// CreateCompany registers a company with a new key pair, two empty logs and its bootstrap API key,
-// in one transaction. ErrExists.
+// CreateCompany registers a company with a new key pair, two logs and its bootstrap API key, and
+// lists it in the log of the companies, in one transaction. ErrExists; a *TablesChangedError or
+// *RolledBackError where that log does not hold.
 func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
+	if id == InstallationID {
+		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
+	}
+	if err := s.Changeable(Caller{Company: &Company{Chain: Installation}}); err != nil {
+		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
+	}
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return nil, APIKey{}, err
@@ -38,24 +45,25 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private, complete: true}
 	label := "bootstrap"
 	key := s.newKey(&label, now)
-	err = s.controlled(ctx, Caller{Company: c}, func(w *conn) ([]controlEvent, error) {
+	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		if err := w.one([]any{&c.Chain}, `INSERT INTO company (id, company_id, registered_at, metadata)
-			VALUES ((SELECT coalesce(max(id), 0) + 1 FROM company), ?, ?, ?) RETURNING id`,
-			c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
+			VALUES ((SELECT coalesce(max(id), 0) + 1 FROM company WHERE id < ?), ?, ?, ?) RETURNING id`,
+			int64(Installation), c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
 			return nil, err
 		}
-		if err := s.insertFirstKey(w, c.Chain, private, c.RegisteredAt); err != nil {
-			return nil, err
-		}
-		var err error
-		if c.Actions, err = insertLog(w, c.Chain, Actions, s.logHost); err != nil {
-			return nil, err
-		}
-		if c.Control, err = insertLog(w, c.Chain, Control, s.logHost); err != nil {
+		if err := s.insertIdentity(w, c); err != nil {
 			return nil, err
 		}
 		created, err := s.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
-		return []controlEvent{s.registered(c, metadata), created}, err
+		if err != nil {
+			return nil, err
+		}
+		drafts, err := s.controlDrafts(Caller{Company: c}, s.registered(c, metadata), created)
+		if err != nil {
+			return nil, err
+		}
+		listed, err := s.listed(w, c.Chain, now)
+		return append(drafts, listed...), err
 	})
 	if isDuplicate(err) {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
@@ -78,8 +86,12 @@ func (s *Store) registered(c *Company, metadata json.RawMessage) controlEvent {
 }
 
 // Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one
-// changes, and where other servers write the database too for a moment.
+// changes, and where other servers write the database too for a moment. The installation is no
+// company to those who ask by ID.
 func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
+	if id == InstallationID {
+		return nil, fmt.Errorf("company %q: %w", id, ErrNotFound)
+	}
 	if c, ok := s.companies.get(id); ok && s.stands(c) {
 		return c.value, nil
 	}

@@ -104,11 +104,9 @@ func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows f
 		if err != nil {
 			return nil, err
 		}
-		drafts := make([]chain.Draft, len(events))
-		for i, e := range events {
-			if drafts[i], err = s.controlDraft(by, e); err != nil {
-				return nil, err
-			}
+		drafts, err := s.controlDrafts(by, events...)
+		if err != nil {
+			return nil, err
 		}
 		takesAway = len(events) == 0 || slices.ContainsFunc(events, controlEvent.takesAway)
 		return drafts, nil
@@ -117,6 +115,16 @@ func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows f
 		s.settled(ctx)
 	}
 	return err
+}
+
+func (s *Store) controlDrafts(by Caller, events ...controlEvent) (drafts []chain.Draft, err error) {
+	drafts = make([]chain.Draft, len(events))
+	for i, e := range events {
+		if drafts[i], err = s.controlDraft(by, e); err != nil {
+			return nil, err
+		}
+	}
+	return drafts, nil
 }
 
 // controlDraft has the form of every record: the service is the agent, and who asked for the change

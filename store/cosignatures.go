@@ -54,7 +54,7 @@ func (s *Store) CosignedCheckpoint(ctx context.Context, logID string, index int6
 	return note, nil
 }
 
-// Chains returns the numbers of the chains of all logs.
+// Chains returns the numbers of the chains of all logs that may have records.
 func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -62,7 +62,7 @@ func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
 			err := rows.Scan(&number)
 			numbers = append(numbers, number)
 			return err
-		}, `SELECT chain FROM log`)
+		}, `SELECT chain FROM log WHERE chain <> ?`, int64(Installation))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("chains: %w", err)

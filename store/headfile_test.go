@@ -161,7 +161,7 @@ func TestAHeadFileOfTheFirstForm(t *testing.T) {
 	first := firstForm(got(os.ReadFile(beside))(t))
 	must(t, os.WriteFile(beside, first, 0o600))
 	fine(t, path)
-	if made := got(os.ReadFile(beside))(t); !bytes.HasPrefix(made, []byte("attestd heads 2\n")) {
+	if made := got(os.ReadFile(beside))(t); !bytes.HasPrefix(made, []byte("attestd heads 3\n")) {
 		t.Errorf("it begins with %q", made[:16])
 	}
 	must(t, os.WriteFile(beside, first, 0o600))
@@ -174,13 +174,13 @@ func TestAHeadFileOfTheFirstForm(t *testing.T) {
 	fine(t, path)
 }
 
-// firstForm is a head file as it was written before it knew of logs of others: of each three pairs
-// of slots, the first two.
+// firstForm is a head file as it was written before it knew of the installation, which has the
+// first two pairs of slots, and of logs of others: of each three pairs, the first two.
 func firstForm(file []byte) []byte {
 	const slot, crcAt = 256, 252
-	header := bytes.Replace(file[:crcAt], []byte("heads 2"), []byte("heads 1"), 1)
+	header := bytes.Replace(file[:crcAt], []byte("heads 3"), []byte("heads 1"), 1)
 	first := binary.BigEndian.AppendUint32(header, crc32.Checksum(header, crc32.MakeTable(crc32.Castagnoli)))
-	for at := slot; at < len(file); at += 6 * slot {
+	for at := 5 * slot; at < len(file); at += 6 * slot {
 		first = append(first, file[at:min(at+4*slot, len(file))]...)
 	}
 	return first

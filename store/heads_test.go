@@ -249,7 +249,7 @@ func TestACompanyThatIsGoneIsFound(t *testing.T) {
 	company(t, s, "newcomer")
 	must(t, s.Close())
 	storetest.Replace(t, path, older)
-	expect(t, behind(t, path), "  was known at size 2 with root"[1:])
+	expect(t, behind(t, path), "@installation control was known at size 4 with root", "  was known at size 2 with root"[1:])
 	accept(t, path)
 	fine(t, path)
 	s = kept(t, path)

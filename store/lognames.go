@@ -41,6 +41,9 @@ func logOf(number int64) (company int64, name LogName) {
 
 // titled is how the log of a company, or of a number that no company has, is called before people.
 func (n LogName) titled(company string) string {
+	if company == InstallationID && n == Control {
+		return "log of the companies"
+	}
 	if n == Actions {
 		return company
 	}

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 11
+	schemaVersion = 12
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -305,6 +305,11 @@ CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE rev
 DELETE FROM oauth_token;
 ALTER TABLE oauth_token ADD COLUMN mac BLOB CHECK (length(mac) = 32);
 PRAGMA user_version = 11;`},
+
+	// The next start, which has the keys, makes the log of the companies.
+	11: {sql: `
+INSERT INTO setting (name, value) SELECT 'unlisted_companies', 'true' WHERE EXISTS (SELECT 1 FROM company);
+PRAGMA user_version = 12;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

@@ -35,7 +35,7 @@ var older = map[string]time.Time{
 }
 
 // current is the schema of this program.
-const current = "11"
+const current = "12"
 
 // fixture is what schema-N.json says of the companies of schema-N.db.
 type fixture map[string]struct {

@@ -109,7 +109,7 @@ func (s *Store) sound(ctx context.Context, schema string, o MoveOptions) error {
 // copyTables copies the rows of all tables, and says what they were.
 func copyTables(ctx context.Context, from *conn, into filling, tables []movedTable, progress func(string, int64, int64)) (m Moved, err error) {
 	var total int64
-	if err := from.one([]any{&total}, `SELECT coalesce(sum(length), 0) FROM head`); err != nil {
+	if err := from.one([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0) FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(Installation)); err != nil {
 		return m, err
 	}
 	whole := newRowDigest()
@@ -123,10 +123,7 @@ func copyTables(ctx context.Context, from *conn, into filling, tables []movedTab
 			return m, fmt.Errorf("copy table %s: %w", t.name, err)
 		}
 		done := MovedTable{t.name, d.rows, d.sum()}
-		switch t.name {
-		case "company":
-			m.Companies = d.rows
-		case "record":
+		if t.name == "record" {
 			m.Records = d.rows
 		}
 		m.Rows += d.rows

@@ -72,22 +72,29 @@ func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 }
 
 // newestForm brings a head file to the newest form. One that cannot be stays as it is, and has no
-// place for what is cosigned.
+// place for the log of the companies, or for what is cosigned.
 func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *headfile.File {
-	if file.HasCosigned() {
+	if file.IsNewest() {
 		return file
 	}
 	var heads []headfile.Head
+	var cosigned []headfile.Cosigned
 	err := file.Each(func(h *headfile.Head) error {
 		heads = append(heads, *h)
 		return nil
 	})
+	if err == nil {
+		err = file.EachCosigned(func(c headfile.Cosigned) error {
+			cosigned = append(cosigned, c)
+			return nil
+		})
+	}
 	var made *headfile.File
 	if err == nil {
-		made, err = headfile.Create(path, id, heads, nil)
+		made, err = headfile.Create(path, id, heads, cosigned)
 	}
 	if err != nil {
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; nothing is cosigned while it is not", path, err))
+		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; it stays behind while it is not", path, err))
 		return file
 	}
 	if err := errors.Join(sqlite.SyncDir(path), file.Close()); err != nil {

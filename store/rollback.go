@@ -106,6 +106,12 @@ func (r *Rollback) compareTables(ctx context.Context, c *conn, target string) er
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if p.number == Installation { // which has nothing else
+			if err := r.compareLog(c, p, Control, versions); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.compareLog(c, p, Actions, versions); err != nil {
 			return err
 		}

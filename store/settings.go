@@ -31,7 +31,7 @@ type restoration struct {
 // last start: settings that bear on trust, by their names, and what was done while nobody could
 // record it: a restore, a move, another master key, a head file that was made, a key that was
 // shown. What has not changed is not recorded. A company that registers is told the settings of its
-// time.
+// time. In a database of before the log of the companies it makes that.
 func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
 	trust = maps.Clone(trust)
 	if trust == nil {
@@ -49,10 +49,13 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			return nil, err
 		}
 		waiting, err := takeUnrecorded(w)
-		if err != nil || len(changed) == 0 && restored == nil && len(waiting) == 0 {
+		if err != nil {
 			return nil, err
 		}
 		var drafts []chain.Draft
+		if len(changed) == 0 && restored == nil && len(waiting) == 0 {
+			return s.listOlder(w, time.Now())
+		}
 		err = w.each(func(rows *sql.Rows) error {
 			c := new(Company)
 			if err := rows.Scan(&c.ID, &c.Control.Chain); err != nil {
@@ -80,7 +83,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			}
 			return nil
 		}, `SELECT company_id, chain FROM company JOIN log ON log.company = company.id AND name = 'control' ORDER BY company.id`)
-		return drafts, err
+		if err != nil {
+			return nil, err
+		}
+		listed, err := s.listOlder(w, time.Now())
+		return append(drafts, listed...), err
 	})
 	if err != nil {
 		return fmt.Errorf("record what has changed since the last start: %w", err)

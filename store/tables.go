@@ -61,7 +61,11 @@ func (s *Store) compareTables(ctx context.Context, c *Company) (*comparison, err
 	for d := range r.rows.Missing() {
 		r.add(d)
 	}
-	if err := r.dropTouched(ctx); err != nil {
+	err = r.dropTouched(ctx)
+	if err == nil && c.Chain == Installation {
+		err = r.compareCompanies(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
 	return r, nil

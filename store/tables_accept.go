@@ -147,6 +147,9 @@ func (s *Store) AcceptTables(ctx context.Context, o AcceptTablesOptions) ([]*pro
 	if len(found.differences) == 0 {
 		return nil, fmt.Errorf("%w: the tables of company %q are what its control log says, so there is nothing to accept", ErrRefused, o.Company)
 	}
+	if c.Chain == Installation {
+		return nil, fmt.Errorf("%w: %v; which companies there are is not accepted: put a backup in place", ErrRefused, found.differences[0])
+	}
 	if found.more > 0 {
 		return nil, fmt.Errorf("%w: more than %d rows of company %q differ; put a backup in place", ErrRefused, maxDifferences, o.Company)
 	}

@@ -35,6 +35,9 @@ type VerifyError struct {
 }
 
 func (e *VerifyError) Error() string {
+	if e.Company == InstallationID {
+		return fmt.Sprintf("%s, record %d: %s", e.Log.titled(e.Company), e.Index, e.Reason)
+	}
 	if e.Company == "" {
 		return fmt.Sprintf("%s: %s", e.Log.titled(fmt.Sprintf("chain %d", e.Chain)), e.Reason)
 	}
@@ -42,9 +45,9 @@ func (e *VerifyError) Error() string {
 }
 
 // VerifyAll verifies the logs of the company named, or when company is "" those of all companies,
-// in the order of their IDs, and then whatever else the file holds of chains. So it finds what
-// companies, heads and records have and another of them lacks. A log fails too where it does not
-// lead to a checkpoint that the database keeps of it; see verifyCheckpoints.
+// in the order of their IDs, the log of the companies, and then whatever else the file holds of
+// chains. So it finds what companies, heads and records have and another of them lacks. A log fails
+// too where it does not lead to a checkpoint that the database keeps of it; see verifyCheckpoints.
 //
 // each, if not nil, gets every verdict; progress, if not nil, the records done so far and their
 // number at the start. A chain that fails does not stop the others: the first failure is returned
@@ -90,7 +93,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 		return fmt.Errorf("verify: %w", err)
 	}
 	for after, more := "", true; more; {
-		page, err := a.store.listCompanies(ctx, `company_id > ? ORDER BY company_id LIMIT 256`, after)
+		page, err := a.store.listCompanies(ctx, fmt.Sprintf(`company_id > ? AND id <> %d ORDER BY company_id LIMIT 256`, Installation), after)
 		if err != nil {
 			return err
 		}
@@ -102,11 +105,32 @@ func (a *audit) verifyFile(ctx context.Context) error {
 		}
 		more = len(page) > 0
 	}
+	if err := a.verifyCompanyLog(ctx); err != nil {
+		return err
+	}
 	strays, err := a.store.chainsOfNobody(ctx)
 	for _, v := range strays {
 		a.add(v)
 	}
 	return err
+}
+
+// verifyCompanyLog verifies the log of the companies. The other log of its owner is always empty,
+// and named only where it is not.
+func (a *audit) verifyCompanyLog(ctx context.Context) error {
+	missing, err := a.store.companyLogMissing(ctx)
+	if err != nil {
+		return err
+	}
+	if missing {
+		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control, Verdict: chain.Verdict{Reason: "the file " + noCompanyLog}})
+		return nil
+	}
+	found, err := a.store.listCompanies(ctx, `company_id = ?`, InstallationID)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return a.verifyLogs(ctx, found[0])
 }
 
 func (a *audit) verifyCompany(ctx context.Context, id string) error {
@@ -183,6 +207,12 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 }
 
 func (a *audit) add(v ChainVerdict) {
+	if v.Chain == Installation && v.Valid {
+		if v.Length == 0 {
+			return
+		}
+		v.Valid, v.Reason = false, "no log stands here"
+	}
 	a.done += v.Length
 	if a.each != nil {
 		a.each(v)
@@ -214,7 +244,7 @@ func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err e
 				SELECT chain, 'a head' FROM `+s.since(twoLogs, "head", ofOneLog("head"))+`
 				UNION ALL SELECT chain, 'records' FROM recorded WHERE chain IS NOT NULL
 				UNION ALL SELECT DISTINCT chain, 'subtree roots' FROM `+s.since(twoLogs, "node", ofOneLog("node"))+`
-				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id > 1)
+				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id BETWEEN 2 AND `+fmt.Sprint(Installation-1)+`)
 			SELECT chain, string_agg(what, ', ') FROM trace
 			WHERE NOT EXISTS (SELECT 1 FROM company WHERE id = abs(chain)) GROUP BY chain ORDER BY abs(chain), chain DESC`)
 	})

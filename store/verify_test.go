@@ -35,6 +35,9 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 	control := func(company int) string { // what is left of the other log
 		return fmt.Sprintf("\nchain %d \"\" at 0: the company of this chain is missing; the file holds a head, records", -company)
 	}
+	listed := func(id string, at int) string { // what the log of the companies shows
+		return fmt.Sprintf("chain -8388607 \"@installation\" at %d: table company, row %q: is missing, and the log of the companies tells of it\n", at, id)
+	}
 	for name, test := range map[string]struct {
 		statements []string
 		want       string // the verdicts that are not valid
@@ -42,36 +45,38 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 	}{
 		"company gone": {
 			[]string{noCompany, "DELETE FROM company WHERE id = 2"},
-			`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records` + control(2), "acme acme (control)",
+			listed("zoo", 2) + `chain 2 "" at 0: the company of this chain is missing; the file holds a head, records` + control(2), "acme acme (control)",
 		},
 		"company in the middle gone": {
 			[]string{noCompany, "DELETE FROM company WHERE id = 1"},
-			`chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots, a later company` + control(1), "zoo zoo (control)",
+			listed("acme", 1) + `chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots, a later company` + control(1), "zoo zoo (control)",
 		},
 		"all of a company gone": {
 			[]string{
 				noCompany, noHead, noRecord, noNode, "DELETE FROM company WHERE id = 1", "DELETE FROM head WHERE chain = 1",
 				"DELETE FROM record WHERE id >> 40 = 1", "DELETE FROM node", "DELETE FROM api_key WHERE company = 1",
 			},
-			`chain 1 "" at 0: the company of this chain is missing; the file holds a later company` + control(1), "zoo zoo (control)",
+			listed("acme", 1) + `chain 1 "" at 0: the company of this chain is missing; the file holds a later company` + control(1), "zoo zoo (control)",
 		},
 		"company and head gone": {
 			[]string{noCompany, noHead, "DELETE FROM company WHERE id = 2", "DELETE FROM head WHERE chain = 2"},
-			`chain 2 "" at 0: the company of this chain is missing; the file holds records` + control(2), "acme acme (control)",
+			listed("zoo", 2) + `chain 2 "" at 0: the company of this chain is missing; the file holds records` + control(2), "acme acme (control)",
 		},
 		"company and records gone": {
 			[]string{noCompany, noRecord, "DELETE FROM company WHERE id = 2", "DELETE FROM record WHERE id >> 40 = 2"},
-			`chain 2 "" at 0: the company of this chain is missing; the file holds a head` + control(2), "acme acme (control)",
+			listed("zoo", 2) + `chain 2 "" at 0: the company of this chain is missing; the file holds a head` + control(2), "acme acme (control)",
 		},
 		"all companies gone": {
 			[]string{noCompany, "DELETE FROM company"},
 			`chain 1 "" at 0: the company of this chain is missing; the file holds a head, records, subtree roots` + control(1) + "\n" +
-				`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records` + control(2), "",
+				`chain 2 "" at 0: the company of this chain is missing; the file holds a head, records` + control(2) + "\n" +
+				`chain 8388607 "" at 0: the company of this chain is missing; the file holds a head` + control(8388607), "",
 		},
-		"head gone": {[]string{noHead, "DELETE FROM head WHERE chain = 1"}, `chain 1 "acme" at 0: the stored head is missing`, "acme (control) zoo zoo (control)"},
+		"head gone": {[]string{noHead, "DELETE FROM head WHERE chain = 1"}, `chain 1 "acme" at 0: the stored head is missing`, "acme (control) zoo zoo (control) log of the companies"},
 		"all heads gone": {[]string{noHead, "DELETE FROM head"}, `chain 1 "acme" at 0: the stored head is missing` + "\n" +
-			`chain -1 "acme" at 0: the stored head is missing` + "\n" + `chain 2 "zoo" at 0: the stored head is missing` + "\n" + `chain -2 "zoo" at 0: the stored head is missing`, ""},
-		"records gone": {[]string{noRecord, "DELETE FROM record WHERE id >> 40 = 1"}, `chain 1 "acme" at 0: record 0 is missing: the stored head covers 300 records`, "acme (control) zoo zoo (control)"},
+			`chain -1 "acme" at 0: the stored head is missing` + "\n" + `chain 2 "zoo" at 0: the stored head is missing` + "\n" + `chain -2 "zoo" at 0: the stored head is missing` + "\n" +
+			`chain 8388607 "@installation" at 0: the stored head is missing` + "\n" + `chain -8388607 "@installation" at 0: the stored head is missing`, ""},
+		"records gone": {[]string{noRecord, "DELETE FROM record WHERE id >> 40 = 1"}, `chain 1 "acme" at 0: record 0 is missing: the stored head covers 300 records`, "acme (control) zoo zoo (control) log of the companies"},
 		"records of nobody": {
 			[]string{
 				"INSERT INTO record SELECT id + (5 << 40), hash, signature, timestamp, payload, delegation FROM record WHERE id >> 40 = 2",
@@ -80,9 +85,9 @@ func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
 				"INSERT INTO record SELECT 9223372036854775807, hash, signature, timestamp, payload, delegation FROM record WHERE id = 1 << 40",
 			},
 			`chain -1 "acme" at 2: record 2 stands beyond the stored head, which covers 2 records` + "\n" +
+				`chain 8388607 "@installation" at 0: record 0 stands beyond the stored head, which covers 0 records` + "\n" +
 				`chain -5 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
-				`chain 7 "" at 0: the company of this chain is missing; the file holds records` + "\n" +
-				`chain 8388607 "" at 0: the company of this chain is missing; the file holds records`, "acme zoo zoo (control)",
+				`chain 7 "" at 0: the company of this chain is missing; the file holds records`, "acme zoo zoo (control) log of the companies",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestMigrateCommand(t *testing.T) {
 	db, other := postgres(t)
 	var all sync.WaitGroup
 	for range 4 {
-		all.Go(func() { exits(t, 0, "schema 11", "migrate", "--db", db) })
+		all.Go(func() { exits(t, 0, "schema 12", "migrate", "--db", db) })
 	}
 	all.Wait()
 	exits(t, 0, "there is nothing to do", "migrate", "--db", db)

@@ -15,16 +15,19 @@ type Cosigned struct {
 	Root   [32]byte
 }
 
-// errFirstForm: a file of the first form has no place for what a witness has signed.
-var errFirstForm = errors.New("headfile: a head file of the first form, which could not be brought to the newest")
+// errOldForm: a file of an older form has no place for what is to be written.
+var errOldForm = errors.New("headfile: a head file of an older form, which could not be brought to the newest")
 
 // HasCosigned says whether the file is of a form that has the logs of others.
 func (f *File) HasCosigned() bool { return f.form != first }
 
+// IsNewest says whether the file is of the form that Create makes.
+func (f *File) IsNewest() bool { return f.form == newest }
+
 // Cosigned writes the last tree that was cosigned of a log, unless it stands there.
 func (f *File) Cosigned(c Cosigned) error {
 	if !f.HasCosigned() {
-		return errFirstForm
+		return errOldForm
 	}
 	if f.known == nil {
 		if err := f.EachCosigned(func(Cosigned) error { return nil }); err != nil {

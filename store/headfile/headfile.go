@@ -6,10 +6,12 @@
 //
 // A header and then slots, all of 256 bytes and big-endian. The header holds the magic text, the
 // identity of the database and a checksum. Each log has two slots, whose place follows from the
-// number of its chain: those of chain c > 0 stand at 6(c-1), those of -c after them. The two after
-// those are of the c-th log of others that the database's owner has cosigned as a witness. The
-// first form, which is read still and is brought to this one by Create, knows no such logs: there
-// the slots of chain c stand at 4(c-1). A write goes to the one that does not hold the newest
+// number of its chain. The first four are of the chains of the installation, Installation and its
+// negative. Behind them those of chain c > 0 stand at 6(c-1), those of -c after them. The two after
+// those are of the c-th log of others that the database's owner has cosigned as a witness. Older
+// forms are read still, and are brought to this one by Create. The second has no slots of the
+// installation. The first has neither those nor logs of others: there the slots of chain c stand at
+// 4(c-1). A write goes to the one that does not hold the newest
 // state, so one that is cut short, wherever, leaves the state before it. A slot that its checksum
 // does not fit, or that is not there, says nothing. So the file needs no sync to be right: it may
 // be behind, and it is never ahead of a database that was durable before it was written.
@@ -133,11 +135,12 @@ func Open(path string, id ID) (*File, error) {
 	case n == 0 && errors.Is(err, io.EOF):
 		err = &fs.PathError{Op: "read", Path: path, Err: fs.ErrNotExist}
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-	case bytes.Equal(have[:n], header(id, newest)):
-		return &File{f: f, form: newest}, nil
-	case bytes.Equal(have[:n], header(id, first)):
-		return &File{f: f, form: first}, nil
 	default:
+		for _, of := range []form{first, second, newest} {
+			if bytes.Equal(have[:n], header(id, of)) {
+				return &File{f: f, form: of}, nil
+			}
+		}
 		err = fmt.Errorf("%s: %w", path, ErrForeign)
 	}
 	return nil, errors.Join(err, f.Close())
@@ -152,6 +155,9 @@ func (f *File) Head(chain int64) (Head, error) {
 // Update gives change what is known of a log, or nothing but its number, and writes what that makes
 // of it, unless it is the same.
 func (f *File) Update(chain int64, change func(*Head)) error {
+	if f.form != newest && (chain == Installation || chain == -Installation) {
+		return errOldForm
+	}
 	was, newest, sequence, err := f.read(chain)
 	if err != nil {
 		return err

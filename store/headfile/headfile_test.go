@@ -122,7 +122,7 @@ func TestUpdateOfTheSame(t *testing.T) {
 // Each chain has a place of its own, and no two the same, in both forms.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	for _, of := range []form{first, newest} {
+	for _, of := range []form{first, second, newest} {
 		for _, chain := range []int64{1, -1, 2, -2, 3, -700, 8388607, -8388607} {
 			if at := of.place(chain); of.chainAt(at) != chain || at%slotSize != 0 || at < slotSize {
 				t.Errorf("form %c: chain %d stands at %d, where chain %d does", of, chain, at, of.chainAt(at))

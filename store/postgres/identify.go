@@ -14,7 +14,7 @@ const oldestServer = 150000
 
 // Version is the number of the schema that this program makes. It is that of store: a change of one
 // engine alone counts in both.
-const Version = 11
+const Version = 12
 
 // The rows of table setting that are of this package.
 const (

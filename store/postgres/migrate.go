@@ -55,6 +55,13 @@ CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE ON passport REFERENCI
   FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_revoked();
 DELETE FROM oauth_token;
 ALTER TABLE oauth_token ADD COLUMN mac bytea CHECK (length(mac) = 32)`, 9},
+		// Servers of schema 11 know no log of the companies. Those that run go on, and register no
+		// company once it is made.
+		{`INSERT INTO setting (name, value) SELECT 'unlisted_companies', 'true' WHERE EXISTS (SELECT 1 FROM company);
+CREATE OR REPLACE FUNCTION next_company() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT coalesce(max(id), 0) + 1 FROM company WHERE id < 8388607);
+END $$`, 12},
 	}
 }
 

@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 11: the tables of /schema.sql, where their meaning stands. Here is what differs.
+-- The database of attestd in PostgreSQL, schema 12: the tables of /schema.sql, where their meaning stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is compared by its bytes, whatever the
 -- database's own collation. The numbers that SQLite gives to rows are identity columns, but for companies.
@@ -39,7 +39,7 @@ CREATE TABLE setting (
 -- Who adds one holds the lock under which rows are changed.
 CREATE FUNCTION next_company() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN (SELECT coalesce(max(id), 0) + 1 FROM company);
+  RETURN (SELECT coalesce(max(id), 0) + 1 FROM company WHERE id < 8388607);
 END $$;
 CREATE TABLE company (
   id            bigint DEFAULT next_company() PRIMARY KEY CHECK (id BETWEEN 1 AND 8388607),
@@ -363,4 +363,4 @@ CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 
-INSERT INTO setting (name, value) VALUES ('schema', '11'), ('schema_compatible', '9');
+INSERT INTO setting (name, value) VALUES ('schema', '12'), ('schema_compatible', '12');

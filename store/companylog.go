@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/keys"
+	"attestd/store/headfile"
+	"attestd/store/projection"
+)
+
+// The log of the companies says which companies there are: a record for each, in the order of
+// their registrations. It is the control log of an owner that is no tenant, the installation.
+// Its name is not one that a company can have, and it has no credential. So keys, rotations,
+// checkpoints, witnesses, head file and verification are those of every log.
+const (
+	InstallationID = "@installation"
+	Installation   = headfile.Installation // its number, above that of each company
+)
+
+// CompanyLogChain is the number of the chain of the log of the companies.
+const CompanyLogChain = -Installation
+
+// CompanyListed is a record of the log of the companies: a company was registered, or was there
+// before the log was made.
+const CompanyListed ControlAction = "company.listed"
+
+// unlistedSetting is there in a database of before the log of the companies until that is made. In
+// any other a company without the log is one that lost it.
+const unlistedSetting = "unlisted_companies"
+
+// listing is what the log of the companies says of a company, which never changes.
+type listing struct {
+	Number       int64  `json:"number"` // of the chain of its actions
+	CompanyID    string `json:"companyId"`
+	RegisteredAt string `json:"registeredAt"`
+	MetadataHash string `json:"metadataHash"` // "" for no metadata
+	Fingerprint  string `json:"fingerprint"`  // of its first signing key
+	Logs         struct {
+		Actions string `json:"actions"` // origins
+		Control string `json:"control"`
+	} `json:"logs"`
+}
+
+// selectListings is the SQL for the listings of the companies that a condition selects. A row that
+// belongs to a company and is missing is an empty member.
+func selectListings(where string) string {
+	return `SELECT company.id, company_id, registered_at, metadata, public_key, coalesce(a.origin, ''), coalesce(c.origin, '') FROM company
+		LEFT JOIN company_key ON company_key.company = company.id AND generation = 0
+		LEFT JOIN log a ON a.company = company.id AND a.name = 'actions' LEFT JOIN log c ON c.company = company.id AND c.name = 'control'
+		WHERE ` + where + ` ORDER BY company.id`
+}
+
+func scanListing(rows *sql.Rows) (l listing, err error) {
+	var metadata sql.NullString
+	var public []byte
+	err = rows.Scan(&l.Number, &l.CompanyID, &l.RegisteredAt, &metadata, &public, &l.Logs.Actions, &l.Logs.Control)
+	l.MetadataHash = hashOf(metadata)
+	if len(public) == ed25519.PublicKeySize {
+		l.Fingerprint = keys.Describe(public).Fingerprint
+	}
+	return l, err
+}
+
+// Installation is the owner of the log of the companies, for operators; ErrNotFound before the
+// first company is registered.
+func (s *Store) Installation(ctx context.Context) (*Company, error) {
+	return s.CompanyOfChain(ctx, Installation)
+}
+
+// listed drafts the records of the log of the companies that come with a new company, whose rows
+// are written. The first one makes the log.
+func (s *Store) listed(w *conn, company int64, now time.Time) ([]chain.Draft, error) {
+	var isThere bool
+	if err := w.one([]any{&isThere}, `SELECT count(*) > 0 FROM company WHERE id = ?`, int64(Installation)); err != nil {
+		return nil, err
+	}
+	if isThere {
+		return s.listings(w, "company.id = ?", company)
+	}
+	var older, unlisted bool
+	if err := w.one([]any{&older}, `SELECT count(*) > 0 FROM company WHERE id <> ?`, company); err != nil {
+		return nil, err
+	}
+	if err := takeSetting(w, unlistedSetting, &unlisted); err != nil {
+		return nil, err
+	}
+	if older && !unlisted {
+		return nil, s.noted(&Company{Chain: Installation}, errNoCompanyLog())
+	}
+	return s.makeCompanyLog(w, now)
+}
+
+// listOlder makes the log of the companies of a database of before it.
+func (s *Store) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
+	var unlisted bool
+	if err := takeSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
+		return nil, err
+	}
+	return s.makeCompanyLog(w, now)
+}
+
+func errNoCompanyLog() error {
+	return &TablesChangedError{Company: InstallationID, Difference: projection.Difference{Table: projection.TableCompany, Index: -1, What: noCompanyLog}}
+}
+
+const noCompanyLog = "has companies, and the log of the companies is missing"
+
+// makeCompanyLog writes the rows of the installation, and drafts its registration and a record of
+// each company that is there.
+func (s *Store) makeCompanyLog(w *conn, now time.Time) ([]chain.Draft, error) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &Company{Chain: Installation, ID: InstallationID, RegisteredAt: chain.FormatTime(now), key: private}
+	if _, err := w.exec(`INSERT INTO company (id, company_id, registered_at) VALUES (?, ?, ?)`, c.Chain, c.ID, c.RegisteredAt); err != nil {
+		return nil, err
+	}
+	if err := s.insertIdentity(w, c); err != nil {
+		return nil, err
+	}
+	first, err := s.controlDraft(Caller{Company: c}, s.registered(c, nil))
+	if err != nil {
+		return nil, err
+	}
+	drafts, err := s.listings(w, "company.id < ?", Installation)
+	return append([]chain.Draft{first}, drafts...), err
+}
+
+// insertIdentity gives a company whose row is written its key and its logs.
+func (s *Store) insertIdentity(w *conn, c *Company) (err error) {
+	if err := s.insertFirstKey(w, c.Chain, c.key, c.RegisteredAt); err != nil {
+		return err
+	}
+	if c.Actions, err = insertLog(w, c.Chain, Actions, s.logHost); err != nil {
+		return err
+	}
+	c.Control, err = insertLog(w, c.Chain, Control, s.logHost)
+	return err
+}
+
+// listings drafts a record of each company that a condition selects.
+func (s *Store) listings(w *conn, where string, arg int64) (drafts []chain.Draft, err error) {
+	by := Caller{Company: &Company{Chain: Installation, ID: InstallationID, Control: Log{Name: Control, Chain: CompanyLogChain}}}
+	err = w.each(func(rows *sql.Rows) error {
+		l, err := scanListing(rows)
+		if err != nil {
+			return err
+		}
+		d, err := s.controlDraft(by, controlEvent{CompanyListed, subjectCompany(l.CompanyID), map[string]any{
+			"companyId": l.CompanyID, "number": l.Number, "registeredAt": l.RegisteredAt, "metadataHash": l.MetadataHash,
+			"fingerprint": l.Fingerprint, "logs": l.Logs,
+		}})
+		drafts = append(drafts, d)
+		return err
+	}, selectListings(where), arg)
+	if err != nil {
+		err = fmt.Errorf("list in the log of the companies: %w", err)
+	}
+	return drafts, err
+}

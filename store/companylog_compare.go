@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"attestd/chain"
+	"attestd/store/projection"
+)
+
+// compareCompanies holds the companies against the log of them, which the caller has verified: each
+// row is a record, and each record a row. Both go by the number of the company, so they are read
+// side by side, and however many there are takes no memory.
+func (r *comparison) compareCompanies(ctx context.Context) error {
+	var size, last int64 // one statement, for a registration writes both
+	err := r.store.read(ctx, func(c *conn) error {
+		return c.one([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?) FROM head WHERE chain = ?`,
+			int64(Installation), int64(CompanyLogChain))
+	})
+	if err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(list(ctx, r.store, "companies", scanListing, selectListings("company.id > ? AND company.id <= ?"),
+		func(after listing) []any { return []any{after.Number, last} }))
+	defer stop()
+	m := companyMerge{comparison: r, next: next}
+	if err := m.advance(); err != nil {
+		return err
+	}
+	if err := r.eachControl(ctx, 0, size, m.take); err != nil {
+		return err
+	}
+	return m.skipTo(Installation)
+}
+
+// companyMerge is a comparison of records with rows, both in the order of their numbers.
+type companyMerge struct {
+	*comparison
+	next func() (listing, error, bool)
+	row  listing // the next one; its number is that of the installation behind the last
+	last int64   // number of the company that was listed last
+}
+
+func (m *companyMerge) advance() error {
+	row, err, more := m.next()
+	if m.row = row; !more {
+		m.row = listing{Number: Installation}
+	}
+	return err
+}
+
+// skipTo passes over the rows before a number, of which no record tells.
+func (m *companyMerge) skipTo(number int64) error {
+	for m.row.Number < number {
+		m.differs(m.row.CompanyID, -1, "no record of the log of the companies tells of it")
+		if err := m.advance(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *companyMerge) differs(company string, index int64, what string) {
+	m.add(&projection.Difference{Table: projection.TableCompany, Row: company, Index: index, What: what})
+}
+
+// take compares the next record of the log with the row of its company.
+func (m *companyMerge) take(record *chain.Record) error {
+	var r struct {
+		ActionType ControlAction
+		Payload    listing
+	}
+	if err := json.Unmarshal(record.Payload, &r); err != nil || r.ActionType != CompanyListed {
+		return nil // what cannot be read, the replay has found
+	}
+	l := r.Payload
+	if l.Number <= m.last || l.Number >= Installation {
+		m.differs(l.CompanyID, record.Index, fmt.Sprintf("is listed with number %d behind number %d", l.Number, m.last))
+		return nil
+	}
+	m.last = l.Number
+	if err := m.skipTo(l.Number); err != nil {
+		return err
+	}
+	if m.row.Number > l.Number {
+		m.differs(l.CompanyID, record.Index, "is missing, and the log of the companies tells of it")
+		return nil
+	}
+	if what := l.unlike(m.row); what != "" {
+		m.differs(l.CompanyID, record.Index, what)
+	}
+	return m.advance()
+}
+
+// unlike says in what a row is not what was listed, "" for nothing.
+func (l listing) unlike(row listing) string {
+	for _, c := range []struct{ what, listed, found string }{
+		{"its ID", l.CompanyID, row.CompanyID},
+		{"its first signing key", l.Fingerprint, row.Fingerprint},
+		{"the origin of its actions", l.Logs.Actions, row.Logs.Actions},
+		{"the origin of its control log", l.Logs.Control, row.Logs.Control},
+		{"its time of registration", l.RegisteredAt, row.RegisteredAt},
+		{"the hash of its metadata", l.MetadataHash, row.MetadataHash},
+	} {
+		if c.listed != c.found {
+			return fmt.Sprintf("%s is %q, and the log of the companies says %q", c.what, c.found, c.listed)
+		}
+	}
+	return ""
+}
+
+// companyLogMissing says whether there are companies and no log of them, though this is no database
+// of before that log.
+func (s *Store) companyLogMissing(ctx context.Context) (missing bool, err error) {
+	if !s.UpToDate() {
+		return false, nil
+	}
+	err = s.read(ctx, func(c *conn) error {
+		return c.one([]any{&missing}, `SELECT EXISTS (SELECT 1 FROM company) AND NOT EXISTS (SELECT 1 FROM company WHERE id = ?)
+			AND NOT EXISTS (SELECT 1 FROM setting WHERE name = ?)`, int64(Installation), unlistedSetting)
+	})
+	if err != nil {
+		err = fmt.Errorf("look for the log of the companies: %w", err)
+	}
+	return missing, err
+}
