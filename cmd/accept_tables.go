@@ -19,7 +19,7 @@ func acceptTablesCommand(schema string) *cobra.Command {
 		Long: `Go on with the tables of a company as they are, though its control log says otherwise. Until then attestd serve refuses the
 company's changes and tokens with TABLES_CHANGED. What differs is printed, and recorded for good in the control log, row by row, with the reason.
 Put a backup in place instead, unless you know who changed the rows and why: whoever did it had write access to the database.
-Signing keys and records cannot be accepted. Works on a database file that no server has open, and on PostgreSQL while all servers are
+Signing keys, records, and which companies there are cannot be accepted. Works on a database file that no server has open, and on PostgreSQL while all servers are
 stopped. Where nothing differs, there is nothing to accept (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

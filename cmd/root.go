@@ -167,7 +167,7 @@ or of a newer version.`,
 	}
 	root.SetVersionTemplate("attestd {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), checkCommand(), reportCommand(),
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), companyLogCommand(), checkCommand(), reportCommand(),
 		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), versionCommand(version))
 	return root
 }

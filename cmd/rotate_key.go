@@ -22,6 +22,7 @@ func rotateKeyCommand(schema string) *cobra.Command {
 		Short: "Give a company a new signing key",
 		Long: `Give a company a new key, which signs its tokens, and its records from the next one on. Both keys sign that one
 follows the other. Tokens of the old key verify until they expire; with --compromised, all that were signed before are refused from now on.
+With --company @installation it changes the key of the log of the companies; witnesses need its new line then (attestd company-log).
 Works on a database file that no server has open: of a running one, ask POST /v1/companies/rotate-keys. On PostgreSQL it works beside the servers.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -44,6 +45,9 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
 			of, err := s.Company(cmd.Context(), company)
+			if company == store.InstallationID {
+				of, err = s.Installation(cmd.Context())
+			}
 			if err != nil {
 				return err
 			}

@@ -25,9 +25,11 @@ func verifyCommand(schema string) *cobra.Command {
 		Use:   "verify",
 		Short: "Verify every chain of a database, offline",
 		Long: `Recompute every hash, signature and Merkle root of a database, beside running servers or without one.
-Prints a line for each chain: of each company its actions, and its control log. Exit status 4 when one does not verify; what companies, chain heads and records
-have and another of them lacks is a failure too, named by the chain's number where no company has it. So is a table that differs from its control log,
-and a log that does not lead to a checkpoint which the database keeps of it: the one published last, and those that witnesses have cosigned or shown.
+Prints a line for each chain: of each company its actions, and its control log; then the log of the companies, which has a record for
+each company (--json: "companyId":"@installation","log":"control"). A company that no record tells of, or a record without its company,
+fails there. Exit status 4 when one does not verify; what companies, chain heads and records have and another of them lacks is a failure
+too, named by the chain's number where no company has it. So is a table that differs from its control log, and a log that does not lead
+to a checkpoint which the database keeps of it: the one published last, and those that witnesses have cosigned or shown.
 Then checks that tables, indices and guarding triggers are those of this program, and that no row belongs to
 a company that is not there: exit status 8 when only this fails. With --heads it also compares the database with that
 head file: exit status 5 when it is behind what that knows, after a point-in-time recovery for example. SQLite's own check of every page would keep a

@@ -145,7 +145,8 @@ type schemas struct{ target, backup int64 }
 // firstKey is the SQL for the first public key of a company.
 func firstKey(database, alias string, schema int64) string {
 	if schema < keysSchema {
-		return "ed25519_public(" + alias + ".seed)"
+		// it is NULL where the company is not there
+		return "CASE WHEN " + alias + ".seed IS NOT NULL THEN ed25519_public(" + alias + ".seed) END"
 	}
 	return "(SELECT public_key FROM " + database + ".company_key WHERE company = " + alias + ".id AND generation = 0)"
 }
