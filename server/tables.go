@@ -14,8 +14,8 @@ import (
 // first time is after the start.
 const tablesEvery = 24 * time.Hour
 
-// tableWatch compares the tables of each company with its control log, beside all other work: it
-// uses one core, and half of its time at most.
+// tableWatch compares the tables of each company with its control log, and the companies with the
+// log of them, beside all other work: it uses one core, and half of its time at most.
 type tableWatch struct {
 	store  *store.Store
 	verify func(ctx context.Context, number int64) (chain.Verdict, error)
@@ -39,10 +39,26 @@ func (w *tableWatch) run(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := w.checkCompanies(ctx); err != nil {
+			return err
+		}
 		if err := sleep(ctx, tablesEvery); err != nil {
 			return err
 		}
 	}
+}
+
+// checkCompanies compares the companies with the log of them.
+func (w *tableWatch) checkCompanies(ctx context.Context) error {
+	isThere, err := w.store.HasCompanyLog(ctx)
+	if err == nil && isThere {
+		err = w.check(ctx, store.Installation)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.say(store.Installation, err)
+	return nil
 }
 
 // check compares the tables of a company whose control log verifies.

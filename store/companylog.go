@@ -95,11 +95,15 @@ func (s *Store) listed(w *conn, company int64, now time.Time) ([]chain.Draft, er
 	return s.makeCompanyLog(w, now)
 }
 
-// listOlder makes the log of the companies of a database of before it.
+// listOlder makes the log of the companies of a database of before it. Whoever sees that said of a
+// database which had the log knows that it was taken out.
 func (s *Store) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
 	var unlisted bool
 	if err := takeSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
 		return nil, err
+	}
+	if log := s.journal.Load(); log != nil {
+		log.Warn("the log of the companies is made, for the database is one of before it")
 	}
 	return s.makeCompanyLog(w, now)
 }
@@ -108,7 +112,7 @@ func errNoCompanyLog() error {
 	return &TablesChangedError{Company: InstallationID, Difference: projection.Difference{Table: projection.TableCompany, Index: -1, What: noCompanyLog}}
 }
 
-const noCompanyLog = "has companies, and the log of the companies is missing"
+const noCompanyLog = "there are companies, and the log of the companies is missing"
 
 // makeCompanyLog writes the rows of the installation, and drafts its registration and a record of
 // each company that is there.

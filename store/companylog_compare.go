@@ -111,18 +111,20 @@ func (l listing) unlike(row listing) string {
 	return ""
 }
 
-// companyLogMissing says whether there are companies and no log of them, though this is no database
-// of before that log.
-func (s *Store) companyLogMissing(ctx context.Context) (missing bool, err error) {
-	if !s.UpToDate() {
-		return false, nil
-	}
+// HasCompanyLog says whether there is a log of the companies. There is none before the first
+// company, nor in a database of before it until the next start; anywhere else that is a
+// *TablesChangedError.
+func (s *Store) HasCompanyLog(ctx context.Context) (isThere bool, err error) {
+	var needed bool
 	err = s.read(ctx, func(c *conn) error {
-		return c.one([]any{&missing}, `SELECT EXISTS (SELECT 1 FROM company) AND NOT EXISTS (SELECT 1 FROM company WHERE id = ?)
-			AND NOT EXISTS (SELECT 1 FROM setting WHERE name = ?)`, int64(Installation), unlistedSetting)
+		return c.one([]any{&isThere, &needed}, `SELECT EXISTS (SELECT 1 FROM company WHERE id = ?1),
+			EXISTS (SELECT 1 FROM company) AND NOT EXISTS (SELECT 1 FROM setting WHERE name = ?2)`, int64(Installation), unlistedSetting)
 	})
-	if err != nil {
-		err = fmt.Errorf("look for the log of the companies: %w", err)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("look for the log of the companies: %w", err)
+	case needed && !isThere && s.UpToDate():
+		return false, s.noted(&Company{Chain: Installation}, errNoCompanyLog())
 	}
-	return missing, err
+	return isThere, nil
 }

@@ -100,7 +100,7 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 		want       string
 	}{
 		"no company":  {append(deletion(1), deletion(2)[8:]...), `log of the companies at 1: table company, row "acme": is missing, and the log of the companies tells of it`},
-		"no log":      {deletion(store.Installation), "log of the companies at 0: the file has companies, and the log of the companies is missing"},
+		"no log":      {deletion(store.Installation), "log of the companies at 0: there are companies, and the log of the companies is missing"},
 		"added":       {[]string{`INSERT INTO company (id, company_id, registered_at) VALUES (3, 'new', '')`, `INSERT INTO log (chain, company, name, log_id, origin) VALUES (3, 3, 'actions', 'x', 'x'), (-3, 3, 'control', 'y', 'y')`}, `table company, row "new": no record of the log of the companies tells of it`},
 		"other key":   {[]string{"DROP TRIGGER company_key_only_ends", "UPDATE company_key SET public_key = (SELECT public_key FROM company_key WHERE company = 1) WHERE company = 2"}, `table company, row "zoo": its first signing key is "`},
 		"other names": {[]string{"DROP TRIGGER log_no_update", "UPDATE log SET origin = 'x' WHERE chain = 2"}, `table company, row "zoo": the origin of its actions is "x"`},
@@ -116,6 +116,9 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 				t.Errorf("%q", failed)
 			}
 			if s := open(t, path); name == "no log" {
+				if _, err := s.HasCompanyLog(ctx); !errors.Is(err, store.ErrTablesChanged) || len(s.TablesChanged()) != 1 {
+					t.Errorf("the server's check: %v", err)
+				}
 				if _, _, err := s.CreateCompany(ctx, "newcomer", nil, now); !errors.Is(err, store.ErrTablesChanged) {
 					t.Errorf("a registration: %v", err)
 				}

@@ -186,14 +186,14 @@ func (s *Store) VerifyTables(ctx context.Context, number int64, v *chain.Verdict
 	return nil
 }
 
-// CompanyNumbers yields the numbers of all companies, which are those of the chains of their
-// actions.
+// CompanyNumbers yields the numbers of all companies but the installation, which are those of the
+// chains of their actions.
 func (s *Store) CompanyNumbers(ctx context.Context) iter.Seq2[int64, error] {
 	scan := func(rows *sql.Rows) (number int64, err error) {
 		err = rows.Scan(&number)
 		return number, err
 	}
-	return list(ctx, s, "companies", scan, `SELECT id FROM company WHERE id > ? ORDER BY id`, func(last int64) []any { return []any{last} })
+	return list(ctx, s, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`, func(last int64) []any { return []any{last, int64(Installation)} })
 }
 
 // ControlChain is the number of the chain of a company's control log.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"attestd/chain"
@@ -118,19 +119,15 @@ func (a *audit) verifyFile(ctx context.Context) error {
 // verifyCompanyLog verifies the log of the companies. The other log of its owner is always empty,
 // and named only where it is not.
 func (a *audit) verifyCompanyLog(ctx context.Context) error {
-	missing, err := a.store.companyLogMissing(ctx)
-	if err != nil {
-		return err
-	}
-	if missing {
-		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control, Verdict: chain.Verdict{Reason: "the file " + noCompanyLog}})
+	isThere, err := a.store.HasCompanyLog(ctx)
+	if errors.Is(err, ErrTablesChanged) {
+		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control, Verdict: chain.Verdict{Reason: noCompanyLog}})
 		return nil
 	}
-	found, err := a.store.listCompanies(ctx, `company_id = ?`, InstallationID)
-	if err != nil || len(found) == 0 {
+	if err != nil || !isThere {
 		return err
 	}
-	return a.verifyLogs(ctx, found[0])
+	return a.verifyLogs(ctx, ChainVerdict{Chain: Installation, Company: InstallationID})
 }
 
 func (a *audit) verifyCompany(ctx context.Context, id string) error {
