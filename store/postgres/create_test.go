@@ -66,7 +66,11 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 		END $$;
 		CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport FOR EACH ROW
 		  WHEN (OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL) EXECUTE FUNCTION company_usage_passport_revoked();
-		UPDATE setting SET value = '9' WHERE name = 'schema'`); err != nil {
+		CREATE OR REPLACE FUNCTION next_company() RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN
+		  RETURN (SELECT coalesce(max(id), 0) + 1 FROM company);
+		END $$;
+		UPDATE setting SET value = '9' WHERE name LIKE 'schema%'`); err != nil {
 		t.Fatal(err)
 	}
 	return db, address
@@ -81,11 +85,18 @@ func TestADatabaseOfSchema9IsUpgraded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	execute(t, db, "INSERT INTO company (company_id, registered_at) VALUES ('acme', '')")
 	execute(t, db, regexp.MustCompile(`(?m)^.*summary.*$`).ReplaceAllString(postgres.Grants("public", u.User.Username()), ""))
 	if err := postgres.Migrate(t.Context(), db, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 	wantWrong(t, address)
+	var settings string
+	scan(t, db, &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%' OR name LIKE 'unlisted%'")
+	// the next start lists the company
+	if settings != "schema=12 schema_compatible=12 unlisted_companies=true" {
+		t.Errorf("settings %s", settings)
+	}
 	if _, err := open(t, server).ExecContext(t.Context(), "INSERT INTO summary VALUES (1, '') ON CONFLICT (id) DO NOTHING"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +111,7 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 	steps := []postgres.Step{ // after ours
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
-		{"ALTER TABLE more DROP COLUMN n", 13},
+		{"ALTER TABLE more DROP COLUMN n", 14},
 	}
 	var mu sync.Mutex
 	var taken []int
@@ -122,7 +133,7 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 	slices.Sort(taken)
 	var settings string
 	scan(t, open(t, address), &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%'")
-	if !slices.Equal(taken, []int{10, 11, 12, 13, 14}) || settings != "schema=14 schema_compatible=13" {
+	if !slices.Equal(taken, []int{10, 11, 12, 13, 14, 15}) || settings != "schema=15 schema_compatible=14" {
 		t.Fatal(taken, settings)
 	}
 }
@@ -131,12 +142,12 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 // cannot serve after.
 func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 	db, _ := created(t)
-	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 13}
+	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 14}
 	ignore := func(int) {}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 12 {
+	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 13 {
 		t.Fatal(d, err)
 	}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds, takes); err != nil {
@@ -154,12 +165,12 @@ func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
 	db, _ := created(t)
 	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
-	if err == nil || !strings.Contains(err.Error(), "to schema 13") {
+	if err == nil || !strings.Contains(err.Error(), "to schema 14") {
 		t.Fatal(err)
 	}
 	var tables string
 	scan(t, db, &tables, "SELECT concat(to_regclass('more'), to_regclass('second'), (SELECT value FROM setting WHERE name = 'schema'))")
-	if tables != "more12" {
+	if tables != "more13" {
 		t.Fatal(tables)
 	}
 }
