@@ -1,9 +1,10 @@
 package projection
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Latest is the newest control record about one row. It is what a row is held against when it is

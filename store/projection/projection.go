@@ -20,9 +20,10 @@
 package projection
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"attestd/crypto/cred"
 )

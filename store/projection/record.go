@@ -1,8 +1,10 @@
 package projection
 
 import (
-	"encoding/json"
 	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // record is a control record as it is stored: the union of what the changes say, by the names that
@@ -22,34 +24,34 @@ type details struct {
 	MetadataHash *string                  `json:"metadataHash"`
 	RegisteredAt string                   `json:"registeredAt"`
 	Settings     map[string]string        `json:"settings"`
-	Logs         json.RawMessage          `json:"logs"`
+	Logs         jsontext.Value           `json:"logs"`
 	Changed      map[string]settingChange `json:"changed"`
 
 	Role string `json:"role"`
 	// of a grant a time or null, of a passport Unix seconds
-	ExpiresAt json.RawMessage `json:"expiresAt"`
-	ClientID  string          `json:"clientId"`
+	ExpiresAt jsontext.Value `json:"expiresAt"`
+	ClientID  string         `json:"clientId"`
 
 	AgentID    string `json:"agentId"`
 	DisabledAt string `json:"disabledAt"`
 
-	JTI       string          `json:"jti"`
-	Scopes    json.RawMessage `json:"scopes"`
-	IssuedAt  int64           `json:"issuedAt"`
-	RevokedAt string          `json:"revokedAt"`
-	Reason    *string         `json:"reason"`
+	JTI       string         `json:"jti"`
+	Scopes    jsontext.Value `json:"scopes"`
+	IssuedAt  int64          `json:"issuedAt"`
+	RevokedAt string         `json:"revokedAt"`
+	Reason    *string        `json:"reason"`
 
 	Compromised bool   `json:"compromised"`
 	EndedAt     string `json:"endedAt"` // of the key before; older records do not say
 
-	WebhookID string          `json:"webhookId"`
-	URLHash   string          `json:"urlHash"`
-	Agents    json.RawMessage `json:"agents"`
-	Actions   json.RawMessage `json:"actions"`
+	WebhookID string         `json:"webhookId"`
+	URLHash   string         `json:"urlHash"`
+	Agents    jsontext.Value `json:"agents"`
+	Actions   jsontext.Value `json:"actions"`
 
-	Table string          `json:"table"` // of a row that was adopted or accepted
-	Name  string          `json:"name"`
-	Row   json.RawMessage `json:"row"`
+	Table string         `json:"table"` // of a row that was adopted or accepted
+	Name  string         `json:"name"`
+	Row   jsontext.Value `json:"row"`
 }
 
 type settingChange struct {
@@ -65,7 +67,7 @@ func (d *details) by() string {
 }
 
 // list is a JSON array as text, "" for null.
-func list(raw json.RawMessage) string {
+func list(raw jsontext.Value) string {
 	if string(raw) == "null" {
 		return ""
 	}
