@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"attestd/internal/testenv"
 )
 
 // refConsistency is PROOF(m, D[n]) of RFC 6962 §2.1.2 word for word, for 0 < m ≤ n.
@@ -63,6 +65,7 @@ func checkConsistency(t interface {
 // All pairs of sizes to 70, seen from heads of several lengths: the proof is that of the reference,
 // and whatever is changed is refused.
 func TestEveryConsistency(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	for _, n := range []int64{0, 1, 64, 70} {
 		f, all := plant(n), leaves(int(n))

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"attestd/internal/testenv"
 )
 
 // The reference: RFC 6962 §2.1 word for word, on hex strings, slow and recursive.
@@ -150,6 +152,7 @@ func TestRootOfNothingAndOfOne(t *testing.T) {
 // Every size from 1 to 130 and every index: root and proof are those of the reference, and a bit
 // flipped anywhere is refused.
 func TestEveryProof(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	f := plant(0)
 	for n := 1; n <= 130; n++ {
@@ -200,6 +203,7 @@ func refuseFlips(t *testing.T, proof Proof, leaf, root Hash, n, i int) {
 // Around the sizes at which stored nodes appear: their places, the cost of a proof, and what a
 // damaged store does to it.
 func TestStoredNodes(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	f := plant(0)
 	for _, n := range []int{255, 256, 257, 511, 512, 513, 65535, 65536, 65536 + 256} {

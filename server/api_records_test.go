@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/store/storetest"
@@ -260,6 +261,7 @@ func (m *mixture) questions(random *rand.Rand) url.Values {
 // Whatever is asked for, pages give what a slow and obvious reader finds, whether there are
 // summaries or not; the histogram counts that.
 func TestRecordsAreThoseThatMatch(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	m := s.company(t, "acme").mix(t, 1, 900)

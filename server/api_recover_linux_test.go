@@ -1,27 +1,20 @@
 package server_test
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // A tunnel or proxy that another user of this machine runs looks in every way like a local caller,
 // but for whose its socket is.
 func TestRecoverKeyRefusesOtherUsers(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user")
-	}
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("curl is not installed, and in CI nothing is skipped")
-		}
-		t.Skip("curl is not installed")
-	}
+	testenv.Needs(t, testenv.Root)
+	curl := testenv.Path(t, "curl")
 	s := start(t)
 	acme := s.company(t, "acme")
 	const nobody = 65534

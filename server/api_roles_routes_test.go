@@ -12,6 +12,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -25,6 +26,7 @@ var roles = []string{"reader", "writer", "admin"}
 // A new route is tested from its first day: the request that is made of its description must be
 // good enough for an admin.
 func TestEveryRouteAgainstEveryRole(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")

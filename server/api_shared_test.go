@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/store/postgres/pgtest"
@@ -58,6 +59,7 @@ func TestStreamAcrossServers(t *testing.T) {
 
 // The sensitive tier is counted by both servers together, and by what its headers say.
 func TestServersCountTheSensitiveTierTogether(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	a, b := startTwo(t, func(c *server.Config) { c.Limits = limit.Limits{Standard: 1000, Sensitive: 10, Attest: 100, Log: 1000} })
 	const call, body = "POST /v1/oauth/token", `{"grant_type":"client_credentials","client_id":"x","client_secret":"y"}`
@@ -77,6 +79,7 @@ func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 // made the webhook. What one has deleted the other sends nothing to; and it goes on with what is
 // left when the one that has the duty stops.
 func TestWebhooksOfTwoServers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	a, b := startTwo(t, private)
 	acme := a.company(t, "acme")
@@ -108,6 +111,7 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 // A server takes 12 connections to its database, as the page says by which operators reckon, and no
 // more, whatever is asked of it.
 func TestConnectionsToTheDatabase(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{}, private, func(c *server.Config) {
 		c.Limits = limit.Limits{Standard: 1_000_000, Sensitive: 100, Attest: 1_000_000, Log: 1_000_000}

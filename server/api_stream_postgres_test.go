@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
@@ -43,6 +44,7 @@ func execute(t *testing.T, c *pgx.Conn, statements ...string) {
 // A database that comes and goes costs a good credential its stream for a while, and never for
 // good: its clients are told to try again, and nobody that the credential has ended.
 func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})
 	acme := s.company(t, "acme")
@@ -97,6 +99,7 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 // index behind its last record is told that the log does not reach so far, and who begins anew gets
 // what there is.
 func TestStreamOfADatabaseThatWentBack(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -281,6 +282,7 @@ func manyWriters(path string) error {
 // A service needs no folder for temporary files, however many write: no file is made but the
 // database and what stands beside it, so nothing is lost where none can be made (row 22).
 func TestNoTemporaryFileIsMade(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)

@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keyring"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -191,6 +192,7 @@ func TestRotationsInBothLogs(t *testing.T) {
 
 // What a restore takes back of a control log is said like what it takes back of the actions.
 func TestARestoreComparesControlLogs(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -224,6 +226,7 @@ func TestARestoreComparesControlLogs(t *testing.T) {
 // record on, and changes nothing of the actions. The keys that had ended by then sign nothing
 // there; those that come later are proven there as elsewhere.
 func TestAnUpgradeMakesTheControlLog(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, version := range []string{"1", "2", "4", "5"} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -146,6 +147,7 @@ func commits(log []byte) (n int) {
 // A crash at any moment leaves a change with its control record, or neither: the database's log is
 // cut at every frame, and within one. Each change is one commit with its record.
 func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	p := prepare(t)

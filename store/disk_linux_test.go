@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -21,7 +23,8 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
-		t.Skipf("needs a small tmpfs, which only root may mount: %v", err)
+		testenv.Needs(t, testenv.Root)
+		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {

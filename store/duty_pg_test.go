@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -37,6 +38,7 @@ func atDuty(t *testing.T, s *store.Store) *dutiful {
 // One server has a duty: another takes it over when that one leaves it, and when it has not renewed
 // it; who finds another one in its place has lost it.
 func TestADutyIsOfOneServer(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)
 	a := atDuty(t, openWith(t, url, store.RunOptions{}))
@@ -68,6 +70,7 @@ func TestADutyOfAFile(t *testing.T) {
 
 // What several servers count together is never more than the budget, at whatever pace it is spent.
 func TestServersShareABudget(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)
 	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -18,6 +19,7 @@ import (
 // A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after
 // the start. Damage of its beginning, which no crash leaves, is refused.
 func TestADamagedHeadFile(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, older := grown(t)
 	beside := storetest.Heads(path)

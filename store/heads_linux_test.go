@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -19,7 +20,8 @@ func TestAHeadFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64k,mode=700"); err != nil {
-		t.Skipf("needs a small tmpfs, which only root may mount: %v", err)
+		testenv.Needs(t, testenv.Root)
+		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(disk, 0); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -92,6 +93,7 @@ func compareShapes(t testing.TB, what string, have, want map[string]string) {
 
 // (row 9)
 func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version, before := range older {
@@ -178,6 +180,7 @@ func TestWhatSchema2AddedIsKept(t *testing.T) {
 // What cannot be served before an upgrade can be read, and a backup of it is a file of its own
 // schema, for the attestd that wrote it.
 func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {
@@ -207,6 +210,7 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 // A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every
 // frame, and within one: what SQLite then finds is what a crash would have left.
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	_, empty := fresh(t)

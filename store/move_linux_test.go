@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -36,6 +37,7 @@ func moveUntilKilled(argument string) error {
 // leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move
 // finds an empty place, and takes away the unfinished file.
 func TestAMoveIsKilled(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()

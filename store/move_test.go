@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/crypto/seal"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -108,6 +109,7 @@ func relations(t testing.TB, url string) (n int) {
 // is the same, so all roots, keys, passports and the control logs are; each move prints the same
 // digest; the sources are as they were; and every credential is good in both copies, which go on.
 func TestMoveThereAndBack(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -165,6 +167,7 @@ func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 
 // Databases move between two of PostgreSQL as well.
 func TestMoveBetweenServers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -181,6 +184,7 @@ func TestMoveBetweenServers(t *testing.T) {
 // A tampered source is refused in either direction, and nothing is left at the target: a changed
 // record, a head with another root, and a guard that is gone.
 func TestATamperedSourceIsNotMoved(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -228,6 +232,7 @@ func isInvalid(err error) bool {
 // A target that has anything in it is refused and left as it was: a database of ours, one of
 // others, and files.
 func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -260,6 +265,7 @@ func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
 // A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from
 // moving once a minute has gone by.
 func TestMoveOfWhatIsServed(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -285,6 +291,7 @@ func TestMoveOfWhatIsServed(t *testing.T) {
 // Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a
 // stranger has written all the same is not moved.
 func TestNobodyWritesWhatIsMoved(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -317,6 +324,7 @@ func TestNobodyWritesWhatIsMoved(t *testing.T) {
 
 // Who interrupts a move, at any stage, leaves nothing.
 func TestAMoveIsInterrupted(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -345,6 +353,7 @@ func TestAMoveIsInterrupted(t *testing.T) {
 // A file that is behind its head file is not moved, for nobody would notice it afterwards. The head
 // file of a database is also that of its copy.
 func TestMoveAndTheHeadFile(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -365,6 +374,7 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 
 // Text that PostgreSQL cannot hold is refused with its place.
 func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -383,6 +393,7 @@ func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 
 // A file of an older schema is refused until a server has upgraded it; then it moves.
 func TestMoveOfAnOlderFile(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()

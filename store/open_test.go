@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -127,6 +128,7 @@ func TestASecondServerIsRefused(t *testing.T) {
 // What is not ours, too new, or damaged stays as it is, byte for byte, and nothing appears beside
 // it.
 func TestFilesThatAreRefused(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	ours := func(t *testing.T, statements ...string) []byte {

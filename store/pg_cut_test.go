@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 
 	"attestd/crypto/keyring"
 	"attestd/store"
@@ -100,6 +101,7 @@ func numberedPassport(n int) store.Passport {
 // carried out exactly once, and its caller hears that it was: what became of it is found out on a
 // second connection. Where that one ends too, after any byte, a third one finds it out.
 func TestCutsAtEveryStep(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	for _, w := range writes {
 		t.Run(w.name, func(t *testing.T) {
@@ -186,7 +188,7 @@ func (f *far) try(t testing.TB, w write, what string, fail func()) {
 // points are the places of a cut: all of them in the long form.
 func points(length int64) (list []int64) {
 	step := int64(1)
-	if !*long {
+	if !testenv.Night() {
 		step = max(1, length/5)
 	}
 	for n := int64(0); n < length; n += step {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -12,9 +13,10 @@ import (
 // SIGKILL in turn, and its standby is promoted: nothing that was acknowledged is lost, there is no
 // gap and no duplicate, and no answer was wrong. Appending goes on by itself.
 func TestFailover(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	rounds := 2
-	if *long {
+	if testenv.Night() {
 		rounds = 20
 	}
 	cluster := pgtest.NewCluster(t)

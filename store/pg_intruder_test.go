@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -15,6 +16,7 @@ import (
 // every server, whether its head is remembered there or not. The others go on, those that are
 // written in the same transaction too.
 func TestAnIntrudersChainAloneIsRefused(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const (
 		record = `INSERT INTO record (id, hash, signature, timestamp, payload) SELECT (chain << 40) + length, root, root || root, timestamp, '{}' FROM head WHERE chain = $1`

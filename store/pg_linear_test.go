@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -12,6 +13,7 @@ import (
 // those who append and those who read, on whichever server. So it is when the network of a server
 // fails every now and then.
 func TestSeveralServersWriteOneList(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for _, servers := range []int{2, 3} {
 		t.Run(fmt.Sprint(servers, " servers"), func(t *testing.T) {
@@ -27,7 +29,7 @@ func TestSeveralServersWriteOneList(t *testing.T) {
 			l := newLoad(c, all...)
 			l.run(t, 8*servers)
 			rounds := 10
-			if *long {
+			if testenv.Night() {
 				rounds = 150
 			}
 			for n := range rounds {

@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -121,7 +120,3 @@ func (c *cut) Pipe(stub *toxics.ToxicStub) {
 		}
 	}
 }
-
-// long asks for the long form of the tests of failing networks and servers: every byte, and many
-// rounds.
-var long = flag.Bool("long", false, "cut connections after every byte, and fail over 20 times")

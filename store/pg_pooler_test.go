@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
@@ -55,6 +56,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 // A pooler that gives each transaction another connection is refused by name, however busy it is,
 // before anything is made or read.
 func TestTransactionPoolingIsRefused(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for _, mode := range []string{"transaction", "statement"} {
 		t.Run(mode, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/headfile"
 	"attestd/store/postgres/pgtest"
@@ -132,6 +133,7 @@ func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 // Every server that has written or seen it stops all writes and keeps that in its head file until
 // somebody accepts it, also where another server has written on at once.
 func TestFailoverToAStandbyThatLags(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	cluster := pgtest.NewCluster(t)
 	writes, sees := openHeaded(t, cluster.URL()), openHeaded(t, cluster.URL())
@@ -156,6 +158,7 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 // A database that is put in the place of the one that is served, whatever has happened to it since:
 // no server that knows more of any log writes on.
 func TestDatabaseThatIsReplacedUnderServers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for name, test := range map[string]struct {
 		// on the copy, before it is put in place
@@ -245,6 +248,7 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 // A lost connection alone, or another server that writes the same logs, stops nothing: the head
 // files of all servers follow.
 func TestLostConnectionsAreNoRollback(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	db := pgtest.Database(t)
 	servers := []*headed{openHeaded(t, db), openHeaded(t, db)}

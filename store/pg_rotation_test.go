@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -11,9 +12,10 @@ import (
 // A company's key is rotated on one server while others append that remember the former one: no
 // record is signed with a key that had ended, nor lost, and the chain is one list.
 func TestRotationsWhileOthersAppend(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	rounds := 50
-	if *long {
+	if testenv.Night() {
 		rounds = 1000
 	}
 	database := pgtest.Database(t)

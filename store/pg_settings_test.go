@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -14,6 +15,7 @@ import (
 
 // How far a server's clock is from that of its database is measured, whichever way it is wrong.
 func TestTheClockIsComparedWithTheDatabases(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := openWith(t, pgtest.Database(t), store.RunOptions{})
 	for _, wrong := range []time.Duration{0, 300 * time.Second, -300 * time.Second} {

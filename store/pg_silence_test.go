@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -17,11 +18,12 @@ var silent = make([]int64, 100)
 // Whatever the network does, a write ends in time and as what it is. All cases are tried at once,
 // for they only wait.
 func TestSilentNetwork(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	var cases sync.WaitGroup
 	defer cases.Wait()
 	for i, w := range writes {
-		if i%2 == 1 && !*long { // some, for each case needs connections of its own
+		if i%2 == 1 && !testenv.Night() { // some, for each case needs connections of its own
 			continue
 		}
 		for part := range int64(4) {
@@ -86,6 +88,7 @@ func withoutServer(t *testing.T, w write) {
 
 // A slow network delays, and nothing else.
 func TestSlowNetwork(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	f := newFar(t)
 	for _, w := range writes {
@@ -99,6 +102,7 @@ func TestSlowNetwork(t *testing.T) {
 // Two servers are given the same payload in the same millisecond, while the connection of one is
 // cut: the two records are both there, each once, and what was answered is what is there.
 func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	database := pgtest.Database(t)
 	n, url := through(t, database)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -74,6 +75,7 @@ func TestARetryOnAnotherServer(t *testing.T) {
 // A head file knows a database, so no new one is made beside it: a URL may have been mistyped, or
 // the database lost.
 func TestNoNewDatabaseOnAServerBesideAHeadFile(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	heads := filepath.Join(t.TempDir(), "attestd.heads")
 	s, err := store.Open(ctx, pgtest.Database(t), "", store.Options{Heads: heads})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -85,12 +86,7 @@ func TestOfManyRegistrationsOneWins(t *testing.T) {
 }
 
 // often is how often a race is tried.
-func often() int {
-	if testing.Short() {
-		return 25
-	}
-	return 100
-}
+func often() int { return testenv.Rounds(25, 100) }
 
 // A lookup that overtakes a deletion must not bring the key back into memory.
 func TestADeletedKeyNeverComesBack(t *testing.T) {

@@ -2,12 +2,14 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -24,7 +26,7 @@ func readOnly(t *testing.T, fill func(dir string)) string {
 		return dir
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
-		t.Skipf("needs a tmpfs: %v", err)
+		testenv.Missing(t, fmt.Sprintf("a tmpfs cannot be mounted: %v", err))
 	}
 	t.Cleanup(func() { must(t, syscall.Unmount(dir, 0)) })
 	fill(dir)
@@ -34,6 +36,7 @@ func readOnly(t *testing.T, fill func(dir string)) string {
 
 // (row 28)
 func TestReadOnlyMedia(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -55,6 +56,7 @@ func fingerprint(k store.APIKey) string {
 
 // (row 29)
 func TestARestoreSaysWhatItTakesBack(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -117,6 +119,7 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 }
 
 func TestARestoreTellsAnotherHistory(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, acme := sample(t)
@@ -141,6 +144,7 @@ func TestARestoreTellsAnotherHistory(t *testing.T) {
 
 // What cannot be read might hold anything.
 func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	in, _ := sample(t)
@@ -157,6 +161,7 @@ func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
 }
 
 func TestARestoreIsBrief(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -173,6 +178,7 @@ func TestARestoreIsBrief(t *testing.T) {
 
 // A backup of an older schema knows of no agent that is disabled.
 func TestARestoreOfAnOlderSchema(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	in, _ := written(t, "1")

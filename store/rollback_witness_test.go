@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -11,6 +12,7 @@ import (
 // A restore says what it would make a witness forget: its key, and the logs of which it has signed
 // more.
 func TestARestoreSaysWhatAWitnessForgets(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -153,6 +154,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 // A key or its range that is not as the company's keys have proven it is found at the first record
 // that it concerns.
 func TestTamperedKeysAreFound(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path, _ := rotated(t)
 	must(t, s.Close())
@@ -238,6 +240,7 @@ func TestRotationsUnderLoad(t *testing.T) {
 // only with it. The log of the database is cut at every frame, and within one: what SQLite then
 // finds is what a crash would have left.
 func TestARotationIsWholeOrAbsent(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -299,6 +302,7 @@ func TestASeedThatDoesNotFit(t *testing.T) {
 
 // A database of an older schema has the key that it had, and rotates it.
 func TestAnOlderFileRotates(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {
@@ -319,6 +323,7 @@ func TestAnOlderFileRotates(t *testing.T) {
 
 // What a restore takes back of a company's keys is said, between files of any two schemas.
 func TestARestoreSaysWhichKeysItTakesBack(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

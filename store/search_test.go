@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -118,6 +119,7 @@ func TestPassportSearch(t *testing.T) {
 // One look for passports stops after 100,000 of them and says where to go on, and the looks
 // together find what a look at all would; without a filter there is nothing to look for.
 func TestPassportWindows(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")

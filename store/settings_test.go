@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -63,6 +64,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 
 // A restore is recorded by the next start, with the lengths of what was there; once.
 func TestARestoreIsRecorded(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

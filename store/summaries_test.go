@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -199,6 +200,7 @@ func TestADamagedRangeHasNoSummary(t *testing.T) {
 // A summary that says something else than its records could hide one from a search: verification
 // names it, and one that stands where no range is.
 func TestVerificationComparesSummaries(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	for does, trick := range map[string]struct {
 		sql    string
@@ -224,6 +226,7 @@ func TestVerificationComparesSummaries(t *testing.T) {
 // Two servers extend one chain: neither sees a range whole, and the summaries that are made then
 // are those that follow from the records.
 func TestSummariesOfAChainOfTwoServers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)
 	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -18,7 +19,7 @@ func TestChangesAreNoDifferences(t *testing.T) {
 	s, _ := fresh(t)
 	c, bootstrap := company(t, s, "acme")
 	rounds := 60
-	if *long {
+	if testenv.Night() {
 		rounds = 3000
 	}
 	var changing, looking sync.WaitGroup

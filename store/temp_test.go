@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -15,6 +16,7 @@ import (
 // A backup that was killed leaves a copy of every key. The next backup, restore or start in that
 // folder removes it, and nothing that is not ours or that somebody works on. (row 28)
 func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS != "linux" {

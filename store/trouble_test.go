@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -13,9 +14,7 @@ import (
 func TestALockedFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for SQLite's busy timeout, 5 s")
-	}
+	testenv.Needs(t, testenv.Slow) // it waits for SQLite's busy timeout, 5 s
 	s, path := watch(t)
 	c := s.company
 	db := other(t, path)

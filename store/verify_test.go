@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -167,6 +168,7 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 
 // What an operator lays beside our tables is not our business, nor is what SQLite keeps.
 func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := edited(t, "CREATE TABLE report (x TEXT)", "CREATE INDEX report_x ON report (x)", "CREATE VIEW companies AS SELECT company_id FROM company", "ANALYZE")
 	must(t, s.Check(ctx, schema(t)))
@@ -174,6 +176,7 @@ func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
 
 // A file of the older schema is held against what its upgrade would make of it (rows 9 and 28).
 func TestCheckOfAnOlderSchema(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for statement, want := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -63,6 +64,7 @@ func (l *listener) want(t *testing.T, c *store.Company, n int64) {
 // Two servers write one chain at once: who listens to either is sent all of it, each record once
 // and in order, and that the chain is valid.
 func TestServersHearOfEachOther(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const callers, each = 8, 50
 	url := pgtest.Database(t)
@@ -87,6 +89,7 @@ func TestServersHearOfEachOther(t *testing.T) {
 // The primary is killed under load and its standby promoted: who listens to the other server is
 // sent every record that was acknowledged, in order and without a gap.
 func TestListenersOverAFailover(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	cluster := pgtest.NewCluster(t)
 	a, b := listen(t, cluster.URL()), listen(t, cluster.URL())

@@ -18,6 +18,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -127,6 +128,7 @@ func TestCosignedLogs(t *testing.T) {
 // stands, and what the other history asks of the database after the crash never gets a smaller tree
 // signed, nor a second root of a size.
 func TestCosignerOverCrashes(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

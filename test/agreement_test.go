@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -20,8 +21,9 @@ import (
 // testdata/agreement.mjs, in JavaScript with nothing but Node's own library, written from the
 // specification. It gets what was sent and what was answered, and the public key.
 func TestAgreement(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	node := tool(t, "node")
+	node := testenv.Path(t, "node")
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	const seed = 8785
 	random := payloads{rand.New(rand.NewPCG(seed, 0))}

@@ -18,6 +18,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -43,6 +44,7 @@ func check(t *testing.T, what string, ok bool, got any) {
 
 // The Go client manages a company: its keys, its OAuth clients, its agents.
 func TestGoClientManages(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	c, made := goClient(t, s, "acme")
@@ -121,6 +123,7 @@ func TestGoClientManages(t *testing.T) {
 // The Go client reads and proves: what it gets checks offline, over a rotation of the signing key
 // too, and not with another company's key.
 func TestGoClientProves(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	c, _ := goClient(t, s, "acme")
@@ -227,6 +230,7 @@ func TestGoClientProves(t *testing.T) {
 // The Go client issues passports and delegations, and checks both kinds of answers about a passport
 // offline.
 func TestGoClientDelegates(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	c, _ := goClient(t, s, "acme")
@@ -299,6 +303,7 @@ func jtiOfVerdict(t *testing.T, v api.PassportVerdict) string {
 
 // The Go client hands on events of a coding agent, and manages webhooks.
 func TestGoClientHooks(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	c, _ := goClient(t, s, "acme")
@@ -342,6 +347,7 @@ func TestGoClientHooks(t *testing.T) {
 
 // The stream's messages say that the chain verifies, and its end says why.
 func TestGoClientStreams(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	c, made := goClient(t, s, "acme")

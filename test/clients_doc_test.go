@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -43,7 +44,7 @@ func TestDocumentedClientsWork(t *testing.T) {
 				must(t, os.Mkdir(filepath.Join(dir, "node_modules"), 0o700))
 				must(t, os.Symlink(installed, filepath.Join(dir, "node_modules", "attestd")))
 				must(t, os.WriteFile(filepath.Join(dir, "example.mjs"), []byte(script), 0o600))
-				cmd = exec.CommandContext(t.Context(), tool(t, "node"), "example.mjs")
+				cmd = exec.CommandContext(t.Context(), testenv.Path(t, "node"), "example.mjs")
 			} else {
 				copied, err := os.ReadFile("../sdk/python/attestd/__init__.py")
 				must(t, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -24,7 +25,7 @@ func builtClient(t *testing.T) {
 	t.Helper()
 	built, err := os.Stat(typescript + "/dist/index.js")
 	if err != nil {
-		missing(t, "the TypeScript client is not built: npm ci --prefix sdk/typescript && npm run build --prefix sdk/typescript")
+		testenv.Missing(t, "the TypeScript client is not built: npm ci --prefix sdk/typescript && npm run build --prefix sdk/typescript")
 	}
 	for _, dir := range []string{typescript + "/src", "../web/console/lib"} {
 		must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -34,20 +35,17 @@ func builtClient(t *testing.T) {
 			info, err := d.Info()
 			// a checkout writes all files within that
 			if err == nil && info.ModTime().After(built.ModTime().Add(time.Minute)) {
-				missing(t, path+" is newer than the TypeScript client: npm run build --prefix sdk/typescript")
+				testenv.Missing(t, path+" is newer than the TypeScript client: npm run build --prefix sdk/typescript")
 			}
 			return err
 		}))
 	}
 }
 
-// othersRun skips a test in which the processes of others run: the race detector sees nothing of
-// them.
+// othersRun is for tests in which the processes of others run.
 func othersRun(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the race detector sees nothing of other programs")
-	}
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 }
 
@@ -58,7 +56,7 @@ func clientScript(t *testing.T, name string, args ...string) *exec.Cmd {
 	path := filepath.Join("testdata", "clients", name)
 	if filepath.Ext(name) == ".mjs" {
 		builtClient(t)
-		return exec.Command(tool(t, "node"), append([]string{path}, args...)...)
+		return exec.Command(testenv.Path(t, "node"), append([]string{path}, args...)...)
 	}
 	cmd := exec.Command(pythonWithCryptography(t), append([]string{"-W", "default::ResourceWarning", path}, args...)...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH=../sdk/python", "PYTHONDONTWRITEBYTECODE=1")
@@ -192,10 +190,10 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 	othersRun(t)
 	generator := typescript + "/node_modules/openapi-typescript/bin/cli.js"
 	if _, err := os.Stat(generator); err != nil {
-		missing(t, "there is no openapi-typescript: npm ci --prefix sdk/typescript")
+		testenv.Missing(t, "there is no openapi-typescript: npm ci --prefix sdk/typescript")
 	}
 	made := filepath.Join(t.TempDir(), "openapi.ts")
-	out, err := exec.CommandContext(t.Context(), tool(t, "node"), generator, "../web/openapi.json", "--default-non-nullable", "false", "-o", made).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), testenv.Path(t, "node"), generator, "../web/openapi.json", "--default-non-nullable", "false", "-o", made).CombinedOutput()
 	if err != nil {
 		t.Fatalf("openapi-typescript: %v\n%s", err, out)
 	}
@@ -213,9 +211,9 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 	builtClient(t)
 	compiler := "node_modules/typescript/bin/tsc"
 	if _, err := os.Stat(filepath.Join(typescript, compiler)); err != nil {
-		missing(t, "there is no typescript: npm ci --prefix sdk/typescript")
+		testenv.Missing(t, "there is no typescript: npm ci --prefix sdk/typescript")
 	}
-	cmd := exec.CommandContext(t.Context(), tool(t, "node"), compiler, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--types", "node", "typed.mts", "typed.cts")
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), compiler, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--types", "node", "typed.mts", "typed.cts")
 	cmd.Dir = typescript
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

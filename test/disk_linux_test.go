@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -86,11 +87,8 @@ func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
-		why := fmt.Sprintf("a small tmpfs cannot be mounted: %v", err)
-		if os.Getuid() != 0 {
-			t.Skip(why)
-		}
-		missing(t, why)
+		testenv.Needs(t, testenv.Root)
+		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {

@@ -18,6 +18,7 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 
 	modtlog "golang.org/x/mod/sumdb/tlog"
 )
@@ -133,9 +134,7 @@ func largest(t *testing.T, s *signer, payload func(n int) string) int {
 // A file of up to 64 MiB is judged within a bound on memory, whatever it is made of, and by all
 // with one verdict: files as long or as heavy as they may be, and others by a little more.
 func TestLargeEvidence(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()
 	s := newSigner(t, "acme")
 	numbers := func(n int) string { return "[" + strings.Repeat("1,", n) + "1]" }
@@ -194,14 +193,14 @@ func largeCheckers(t *testing.T, file, fingerprint string) map[string]largeCheck
 		must(t, err)
 		return absolute
 	}
-	command, err := binary()
+	command, err := binary(t)
 	must(t, err)
 	const whole = bundle.MaxSize >> 20
 	return map[string]largeChecker{
 		"command":    {7 * whole, []string{command, "check", file, "--key", fingerprint}},
 		"Python":     {12 * whole, []string{pythonWithCryptography(t), abs("../web/check.py"), file, "--key", fingerprint}},
-		"JavaScript": {10 * whole, []string{tool(t, "node"), abs("../web/check.mjs"), file, "--key", fingerprint}},
-		"page":       {14 * whole, []string{tool(t, "node"), abs("testdata/verdict_large.mjs"), abs("../web/console"), file, fingerprint}},
+		"JavaScript": {10 * whole, []string{testenv.Path(t, "node"), abs("../web/check.mjs"), file, "--key", fingerprint}},
+		"page":       {14 * whole, []string{testenv.Path(t, "node"), abs("testdata/verdict_large.mjs"), abs("../web/console"), file, fingerprint}},
 	}
 }
 

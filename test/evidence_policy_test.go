@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // A policy is UTF-8 to the last of its bytes, also in comments: attestd check, check.py and
@@ -12,13 +14,13 @@ import (
 // no other text.
 func TestPolicyOfBytesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
-	command, err := binary()
+	command, err := binary(t)
 	must(t, err)
 	dir := t.TempDir()
 	sample, file := evidenceSample(t, "policy"), filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, []byte(evidenceSample(t, "whole.json")), 0o600))
 	checkers := map[string][]string{
-		"command": {command, "check"}, "Python": {pythonWithCryptography(t), "../web/check.py"}, "JavaScript": {tool(t, "node"), "../web/check.mjs"},
+		"command": {command, "check"}, "Python": {pythonWithCryptography(t), "../web/check.py"}, "JavaScript": {testenv.Path(t, "node"), "../web/check.mjs"},
 	}
 	for name, c := range map[string]struct {
 		policy string

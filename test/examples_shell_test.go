@@ -13,6 +13,7 @@ import (
 
 	yaml "github.com/oasdiff/yaml3"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -40,7 +41,7 @@ type workshop struct {
 
 func newWorkshop(t *testing.T, url, key string) *workshop {
 	t.Helper()
-	built, err := binary()
+	built, err := binary(t)
 	must(t, err)
 	bin, home := t.TempDir(), t.TempDir()
 	must(t, os.Symlink(built, filepath.Join(bin, "attestd")))
@@ -56,7 +57,7 @@ func (w *workshop) run(t *testing.T, env []string, name string, args ...string) 
 	t.Helper()
 	path := name
 	if filepath.Base(name) == name {
-		path = tool(t, name)
+		path = testenv.Path(t, name)
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir, cmd.Env = w.dir, append(slices.Clone(w.env), env...)

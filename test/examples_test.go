@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -35,11 +36,11 @@ func TestExamplesAttestToolCalls(t *testing.T) {
 			t.Parallel()
 			dir := "../examples/" + name
 			if _, err := os.Stat(dir + "/node_modules"); err != nil {
-				missing(t, "there are no packages: npm ci --prefix examples/"+name)
+				testenv.Missing(t, "there are no packages: npm ci --prefix examples/"+name)
 			}
 			builtClient(t)
 			c := s.register(t, name)
-			cmd := exec.CommandContext(t.Context(), tool(t, "node"), "example.mjs", t.TempDir())
+			cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), "example.mjs", t.TempDir())
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key)
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "It rains in Oslo, and I could not book.\n" {
@@ -77,7 +78,7 @@ var shownRun = regexp.MustCompile("(?s)Run one from a fresh clone.*?```\n(.*?)``
 // each example in JavaScript.
 func TestExamplesRunInAFreshClone(t *testing.T) {
 	othersRun(t)
-	npm := tool(t, "npm")
+	npm := testenv.Path(t, "npm")
 	text, err := os.ReadFile("../docs/agents.md")
 	must(t, err)
 	shown := shownRun.FindSubmatch(text)

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // shellPayloads would each make a file named "ran" if a shell met them outside of single quotes.
@@ -53,7 +55,7 @@ func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Ser
 // once.
 func initIn(t *testing.T, folder string, args ...string) (out string, err error) {
 	t.Helper()
-	program, built := binary()
+	program, built := binary(t)
 	must(t, built)
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"init", "claude-code"}, args...)...)
 	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder, "XDG_CONFIG_HOME=" + folder, "XDG_STATE_HOME=" + folder, "PATH=" + os.Getenv("PATH")}
@@ -93,7 +95,7 @@ func TestInitRefusesKeysThatAreNone(t *testing.T) {
 // names of folders hold.
 func TestInitQuotesForShells(t *testing.T) {
 	t.Parallel()
-	sh := tool(t, "sh")
+	sh := testenv.Path(t, "sh")
 	for i, prefix := range []string{"/$(touch${IFS}ran)", "/`touch${IFS}ran`", "/;touch${IFS}ran", "/'$(touch${IFS}ran)'", "/&touch${IFS}ran&", "/|touch${IFS}ran", "/a'b"} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

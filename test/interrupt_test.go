@@ -23,7 +23,7 @@ import (
 func TestInterruptedCopyLeavesNothing(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	program, err := binary()
+	program, err := binary(t)
 	must(t, err)
 	source := filepath.Join(t.TempDir(), "acme.db")
 	must(t, serve(t, source).interrupt())
@@ -61,7 +61,7 @@ func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere it takes a day")
 	}
-	program, err := binary()
+	program, err := binary(t)
 	must(t, err)
 	source := filepath.Join(t.TempDir(), "acme.db")
 	must(t, serve(t, source).interrupt())

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -14,9 +15,9 @@ import (
 // the new key by itself, and none of before a key was declared compromised.
 func TestJoseFollowsRotations(t *testing.T) {
 	t.Parallel()
-	node := tool(t, "node")
+	node := testenv.Path(t, "node")
 	if _, err := os.Stat("testdata/node_modules/jose"); err != nil {
-		missing(t, "there is no jose: npm ci --prefix test/testdata")
+		testenv.Missing(t, "there is no jose: npm ci --prefix test/testdata")
 	}
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	acme := s.register(t, "acme")

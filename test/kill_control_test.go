@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -18,11 +19,9 @@ import (
 // control record, or neither: what the API shows is what follows from the control log alone, for
 // every kind of change, and whatever was acknowledged is there. Every round kills the next server.
 func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	rounds := 50
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := testenv.Rounds(5, 50)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -81,7 +80,7 @@ func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
 // startAndKill starts a server with a setting, and kills it while it starts or soon after.
 func startAndKill(t *testing.T, db, stream string, after time.Duration) {
 	t.Helper()
-	path, err := binary()
+	path, err := binary(t)
 	must(t, err)
 	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--db", db, "--stream", stream)
 	must(t, cmd.Start())

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -21,10 +22,7 @@ import (
 func TestKilledServerIsNotBehindItsHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	rounds := 20
-	if testing.Short() {
-		rounds = 4
-	}
+	rounds := testenv.Rounds(4, 20)
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	db := filepath.Join(t.TempDir(), "attestd.db")
 	s := serve(t, db, "--rate-limits", "off")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -17,10 +18,7 @@ import (
 // whoever had an answer gets the same one.
 func TestRetriesAfterAKill(t *testing.T) {
 	t.Parallel()
-	rounds := 6
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := testenv.Rounds(3, 6)
 	db := storetest.New(t)
 	s := serve(t, db, "--rate-limits", "off")
 	c := s.register(t, "acme")

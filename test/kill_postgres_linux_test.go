@@ -2,7 +2,6 @@ package test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,18 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 )
-
-var long = flag.Bool("long", false, "kill and halt servers of a PostgreSQL database 20 times")
 
 // One of two servers on one database is killed, or halted, in the middle of its batches. Its chain
 // is free for the other one at once, or after some seconds. When a halted one wakes it does no
 // harm: it answers what is true, writes nothing on heads that have moved, and goes on serving.
 func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	rounds := 3
-	if *long {
+	if testenv.Night() {
 		rounds = 20
 	}
 	db := pgtest.NewCluster(t).URL()

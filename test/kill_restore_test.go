@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -19,10 +20,7 @@ import (
 func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	rounds := 50
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := testenv.Rounds(5, 50)
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	dir := t.TempDir()
 	db, backup := filepath.Join(dir, "attestd.db"), filepath.Join(dir, "backup.db")
@@ -39,7 +37,7 @@ func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
 	c = c.at(s)
 	attest()
 	must(t, s.interrupt())
-	path, err := binary()
+	path, err := binary(t)
 	must(t, err)
 	restore := []string{"restore", backup, "--db", db, "--force", "--accept-rollback"}
 	var whole time.Duration
@@ -85,7 +83,7 @@ func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
 		verifyAcme(t, db)
 	}
 	t.Log(outcomes)
-	if slices.Min([]int{outcomes["both"], outcomes["neither"]}) == 0 && !testing.Short() {
+	if slices.Min([]int{outcomes["both"], outcomes["neither"]}) == 0 && testenv.Long() {
 		t.Errorf("outcomes: %v", outcomes)
 	}
 }

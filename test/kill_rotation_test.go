@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -28,10 +29,7 @@ func signingKeys(t *testing.T, c *client) []signingKey {
 // has said so.
 func TestKilledRotationIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
-	rounds := 50
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := testenv.Rounds(5, 50)
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	db := storetest.New(t)
 	s := serve(t, db)

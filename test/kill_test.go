@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -17,11 +18,9 @@ import (
 // byte, revocations, deletions of keys, and new signing keys. Every round kills the next server on
 // the same file.
 func TestKilledServerLosesNothing(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	rounds := 20
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := testenv.Rounds(5, 20)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

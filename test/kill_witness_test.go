@@ -19,6 +19,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -67,10 +68,7 @@ func (h history) request(from, to int64) (body string, root tlog.Hash, err error
 // answered with, and never two roots of one size.
 func TestKilledWitnessNeverGoesBack(t *testing.T) {
 	t.Parallel()
-	rounds := 20
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := testenv.Rounds(5, 20)
 	const most = 20_000
 	histories := []history{newHistory(t, "leaf", most), newHistory(t, "another", most)}
 	dir := t.TempDir()

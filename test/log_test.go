@@ -11,12 +11,14 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
 // Standard error is a pipe that nobody reads, and soon full: every request is answered all the
 // same, and a stop is prompt (row 23).
 func TestLogThatNobodyReads(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s, stderr := serveToPipe(t)
 	defer stderr.Close()
@@ -28,6 +30,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 // The reader of standard error dies: the server goes on, and its exit status is that of any other
 // (row 23).
 func TestLogWhoseReaderDies(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s, stderr := serveToPipe(t)
 	must(t, stderr.Close())
@@ -40,7 +43,7 @@ func TestLogWhoseReaderDies(t *testing.T) {
 // where the service is.
 func serveToPipe(t *testing.T) (s *service, stderr *os.File) {
 	t.Helper()
-	program, err := binary()
+	program, err := binary(t)
 	must(t, err)
 	stderr, in, err := os.Pipe()
 	must(t, err)
@@ -79,7 +82,7 @@ func askOften(t *testing.T, s *service) {
 func TestRefusalThatNobodyReads(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	program, err := binary()
+	program, err := binary(t)
 	must(t, err)
 	stderr, in, err := os.Pipe()
 	must(t, err)

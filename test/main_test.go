@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"attestd/cmd"
+	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
@@ -76,10 +77,13 @@ func TestCommandLine(t *testing.T) {
 		},
 		Cmds: scriptCommands,
 		Condition: func(condition string) (bool, error) {
-			if condition != "postgres" {
-				return false, errors.New("the one condition of these scripts is postgres")
+			switch condition {
+			case "postgres":
+				return storetest.OnPostgres(), nil
+			case "race":
+				return testenv.Raced, nil
 			}
-			return storetest.OnPostgres(), nil
+			return false, errors.New("the conditions of these scripts are postgres and race")
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
@@ -26,7 +27,7 @@ type ran struct {
 
 func command(t *testing.T, args ...string) (r ran) {
 	t.Helper()
-	path, err := binary()
+	path, err := binary(t)
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	var out, log bytes.Buffer
@@ -82,6 +83,7 @@ func execute(t *testing.T, database string, statements ...string) {
 // standard output. The served copy answers as the file did. What is refused has the exit statuses
 // of the other commands: 2, 3, 4, 5, 6 and 8.
 func TestMoveCommand(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	there, other := postgres(t)
 	file, back := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(t.TempDir(), "back.db")
 	s := serve(t, file)
@@ -127,6 +129,7 @@ func TestMoveCommand(t *testing.T) {
 // and too little to rewrite; what is not ours, is newer, or is not UTF8 is refused and left as it
 // was, with the exit statuses of files. An older schema is named with the command that upgrades it.
 func TestMigrateCommand(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	db, other := postgres(t)
 	var all sync.WaitGroup
 	for range 4 {
@@ -205,6 +208,7 @@ func withDatabase(t *testing.T, database, name string) string {
 // Commands of files refuse a PostgreSQL database with exit status 2 and say what to use instead;
 // the others work on one.
 func TestCommandsOnPostgres(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	db, empty := postgres(t)
 	for command, instead := range map[string]string{"backup out.db": "docs/postgres.md", "restore in.db": "attestd move", "rekey --off": "attestd move"} {
 		exits(t, 2, instead, append(strings.Fields(command), "--db", db)...)
@@ -264,6 +268,7 @@ func TestCommandsOnPostgres(t *testing.T) {
 // No error and no line of a log shows the password of a URL: a server that is not there, a wrong
 // password, an unknown database, addresses that cannot be read, and one in the wrong place.
 func TestNoPasswordIsShown(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	db, _ := postgres(t)
 	exits(t, 0, "", "migrate", "--db", db)
 	wrong := withUser(t, db, "postgres", "geheim%/ü")
@@ -293,6 +298,7 @@ func TestNoPasswordIsShown(t *testing.T) {
 // A point-in-time recovery is noticed by the next start with a head file, which writes nothing, and
 // by verify; so is one on another server. Accepted, it goes on.
 func TestAPointInTimeRecoveryIsNoticed(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	db, _ := postgres(t)
 	folder := t.TempDir()
 	heads := filepath.Join(folder, "attestd.heads")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"attestd/internal/testenv"
 )
 
 // hostile would end the line and begin another, clear and colour the terminal, set its title, and
@@ -36,6 +38,7 @@ func isPrintable(t *testing.T, text string) {
 
 // The checkers of the README escape by the rule of package printable.
 func TestCheckersPrintByOneRule(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	text, err := os.ReadFile("../printable/cases.json")
 	must(t, err)
@@ -45,7 +48,7 @@ func TestCheckersPrintByOneRule(t *testing.T) {
 	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/printed.py", "testdata/printed.mjs", "../printable/cases.json"} {
 		copyTo(t, dir, name)
 	}
-	for _, checker := range [][]string{{pythonWithCryptography(t), "printed.py"}, {tool(t, "node"), "printed.mjs"}} {
+	for _, checker := range [][]string{{pythonWithCryptography(t), "printed.py"}, {testenv.Path(t, "node"), "printed.mjs"}} {
 		cmd := exec.CommandContext(t.Context(), checker[0], checker[1])
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
 		out, err := cmd.Output()
@@ -74,7 +77,7 @@ func copyTo(t *testing.T, dir, name string) {
 // terminal would carry out, nor a line that is not its own.
 func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	t.Parallel()
-	program, err := binary()
+	program, err := binary(t)
 	must(t, err)
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(dir, "a.db"))
@@ -107,7 +110,7 @@ func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	t.Cleanup(refuses.Close)
 	away := "http://127.0.0.1:1"
 	event := `{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"1","tool_name":` + string(quoted) + `,"tool_input":{}}`
-	python, node := pythonWithCryptography(t), tool(t, "node")
+	python, node := pythonWithCryptography(t), testenv.Path(t, "node")
 
 	for _, run := range []struct {
 		url, input string

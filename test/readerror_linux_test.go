@@ -28,7 +28,7 @@ func TestAReadThatFailsIsNotCorruption(t *testing.T) {
 		failReads(t, uint32(offset))
 		must(t, unix.Exec(path, []string{"attestd", "verify", "--db", os.Getenv(file)}, nil))
 	}
-	built, err := binary()
+	built, err := binary(t)
 	must(t, err)
 	content, err := os.ReadFile("../store/testdata/schema-1.db")
 	must(t, err)

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
 // The terminal session of the README, as it stands there, on the history of this very project, and
 // then both of the checkers that it names.
 func TestReadme(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	history := gitDir(t)
@@ -30,7 +32,7 @@ func TestReadme(t *testing.T) {
 		w.checkOffline(t, pythonWithCryptography(t), "check.py", "readme.py")
 	})
 	t.Run("JavaScript", func(t *testing.T) {
-		w.checkOffline(t, tool(t, "node"), "check.mjs", "readme.mjs")
+		w.checkOffline(t, testenv.Path(t, "node"), "check.mjs", "readme.mjs")
 	})
 }
 
@@ -58,8 +60,8 @@ func walk(t *testing.T, history string) *walkthrough {
 	// for the checks below
 	const keep = "\nprintf %s \"$KEY\" > KEY; printf %s \"$PASSPORT\" > PASSPORT\n"
 
-	tool(t, "curl")
-	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-c", session+keep)
+	testenv.Path(t, "curl")
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", session+keep)
 	cmd.Dir = w.dir
 	// as if typed in the project's folder, but without leaving files there
 	cmd.Env = append(os.Environ(), "GIT_DIR="+history)
@@ -156,7 +158,7 @@ func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller strin
 	if line == nil {
 		t.Fatalf("the README has no line with %s: %q", name, w.checks)
 	}
-	out := w.run(t, tool(t, "bash"), "-c", w.typed+strings.Replace(line[0], "&& "+line[1], "&& "+interpreter, 1))
+	out := w.run(t, testenv.Path(t, "bash"), "-c", w.typed+strings.Replace(line[0], "&& "+line[1], "&& "+interpreter, 1))
 	if !strings.Contains(out, "record 0 of actions") || !strings.Contains(out, "not proven: ") || !strings.HasSuffix(out, "\nholds\n") {
 		t.Errorf("of the evidence it says %q", out)
 	}
@@ -210,14 +212,14 @@ type commit struct {
 // gitDir is the history of this project.
 func gitDir(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), tool(t, "git"), "rev-parse", "--absolute-git-dir")
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "git"), "rev-parse", "--absolute-git-dir")
 	out, err := cmd.Output()
 	if err != nil {
-		missing(t, "this copy of the project has no git history")
+		testenv.Missing(t, "this copy of the project has no git history")
 	}
 	dir := strings.TrimSpace(string(out))
 	if err := exec.CommandContext(t.Context(), "git", "--git-dir", dir, "rev-parse", "--verify", "--quiet", "HEAD").Run(); err != nil {
-		missing(t, "the git history of this copy of the project is empty")
+		testenv.Missing(t, "the git history of this copy of the project is empty")
 	}
 	return dir
 }
@@ -248,16 +250,6 @@ func readmeBlocks(t *testing.T, language string) (blocks []string) {
 	return blocks
 }
 
-// tool finds a program that the tests need and the service does not.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		missing(t, "there is no "+name)
-	}
-	return path
-}
-
 // pythonWithCryptography finds a Python that has Ed25519, which its standard library has not.
 func pythonWithCryptography(t *testing.T) string {
 	t.Helper()
@@ -266,6 +258,6 @@ func pythonWithCryptography(t *testing.T) string {
 			return python
 		}
 	}
-	missing(t, "there is no python3 with the package cryptography")
+	testenv.Missing(t, "there is no python3 with the package cryptography")
 	return ""
 }

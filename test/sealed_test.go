@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"attestd/crypto/seal"
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -201,10 +202,7 @@ func TestNoSecretIsLeftByARekey(t *testing.T) {
 func TestAKilledRekeyIsUndoneOrGoesOn(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	rounds := 50
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := testenv.Rounds(5, 50)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -232,7 +230,7 @@ func TestAKilledRekeyIsUndoneOrGoesOn(t *testing.T) {
 			arguments = []string{"rekey", "--db", db, "--master-key-file", current, "--new-master-key-file", next}
 		}
 		start := time.Now()
-		program, err := binary()
+		program, err := binary(t)
 		must(t, err)
 		cmd := exec.Command(program, arguments...)
 		must(t, cmd.Start())

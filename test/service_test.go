@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // patience bounds every wait for a process or an answer. Nothing takes so long; what does, hangs.
@@ -120,8 +122,14 @@ func (s *service) wait() error {
 	}
 }
 
-// binary builds attestd as the README says, once.
-var binary = sync.OnceValues(func() (string, error) {
+// binary builds attestd as the README says, once. What runs in it is not raced.
+func binary(t *testing.T) (string, error) {
+	t.Helper()
+	testenv.Needs(t, testenv.NotRaced)
+	return built()
+}
+
+var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "attestd-built")
 	out, err := exec.Command("go", "build", "-o", path, "..").CombinedOutput()
 	if err != nil {
@@ -133,7 +141,7 @@ var binary = sync.OnceValues(func() (string, error) {
 // serve starts the built binary on a free port and ends it with the test, if nobody has before.
 func serve(t *testing.T, db string, flags ...string) *service {
 	t.Helper()
-	path, err := binary()
+	path, err := binary(t)
 	must(t, err)
 	s, err := launch(exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", db}, flags...)...))
 	must(t, err)
@@ -150,7 +158,7 @@ func serve(t *testing.T, db string, flags ...string) *service {
 // attestd runs the built binary to its end.
 func attestd(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
-	path, err := binary()
+	path, err := binary(t)
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	var out, log bytes.Buffer
@@ -238,15 +246,6 @@ func (s *service) register(t *testing.T, company string) *client {
 
 // at is the same caller at another service: a server that was started again has another port.
 func (c *client) at(s *service) *client { return &client{http: c.http, url: s.URL, key: c.key} }
-
-// missing skips a test for want of a tool; CI has every tool, so there it fails.
-func missing(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal("in CI nothing is skipped: ", why)
-	}
-	t.Skip(why)
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()

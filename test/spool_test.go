@@ -15,6 +15,7 @@ import (
 
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"
 )
@@ -23,11 +24,9 @@ import (
 // it was told is queued is in the chain at the end, and nothing is there twice: neither what was
 // half written, nor what was sent and not yet removed.
 func TestSpoolSurvivesKills(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	rounds := 100
-	if testing.Short() {
-		rounds = 20
-	}
+	rounds := testenv.Rounds(20, 100)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

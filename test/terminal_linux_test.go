@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestProgressOnATerminal(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	program, err := binary()
+	program, err := binary(t)
 	must(t, err)
 	folder := t.TempDir()
 	db := filepath.Join(folder, "acme.db")
@@ -69,7 +70,7 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		missing(t, "no pseudo-terminal: "+err.Error())
+		testenv.Missing(t, "no pseudo-terminal: "+err.Error())
 	}
 	t.Cleanup(func() { master.Close() })
 	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))

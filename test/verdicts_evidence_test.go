@@ -18,6 +18,7 @@ import (
 	bundle "attestd/chain/evidence"
 
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 )
 
 // evidenceCase is a file and what is trusted: a key, a policy or nothing.
@@ -46,6 +47,7 @@ func (c *evidenceCase) verdict() string {
 // browser and from disk, check.py and check.mjs. Each judges the same files, genuine and changed in
 // every field, with a key, with a policy and with nothing, and comes to the same verdict and code.
 func TestEvidenceCheckersAgree(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	cases := evidenceCases(t)
 	want, count := make([]string, len(cases)), make(map[string]int)
@@ -76,7 +78,7 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 		"Python without assertions": func(t *testing.T) []string {
 			return script(t, dir, pythonWithCryptography(t), "-O", "verdicts_evidence.py")
 		},
-		"JavaScript": func(t *testing.T) []string { return script(t, dir, tool(t, "node"), "verdicts_evidence.mjs") },
+		"JavaScript": func(t *testing.T) []string { return script(t, dir, testenv.Path(t, "node"), "verdicts_evidence.mjs") },
 		"page":       func(t *testing.T) []string { return pageVerdicts(t, given) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +119,7 @@ func pageVerdicts(t *testing.T, cases []byte) []string {
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(testenv.Chromium(t)), chromedp.NoSandbox,
 		chromedp.DisableGPU, chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), chromedp.Flag("disable-frame-rate-limit", true), chromedp.UserDataDir(t.TempDir()))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -127,17 +129,6 @@ func pageVerdicts(t *testing.T, cases []byte) []string {
 	verdicts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](fmt.Sprintf("(%s)(%s)", script, cases), chromedp.EvalAwaitPromise))
 	must(t, err)
 	return verdicts
-}
-
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	missing(t, "there is no Chromium")
-	return ""
 }
 
 // commandVerdicts compares the exit status of attestd check, and the code that it prints, for each

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // The ways to check without us are check.py, check.mjs, the console, and the clients in TypeScript,
 // Python and Go. Each is given the same genuine and forged things, and each must come to the same
 // verdict: the right one. So must the service's own check of tokens.
 func TestCheckersAgree(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := newSigner(t, "acme")
 	t.Run("one key", func(t *testing.T) { agree(t, s, s.published(), checkerCases(t, s, keyCases(t, s))) })
@@ -57,8 +60,8 @@ func agree(t *testing.T, s *signer, key any, cases []checkerCase) {
 	}{
 		{"Python", readme, []string{pythonWithCryptography(t), "verdicts.py"}},
 		{"Python without assertions", readme, []string{pythonWithCryptography(t), "-O", "verdicts.py"}},
-		{"JavaScript", readme, []string{tool(t, "node"), "verdicts.mjs"}},
-		{"console", cases, []string{tool(t, "node"), "verdicts_console.mjs", console}},
+		{"JavaScript", readme, []string{testenv.Path(t, "node"), "verdicts.mjs"}},
+		{"console", cases, []string{testenv.Path(t, "node"), "verdicts_console.mjs", console}},
 	} {
 		t.Run(checker.name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), checker.args[0], checker.args[1:]...)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -112,10 +113,7 @@ func (c *client) webhook(t *testing.T, url string) (made madeWebhook) {
 // meantime too.
 func TestKilledServerMissesNoWebhook(t *testing.T) {
 	t.Parallel()
-	rounds := 8
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := testenv.Rounds(3, 8)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -175,10 +173,11 @@ func actionsOf(t *testing.T, c *client) int64 {
 // The official library for JavaScript takes our messages: those of one pair of keys, and those of
 // two while a secret has just been replaced.
 func TestStandardWebhooksLibrary(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	node := tool(t, "node")
+	node := testenv.Path(t, "node")
 	if _, err := os.Stat("testdata/webhooks/node_modules/standardwebhooks"); err != nil {
-		missing(t, "there is no standardwebhooks: npm ci --prefix test/testdata/webhooks")
+		testenv.Missing(t, "there is no standardwebhooks: npm ci --prefix test/testdata/webhooks")
 	}
 	s := serve(t, storetest.New(t), "--rate-limits", "off", "--webhooks-allow-private")
 	c := s.register(t, "acme")

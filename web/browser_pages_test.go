@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
+
+	"attestd/internal/testenv"
 )
 
 // pages are all pages of the console with something on them: where each is, and what is there once
@@ -114,10 +116,14 @@ func TestBrowserPagesUnconfirmed(t *testing.T) {
 }
 
 // Every page is free of what axe-core finds wrong, and fits the window at any width.
-func TestBrowserPagesLight(t *testing.T) { auditPages(t, "light") }
-func TestBrowserPagesDark(t *testing.T)  { auditPages(t, "dark") }
+func TestBrowserPagesLight(t *testing.T) { auditPages(t, "light", 1280) }
+func TestBrowserPagesDark(t *testing.T)  { auditPages(t, "dark", 360) }
 
-func auditPages(t *testing.T, scheme string) {
+// auditPages looks at each page at one width, and with -long at all of them.
+func auditPages(t *testing.T, scheme string, widths ...int64) {
+	if testenv.Long() {
+		widths = []int64{1280, 360, 600, 800, 1920}
+	}
 	s := startService(t, "", "")
 	key := furnish(s)
 	passport := s.api("POST", "/v1/agents/agent-0/passport", key, nil)["passport"].(string)
@@ -125,7 +131,7 @@ func auditPages(t *testing.T, scheme string) {
 	b.loadAxe()
 	b.signIn(key)
 	b.confirmKey(s, "acme")
-	for _, width := range []int64{1280, 360, 600, 800, 1920} {
+	for _, width := range widths {
 		b.look(width, scheme)
 		for _, p := range pages {
 			b.goTo(p.hash)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/testenv"
 	"attestd/web"
 )
 
@@ -276,9 +277,7 @@ func TestBrowserReferenceTrySignedIn(t *testing.T) {
 
 // The curl lines of the page work as they are, once KEY is set.
 func TestBrowserReferenceCurlRuns(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("no curl")
-	}
+	testenv.Needs(t, testenv.Curl)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	b := openBrowser(t, s.base)

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"attestd/internal/testenv"
 )
 
 // The browser tests use a real Chromium and a real attestd.
@@ -33,20 +34,6 @@ type browser struct {
 	ctx  context.Context
 	mu   sync.Mutex
 	evil []string // policy violations, exceptions, requests to other hosts
-}
-
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("Chromium is needed in CI")
-	}
-	t.Skip("no Chromium found: the console is not tested in a browser")
-	return ""
 }
 
 // chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to
@@ -81,7 +68,7 @@ func endBrowser() {
 
 func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOption) (context.Context, func()) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)),
+		chromedp.ExecPath(testenv.Chromium(t)),
 		chromedp.NoSandbox, // containers have none; only our own pages are shown
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
@@ -107,7 +94,7 @@ func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOp
 		t.Cleanup(cancel)
 		return ctx
 	}
-	chromium(t) // where there is none, this test alone is skipped
+	testenv.Chromium(t) // where there is none, this test alone is skipped
 	shared.once.Do(func() {
 		profile, err := os.MkdirTemp("", "attestd-browser-")
 		if err != nil {

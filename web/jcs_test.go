@@ -17,20 +17,8 @@ import (
 
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
+	"attestd/internal/testenv"
 )
-
-// node returns the path of Node.js, which runs the console's own modules in these tests.
-func node(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("node")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("node is needed in CI: ", err)
-		}
-		t.Skip("node is not installed: the console's JavaScript is not tested outside a browser")
-	}
-	return path
-}
 
 // canonicalizeInJavaScript returns, for each source, "ok <canonical form>" or "refused".
 func canonicalizeInJavaScript(t *testing.T, sources [][]byte) []string {
@@ -39,7 +27,7 @@ func canonicalizeInJavaScript(t *testing.T, sources [][]byte) []string {
 	for _, source := range sources {
 		fmt.Fprintln(&in, base64.StdEncoding.EncodeToString(source))
 	}
-	cmd := exec.CommandContext(t.Context(), node(t), "console_test/canonicalize.js")
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), "console_test/canonicalize.js")
 	cmd.Stdin = &in
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -59,7 +47,7 @@ func TestConsoleModules(t *testing.T) {
 	if err != nil || len(tests) == 0 {
 		t.Fatal("no tests found: ", err)
 	}
-	out, err := exec.CommandContext(t.Context(), node(t), append([]string{"--test"}, tests...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), testenv.Path(t, "node"), append([]string{"--test"}, tests...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"attestd/chain/evidence"
+	"attestd/internal/testenv"
 )
 
 // The console comes to the verdict and the code of attestd report on every report: the genuine one,
@@ -51,7 +52,7 @@ func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	for _, report := range reports {
 		fmt.Fprintln(&in, base64.StdEncoding.EncodeToString(report))
 	}
-	cmd := exec.CommandContext(t.Context(), node(t), "console_test/report_codes.js")
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), "console_test/report_codes.js")
 	cmd.Stdin, cmd.Stderr = &in, os.Stderr
 	out, err := cmd.Output()
 	must(t, err)

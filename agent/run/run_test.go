@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"attestd/agent/run"
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )
 
@@ -101,10 +102,7 @@ func TestWhatCannotBeAttested(t *testing.T) {
 
 // A secret in a commit's subject is masked.
 func TestSubjectsAreMasked(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("there is no git")
-	}
+	git := testenv.Path(t, "git")
 	dir := t.TempDir()
 	for name, value := range map[string]string{
 		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_CONFIG_GLOBAL": os.DevNull,

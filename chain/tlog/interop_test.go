@@ -13,6 +13,7 @@ import (
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 )
 
 // others accepts what other people's code accepts.
@@ -122,10 +123,7 @@ func raw(hashes []tlog.Hash) [][]byte {
 // the last, and others at random.
 func TestOthersAcceptInclusion(t *testing.T) {
 	t.Parallel()
-	most, random := int64(300), 500
-	if testing.Short() {
-		most, random = 70, 50
-	}
+	most, random := int64(testenv.Rounds(70, 300)), testenv.Rounds(50, 500)
 	o := newOthers(t, grow(100_000))
 	for size := int64(1); size <= most; size++ {
 		signed := o.grown.checkpoint(t, size)

@@ -16,11 +16,12 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 )
 
 // OnPostgres says whether the tests run on PostgreSQL.
-func OnPostgres() bool { return os.Getenv("ATTESTD_TEST_DB") == "postgres" }
+func OnPostgres() bool { return testenv.OnPostgreSQL() }
 
 // folders are those of the tests that have made databases of a server, by the names of these.
 var folders sync.Map

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"attestd/internal/testenv"
 )
 
 // inside says in the environment that the process is in the network of its own.
@@ -113,21 +115,15 @@ func lacks() string {
 	return ""
 }
 
-// need skips a test for want of a tool; CI has every tool, so there it fails.
+// need skips a test for want of what CI has.
 func need(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("short: what runs here are other programs")
-	}
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	why := lacks()
 	if why == "" && os.Getenv(inside) == "" {
 		why = "there is no network namespace to be had"
 	}
-	if why == "" {
-		return
+	if why != "" {
+		testenv.Missing(t, why)
 	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("in CI nothing is skipped: ", why)
-	}
-	t.Skip(why)
 }

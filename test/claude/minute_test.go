@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // What the README says of one minute, typed: from the clone of this repository to the first
@@ -21,7 +23,7 @@ func TestOneMinute(t *testing.T) {
 	need(t)
 	origin, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--absolute-git-dir").Output()
 	if err != nil {
-		t.Skip("this copy of the project has no git history")
+		testenv.Missing(t, "this copy of the project has no git history")
 	}
 	home := t.TempDir()
 	d := &desk{t: t, home: home, project: filepath.Join(home, "attestd"), bin: filepath.Join(home, "bin")}

@@ -32,10 +32,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	flag.Parse()
-	if testing.Short() {
-		fmt.Println("skipped: what is tested here runs in other processes")
-		os.Exit(0)
-	}
 	var err error
 	if lab, err = harness.NewLab(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

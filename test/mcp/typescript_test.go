@@ -8,29 +8,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// needs skips a test where something is missing, but not in the CI, which installs it.
-func needs(t *testing.T, there bool, what string) {
-	t.Helper()
-	switch {
-	case there:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("%s is missing", what)
-	default:
-		t.Skipf("%s is missing", what)
-	}
-}
+	"attestd/internal/testenv"
+)
 
 // The TypeScript client goes through the proxy unchanged as well, with the protocol's own server of
 // examples and with that of go-sdk.
 func TestTypeScript(t *testing.T) {
-	node, err := exec.LookPath("node")
-	needs(t, err == nil, "node")
+	node := testenv.Path(t, "node")
 	everything := filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
-	_, err = os.Stat(everything)
-	needs(t, err == nil, "what npm ci --prefix test/mcp/testdata installs")
-	everything, err = filepath.Abs(everything)
+	if _, err := os.Stat(everything); err != nil {
+		testenv.Missing(t, "there is no server-everything: npm ci --prefix test/mcp/testdata")
+	}
+	everything, err := filepath.Abs(everything)
 	must(t, err)
 	for _, c := range []struct {
 		revision, server string

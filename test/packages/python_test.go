@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 const python = "../../sdk/python"
@@ -19,7 +21,7 @@ func TestPythonPackageIsTyped(t *testing.T) {
 	t.Parallel()
 	const interpreter = "/usr/bin/python3"
 	if out, err := exec.CommandContext(t.Context(), interpreter, "-c", "import setuptools, wheel").CombinedOutput(); err != nil {
-		missing(t, "apt-get install python3-setuptools python3-wheel: "+string(out), err)
+		testenv.Missing(t, "apt-get install python3-setuptools python3-wheel: "+string(out))
 	}
 	source, site := t.TempDir(), t.TempDir()
 	for _, name := range []string{"pyproject.toml", "README.md", "attestd/__init__.py", "attestd/__init__.pyi", "attestd/py.typed"} {

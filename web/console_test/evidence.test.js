@@ -6,7 +6,7 @@ import { open } from '../console/lib/evidence/open.js';
 import { fitsSomeSize, sidesOf } from '../console/lib/merkle.js';
 import { readPolicy } from '../console/lib/policy.js';
 
-const sample = (name) => readFileSync(new URL(`../../evidence/testdata/${name}`, import.meta.url));
+const sample = (name) => readFileSync(new URL(`../../chain/evidence/testdata/${name}`, import.meta.url));
 const utf8 = (text) => new TextEncoder().encode(text);
 
 // The tree of package chain, by its definition: split at the largest power of two below n.

@@ -33,7 +33,7 @@ const climb = (leaf) => sha(sibling + leaf).toString('hex');
 const root = climb(climb(climb(digest.toString('hex')))); // record 7 of 8 has three siblings on the left
 const rest = JSON.stringify({ proof: [{ sibling, position: 'left' }, { sibling, position: 'left' }, { sibling, position: 'left' }], root, publicKey: key });
 const file = `{"type":"attestd-evidence","v":1,"savedAt":"2026-01-01T00:00:00Z","record":${recordText},${rest.slice(1)}`; // as earlier consoles saved it
-const service = readFileSync(new URL('../../evidence/testdata/whole.json', import.meta.url), 'utf8');
+const service = readFileSync(new URL('../../chain/evidence/testdata/whole.json', import.meta.url), 'utf8');
 const opened = (text) => open(new TextEncoder().encode(text));
 
 test('the genuine record and evidence hold', async () => {

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // fsck runs Tessera's check of a whole log with one of its vkeys and returns what it found wrong.
@@ -47,7 +49,7 @@ func TestFsckAgrees(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
 	for _, size := range []int64{0, 1, 255, 256, 257, 65_536, 70_000} {
-		if testing.Short() && size > 1000 {
+		if !testenv.Long() && size > 1000 {
 			break
 		}
 		c.grow(t, size)

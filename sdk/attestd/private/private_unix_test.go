@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd/private"
 )
 
@@ -57,9 +58,7 @@ func TestFoldersThatOthersMayWriteAreRefused(t *testing.T) {
 // a folder.
 func TestFoldersOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can give a folder away")
-	}
+	testenv.Needs(t, testenv.Root)
 	path := filepath.Join(t.TempDir(), "theirs")
 	must(t, os.Mkdir(path, 0o700))
 	must(t, os.Chown(path, 12345, 12345))

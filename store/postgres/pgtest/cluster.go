@@ -4,8 +4,11 @@ import (
 	"context"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // Cluster is a primary and a synchronous standby of its own test: what the primary has acknowledged
@@ -28,6 +31,12 @@ type Cluster struct {
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	i := installed(t)
+	if _, err := os.Stat(filepath.Join(i.programs, "pg_basebackup")); err != nil {
+		if os.Getenv("ATTESTD_TEST_POSTGRES") != "" {
+			t.Skip("the programs that ATTESTD_TEST_POSTGRES names make no cluster: ", err)
+		}
+		testenv.Missing(t, err.Error())
+	}
 	c := &Cluster{t: t}
 	for n, name := range []string{"a", "b"} {
 		// The standby asks for more after 100 ms, not 5 s, if it finds no primary.

@@ -2,18 +2,13 @@ package pgtest
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
-)
 
-// oldest is the first major version of PostgreSQL that serves.
-const oldest = 15
+	"attestd/internal/testenv"
+)
 
 // installation is where PostgreSQL's programs are, and who runs them.
 type installation struct {
@@ -28,12 +23,9 @@ type account struct{ uid, gid int }
 // fails.
 func installed(t testing.TB) installation {
 	t.Helper()
-	programs, err := find()
-	if err != nil && os.Getenv("CI") != "" {
-		t.Fatal("in CI nothing is skipped: ", err)
-	}
+	programs, err := testenv.PostgreSQLPrograms()
 	if err != nil {
-		t.Skip(err)
+		testenv.Missing(t, err.Error())
 	}
 	i := installation{programs: programs}
 	if os.Geteuid() == 0 {
@@ -42,42 +34,6 @@ func installed(t testing.TB) installation {
 		}
 	}
 	return i
-}
-
-// find is the folder of the programs: the one that $ATTESTD_TEST_POSTGRES names, or else that of
-// $PATH, whatever its version, or where it has none the newest of Debian's, which are in no $PATH.
-func find() (string, error) {
-	if asked := os.Getenv("ATTESTD_TEST_POSTGRES"); asked != "" {
-		if major(asked) < oldest {
-			return "", fmt.Errorf("ATTESTD_TEST_POSTGRES: in %s are no programs of PostgreSQL %d or newer that run", asked, oldest)
-		}
-		return asked, nil
-	}
-	if path, err := exec.LookPath("postgres"); err == nil {
-		// the other programs stand beside the file, not beside a link to it
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return "", err
-		}
-		if have := major(filepath.Dir(path)); have < oldest {
-			return "", fmt.Errorf("%s of $PATH is of version %d, and %d or newer is needed", path, have, oldest)
-		}
-		return filepath.Dir(path), nil
-	}
-	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	slices.SortFunc(folders, func(a, b string) int { return major(b) - major(a) })
-	for _, folder := range folders {
-		if major(folder) >= oldest {
-			return folder, nil
-		}
-	}
-	return "", fmt.Errorf("PostgreSQL %d or newer is not installed: apt-get install postgresql", oldest)
-}
-
-// major is the major version of the programs in a folder, and 0 if they do not run.
-func major(folder string) (version int) {
-	out, _ := exec.Command(filepath.Join(folder, "postgres"), "--version").Output()
-	fmt.Sscanf(string(out), "postgres (PostgreSQL) %d", &version)
-	return version
 }
 
 // unprivileged finds a user for programs that refuse to run as root.

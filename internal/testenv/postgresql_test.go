@@ -1,4 +1,4 @@
-package pgtest
+package testenv
 
 import (
 	"os"
@@ -17,7 +17,7 @@ func TestProgramsOfThePath(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv("PATH", folder)
-		found, err := find()
+		found, err := PostgreSQLPrograms()
 		if c.refused == "" && (err != nil || found != folder) || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("version %s: %q, %v", c.version, found, err)
 		}

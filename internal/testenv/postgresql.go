@@ -1,0 +1,49 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// oldestPostgreSQL is the first major version of PostgreSQL that serves.
+const oldestPostgreSQL = 15
+
+// PostgreSQLPrograms is the folder of the server's programs: the one that $ATTESTD_TEST_POSTGRES
+// names, or else that of $PATH, whatever its version, or where it has none the newest of Debian's,
+// which are in no $PATH.
+func PostgreSQLPrograms() (string, error) {
+	if asked := os.Getenv("ATTESTD_TEST_POSTGRES"); asked != "" {
+		if major(asked) < oldestPostgreSQL {
+			return "", fmt.Errorf("ATTESTD_TEST_POSTGRES: in %s are no programs of PostgreSQL %d or newer that run", asked, oldestPostgreSQL)
+		}
+		return asked, nil
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		// the other programs stand beside the file, not beside a link to it
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return "", err
+		}
+		if have := major(filepath.Dir(path)); have < oldestPostgreSQL {
+			return "", fmt.Errorf("%s of $PATH is of version %d, and %d or newer is needed", path, have, oldestPostgreSQL)
+		}
+		return filepath.Dir(path), nil
+	}
+	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.SortFunc(folders, func(a, b string) int { return major(b) - major(a) })
+	for _, folder := range folders {
+		if major(folder) >= oldestPostgreSQL {
+			return folder, nil
+		}
+	}
+	return "", fmt.Errorf("PostgreSQL %d or newer is not installed: apt-get install postgresql", oldestPostgreSQL)
+}
+
+// major is the major version of the programs in a folder, and 0 if they do not run.
+func major(folder string) (version int) {
+	out, _ := exec.Command(filepath.Join(folder, "postgres"), "--version").Output()
+	fmt.Sscanf(string(out), "postgres (PostgreSQL) %d", &version)
+	return version
+}
