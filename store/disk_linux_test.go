@@ -63,6 +63,7 @@ func TestFullDisk(t *testing.T) {
 		if n := length(t, s, c); n != acknowledged {
 			t.Fatalf("round %d: length %d, acknowledged %d", round, n, acknowledged)
 		}
+		must(t, os.Truncate(ballast, 0)) // at once, whoever has it open
 		must(t, os.Remove(ballast))
 	}
 	must(t, s.Close())

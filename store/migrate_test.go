@@ -210,7 +210,7 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 // A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every
 // frame, and within one: what SQLite then finds is what a crash would have left.
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	_, empty := fresh(t)

@@ -14,7 +14,7 @@ import (
 // PostgreSQL lists the connections of a command or a server for a moment after its end. A move
 // waits for that, and takes for served what is connected for longer.
 func TestMoveWaitsForConnectionsThatEnd(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()

@@ -101,7 +101,7 @@ func numberedPassport(n int) store.Passport {
 // carried out exactly once, and its caller hears that it was: what became of it is found out on a
 // second connection. Where that one ends too, after any byte, a third one finds it out.
 func TestCutsAtEveryStep(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	for _, w := range writes {
 		t.Run(w.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -14,6 +15,7 @@ import (
 // chain up for some seconds: then another server ends its transaction. PostgreSQL itself would wait
 // for the rest of the message for ever.
 func TestAServerThatHaltsInAMessageIsEnded(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	database := pgtest.Database(t)
 	s := openWith(t, database, store.RunOptions{})

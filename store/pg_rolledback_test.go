@@ -133,7 +133,7 @@ func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 // Every server that has written or seen it stops all writes and keeps that in its head file until
 // somebody accepts it, also where another server has written on at once.
 func TestFailoverToAStandbyThatLags(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	cluster := pgtest.NewCluster(t)
 	writes, sees := openHeaded(t, cluster.URL()), openHeaded(t, cluster.URL())
@@ -248,7 +248,7 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 // A lost connection alone, or another server that writes the same logs, stops nothing: the head
 // files of all servers follow.
 func TestLostConnectionsAreNoRollback(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	db := pgtest.Database(t)
 	servers := []*headed{openHeaded(t, db), openHeaded(t, db)}

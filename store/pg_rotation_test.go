@@ -12,7 +12,7 @@ import (
 // A company's key is rotated on one server while others append that remember the former one: no
 // record is signed with a key that had ended, nor lost, and the chain is one list.
 func TestRotationsWhileOthersAppend(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	rounds := 50
 	if testenv.Night() {

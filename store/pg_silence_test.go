@@ -18,7 +18,7 @@ var silent = make([]int64, 100)
 // Whatever the network does, a write ends in time and as what it is. All cases are tried at once,
 // for they only wait.
 func TestSilentNetwork(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	var cases sync.WaitGroup
 	defer cases.Wait()

@@ -18,7 +18,7 @@ import (
 // ends as unknown, or waits on. When the standby is back, all is there once or not at all, and
 // appending goes on.
 func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	var cases sync.WaitGroup // both at once, for they only wait
 	defer cases.Wait()

@@ -113,9 +113,13 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
+// makeRoom frees what fillUp took. A file that is only removed keeps its room while a process has it
+// open, and what another test forks has all files of this process open until it becomes a program.
 func makeRoom(t *testing.T, disk string) {
 	t.Helper()
-	must(t, os.Remove(filepath.Join(disk, "ballast")))
+	ballast := filepath.Join(disk, "ballast")
+	must(t, os.Truncate(ballast, 0))
+	must(t, os.Remove(ballast))
 }
 
 // appendUntil appends records of 10 kB until want has been answered n times, and returns what is

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -105,6 +106,7 @@ func copied(t *testing.T, file []byte, listen string, change func(db string)) *s
 // was read here is itself held against what was seen. A stream that is silent about records which
 // the server shows elsewhere is noticed, and nothing is green between a reconnection and its proof.
 func TestBrowserSplitViewIsRed(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -173,6 +175,7 @@ func TestBrowserSplitViewIsRed(t *testing.T) {
 // What was found to be wrong once stays red after the server shows the truth again, on every page
 // and after a reload, with what it was and since when, until a person says that they know why.
 func TestBrowserHealedLieStaysRed(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 12)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"attestd/internal/testenv"
 )
 
 // tamper changes a database the way someone would who has the file but not the key.
@@ -79,6 +81,7 @@ func TestBrowserReportsRecordsCutOff(t *testing.T) {
 
 // Twenty thousand records scroll with few rows in the page, and verify in it.
 func TestBrowserLargeChain(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	const records = 20_000
 	s := startService(t, "", "")
 	key := s.company("acme")

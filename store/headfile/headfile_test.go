@@ -180,6 +180,9 @@ func TestCosignedLogsAreKept(t *testing.T) {
 	must(t, err)
 	before = append(before, make([]byte, len(after)-len(before))...)
 	for end := range len(after) + 1 {
+		if end > 0 && before[end-1] == after[end-1] {
+			continue // the same bytes as those of the end before
+		}
 		must(t, os.WriteFile(path, append(bytes.Clone(after[:end]), before[end:]...), 0o600))
 		if c := allCosigned(t, f)[[32]byte{4}]; c != cosigned(4, 9) && c != cosigned(4, 10) {
 			t.Fatalf("torn at %d: %+v", end, c)
