@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,12 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // service is a running attestd on a database of its own.
@@ -186,11 +185,7 @@ var binary = sync.OnceValues(func() (string, error) {
 var built string // directory of the binary, to be removed at the end
 
 func TestMain(m *testing.M) {
-	// Browser tests wait for a page most of the time, so more of them run at once than there are
-	// cores.
-	flag.Parse()
-	// a flag that there is, and a number
-	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	testenv.MoreAtOnce() // browser tests wait for a page
 	status := m.Run()
 	endBrowser()
 	if built != "" {

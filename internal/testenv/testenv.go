@@ -13,6 +13,8 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"testing"
 )
 
@@ -36,6 +38,18 @@ func Rounds(few, often int) int {
 		return often
 	}
 	return few
+}
+
+// MoreAtOnce lets twice as many tests run at once as there are cores, unless -parallel says how many:
+// for packages whose tests wait for other processes most of the time. TestMain calls it.
+func MoreAtOnce() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	// go test itself gives the flag only where its user does
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // OnPostgreSQL says whether the suites run on PostgreSQL.

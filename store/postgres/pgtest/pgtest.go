@@ -25,6 +25,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // limit bounds each single step (a start, a stop, a statement) on a machine that does much else.
@@ -45,6 +47,7 @@ type shared struct {
 // folder. It returns the exit status of the tests. No goroutine of this package is left then, so
 // that a check for leaks may follow.
 func Run(m *testing.M) int {
+	testenv.MoreAtOnce()
 	process = new(shared)
 	defer process.close()
 	return m.Run()
