@@ -18,7 +18,7 @@ import (
 // is free for the other one at once, or after some seconds. When a halted one wakes it does no
 // harm: it answers what is true, writes nothing on heads that have moved, and goes on serving.
 func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	rounds := 3
 	if testenv.Night() {

@@ -40,12 +40,12 @@ func isPrintable(t *testing.T, text string) {
 func TestCheckersPrintByOneRule(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
-	text, err := os.ReadFile("../printable/cases.json")
+	text, err := os.ReadFile("../internal/printable/cases.json")
 	must(t, err)
 	var cases []struct{ Text, Printed string }
 	must(t, json.Unmarshal(text, &cases))
 	dir := t.TempDir()
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/printed.py", "testdata/printed.mjs", "../printable/cases.json"} {
+	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/printed.py", "testdata/printed.mjs", "../internal/printable/cases.json"} {
 		copyTo(t, dir, name)
 	}
 	for _, checker := range [][]string{{pythonWithCryptography(t), "printed.py"}, {testenv.Path(t, "node"), "printed.mjs"}} {

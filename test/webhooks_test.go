@@ -112,6 +112,7 @@ func (c *client) webhook(t *testing.T, url string) (made madeWebhook) {
 // Over kills at any moment every endpoint has every record, in order; one that was down in the
 // meantime too.
 func TestKilledServerMissesNoWebhook(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	rounds := testenv.Rounds(3, 8)
 	seed := uint64(time.Now().UnixNano())
@@ -173,7 +174,7 @@ func actionsOf(t *testing.T, c *client) int64 {
 // The official library for JavaScript takes our messages: those of one pair of keys, and those of
 // two while a secret has just been replaced.
 func TestStandardWebhooksLibrary(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	node := testenv.Path(t, "node")
 	if _, err := os.Stat("testdata/webhooks/node_modules/standardwebhooks"); err != nil {
