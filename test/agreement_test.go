@@ -21,7 +21,7 @@ import (
 // testdata/agreement.mjs, in JavaScript with nothing but Node's own library, written from the
 // specification. It gets what was sent and what was answered, and the public key.
 func TestAgreement(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	node := testenv.Path(t, "node")
 	s := serve(t, storetest.New(t), "--rate-limits", "off")

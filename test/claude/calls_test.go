@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // rules are a user's own, which the hooks must leave alone.
@@ -68,6 +70,7 @@ func everyCall(t *testing.T, flags ...string) {
 
 // With require=passport a tool is called only while a passport covers it; the model reads why not.
 func TestPassport(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	for name, flags := range map[string][]string{"HTTP": nil, "command": {"--command"}} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, rules, append(flags, "--require", "passport")...)
@@ -99,6 +102,7 @@ func TestPassport(t *testing.T) {
 // While the server is away, calls go on or are refused, as the user has chosen. Command hooks keep
 // what they could not send, and every call is in the chain once.
 func TestServerAway(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	for name, c := range map[string]struct {
 		flags    []string
 		runs     bool

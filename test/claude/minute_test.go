@@ -20,6 +20,7 @@ import (
 // What the README says of one minute, typed: from the clone of this repository to the first
 // attested call of a coding agent.
 func TestOneMinute(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	need(t)
 	origin, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--absolute-git-dir").Output()
 	if err != nil {
