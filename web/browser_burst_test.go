@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+
+	"attestd/internal/testenv"
 )
 
 // Records that come faster than the page can check them end no verdict: those that were passed on
 // unchecked, and those that the stream left out, are fetched and
 // checked after it, and the chain is green again up to its newest record without anybody's doing.
 func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 50)
@@ -39,6 +42,7 @@ func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
 // it, on paper and in the files that are saved too. The choice
 // stays, and fields and histograms follow it.
 func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := administer(s)
 	s.attest(key, 5)

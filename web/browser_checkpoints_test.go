@@ -14,6 +14,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -78,6 +79,7 @@ func witnessed(t *testing.T, company string) (s *service, key, policy string) {
 // the policy does not know counts for nothing, a policy that asks for it is not met, and one that
 // is none is not kept.
 func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s, key, policy := witnessed(t, "acme")
 	s.attest(key, 12)
 	b := openBrowser(t, s.base)
@@ -182,6 +184,7 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 // history was rewritten the later one is red, and between them the record stands that is another;
 // after an older copy of the file was put in place they are red as a rollback.
 func TestBrowserKeptCheckpoints(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
 	s := startService(t, "", address)
 	key := s.company("acme")

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // administer makes a change of every kind that the API can make, some with texts that nobody would
@@ -44,6 +46,7 @@ func administer(s *service) (key string) {
 // credential, with links, and checks its record with the key of its time: amber, then green for who
 // confirmed the key. Kind, subject, credential and time filter it, and are the URL.
 func TestBrowserControlLog(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := administer(s)
 	b := openBrowser(t, s.base)

@@ -5,11 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // Every state of the Proof page is free of what axe-core finds wrong and does not scroll sideways,
 // narrow and wide, light and dark.
 func TestBrowserEvidenceIsAccessible(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := furnish(s)
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")

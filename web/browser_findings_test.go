@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -40,6 +41,7 @@ func rewritten(t *testing.T) (b *browser, s *service, key string) {
 // report, on the screen, saved or printed, nor a proof, and each says why. Evidence that is dropped
 // in after signing out says so too.
 func TestBrowserNothingIsGreenBesideAFinding(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	b, s, key := rewritten(t)
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "deploy-bot"})
 	nothingGreen := func(where string) {
@@ -98,6 +100,7 @@ func TestBrowserNothingIsGreenBesideAFinding(t *testing.T) {
 // somebody acknowledges it with a reason; the journal keeps
 // the finding, the reason and the time, over a reload, and can be saved.
 func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := administer(s)
 	s.attest(key, 30)

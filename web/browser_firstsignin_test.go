@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"attestd/internal/testenv"
 )
 
 func (s *service) fingerprint(companyID string) string {
@@ -60,6 +62,7 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 // in red, and nothing is green, whether the key of before had been confirmed or only seen. Only the
 // new fingerprint from elsewhere makes it good.
 func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	for _, confirmed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("confirmed=%t", confirmed), func(t *testing.T) {
 			address := freePort(t)

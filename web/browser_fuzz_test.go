@@ -18,6 +18,8 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"attestd/internal/testenv"
 )
 
 // A fuzzer changes texts from outside. Whatever it puts in carries the mark "evil", which stands in
@@ -276,6 +278,7 @@ const fuzzDriver = `(() => {
 // no element and no attribute but those of the console's own templates. ATTESTD_FUZZ_SEED repeats a
 // run.
 func TestBrowserFuzz(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	seed := uint64(time.Now().UnixNano())
 	if given := os.Getenv("ATTESTD_FUZZ_SEED"); given != "" {
 		var err error

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+
+	"attestd/internal/testenv"
 )
 
 // notWhole lists what a print would cut off: boxes that scroll or hide what does not fit. What is
@@ -19,6 +21,7 @@ const notWhole = `[...document.querySelectorAll('main *')].filter((e) => {
 // On paper a page has no navigation, no box whose content is cut off, and dark ink on white in a
 // dark scheme too; an open drawer is what is printed.
 func TestBrowserPrintIsWhole(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := furnish(s)
 	b := openBrowser(t, s.base)
@@ -59,6 +62,7 @@ const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object
 // Whatever answers a click can be reached by keys on every page, and nothing takes the keys' order
 // into its own hands.
 func TestBrowserKeysReachAll(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := furnish(s)
 	b := openBrowser(t, s.base)
@@ -93,6 +97,7 @@ const announcements = `(() => {
 
 // Hundreds of records that arrive, and a verification of all of them, are not read out one by one.
 func TestBrowserLiveRegionsDoNotFlood(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := furnish(s)
 	b := openBrowser(t, s.base)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // lie stands before a service and changes what it answers.
@@ -121,6 +123,7 @@ func TestBrowserLiveChecksAll(t *testing.T) {
 // A signed-in console asks little: at 50,000 records it took 36 requests before it could count
 // records without probing.
 func TestBrowserSignInTakesFewRequests(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 1500)

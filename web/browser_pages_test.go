@@ -70,6 +70,7 @@ func furnish(s *service) (key string) {
 // light and dark. With ATTESTD_SCREENSHOTS set to a directory (from this folder: ../docs/console),
 // the tests below write pictures of all pages there.
 func TestBrowserPagesSignedOut(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
 	b.loadAxe()
@@ -95,6 +96,7 @@ func TestBrowserPagesSignedOut(t *testing.T) {
 
 // Pages are as free of faults where nobody has confirmed the company's key.
 func TestBrowserPagesUnconfirmed(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := furnish(s)
 	b := openBrowser(t, s.base)
@@ -116,13 +118,17 @@ func TestBrowserPagesUnconfirmed(t *testing.T) {
 }
 
 // Every page is free of what axe-core finds wrong, and fits the window at any width.
-func TestBrowserPagesLight(t *testing.T) { auditPages(t, "light", 1280) }
-func TestBrowserPagesDark(t *testing.T)  { auditPages(t, "dark", 360) }
+func TestBrowserPagesLight(t *testing.T) { auditPages(t, "light") }
 
-// auditPages looks at each page at one width, and with -long at all of them.
-func auditPages(t *testing.T, scheme string, widths ...int64) {
+func TestBrowserPagesDark(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	auditPages(t, "dark")
+}
+
+func auditPages(t *testing.T, scheme string) {
+	widths := []int64{1280}
 	if testenv.Long() {
-		widths = []int64{1280, 360, 600, 800, 1920}
+		widths = append(widths, 360, 600, 800, 1920)
 	}
 	s := startService(t, "", "")
 	key := furnish(s)

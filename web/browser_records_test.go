@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"attestd/internal/testenv"
 )
 
 // explorable gives a new company 30 records of three agents and two actions; record 10 is
@@ -75,6 +77,7 @@ func those(holds func(i int) bool) []int {
 // Whatever is searched for stands in the URL, is found by the server, and is found again after a
 // reload; a step back goes to the search before.
 func TestBrowserRecordsSearch(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key, delegatedBy := explorable(t, s)
 	times, hashes := make([]string, 30), make([]string, 30)

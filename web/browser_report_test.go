@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"attestd/chain/evidence"
+	"attestd/internal/testenv"
 )
 
 // busy gives a company changes, actions of several agents, and calls of tools that failed.
@@ -41,6 +42,7 @@ const keepSaved = `(() => {
 // done, what failed and what was changed, and is saved as a page that runs and loads nothing and as
 // data that attestd report takes.
 func TestBrowserReport(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := busy(s)
 	b := openBrowser(t, s.base)
@@ -116,6 +118,7 @@ func TestBrowserReport(t *testing.T) {
 // A report from which the server leaves a change out, in which it changes one, or an action, or the
 // root at the end, or that is of another period, is red, and shows no number.
 func TestBrowserReportFindsLies(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := busy(s)
 	told := ""

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"attestd/internal/testenv"
 )
 
 // between stands before a service. answer may answer a request in its place, and says whether it
@@ -108,6 +110,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 // A 401 to a plain request ends the session too, whoever sends it; one that refuses a passport, and
 // not the key, does not.
 func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
@@ -175,6 +178,7 @@ func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
 // that is not kept serves its own page alone. Who signs out in one tab is out in all, also in one
 // that slept meanwhile.
 func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)

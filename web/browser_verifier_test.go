@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/testenv"
 	"attestd/web"
 )
 
@@ -111,6 +112,7 @@ func TestBrowserVerifierShowsText(t *testing.T) {
 // The page is free of what axe-core finds wrong, narrow and wide, light and dark, and prints whole:
 // nothing is cut off, and what asks is left out.
 func TestBrowserVerifierIsAccessible(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
 	must(t, err)
 	b := openPage(t, fromDisk(t))

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // unseenIn is all text of the page, and all attributes that are read or shown, in which a character
@@ -23,6 +25,7 @@ const unseenIn = `(() => {
 // every page, wherever the text comes from; what is copied is the text as it is, and names written
 // from right to left stay readable.
 func TestBrowserInvisibleCharacters(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	const hidden = "pay\u202eeb\u200bot\u2066\U000E0041"
 	s := startService(t, "", "")
 	key := furnish(s)

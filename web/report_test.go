@@ -17,6 +17,7 @@ import (
 // The console comes to the verdict and the code of attestd report on every report: the genuine one,
 // and one in which a line is missing, doubled or moved, or a character is another.
 func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	text, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")
 	must(t, err)
