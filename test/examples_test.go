@@ -77,6 +77,7 @@ var shownRun = regexp.MustCompile("(?s)Run one from a fresh clone.*?```\n(.*?)``
 // In a clone in which nothing was installed or built, the commands that docs/agents.md shows run
 // each example in JavaScript.
 func TestExamplesRunInAFreshClone(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	othersRun(t)
 	npm := testenv.Path(t, "npm")
 	text, err := os.ReadFile("../docs/agents.md")

@@ -47,7 +47,7 @@ func (c *evidenceCase) verdict() string {
 // browser and from disk, check.py and check.mjs. Each judges the same files, genuine and changed in
 // every field, with a key, with a policy and with nothing, and comes to the same verdict and code.
 func TestEvidenceCheckersAgree(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	cases := evidenceCases(t)
 	want, count := make([]string, len(cases)), make(map[string]int)

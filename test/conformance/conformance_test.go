@@ -108,8 +108,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// available skips a language whose program is not here; CI has them all, so there it fails.
+// available skips a language whose program is not here, and under the race detector, which sees
+// nothing of it.
 func available(t *testing.T, l language) {
+	testenv.Needs(t, testenv.NotRaced)
 	_, missing := exec.LookPath(l.command[0])
 	if _, err := os.Stat(l.built); missing == nil {
 		missing = err
