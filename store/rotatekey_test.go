@@ -79,8 +79,8 @@ func TestRotations(t *testing.T) {
 	check(s)
 	var seeds int
 	must(t, other(t, path).QueryRow("SELECT count(*) FROM company_key WHERE seed IS NOT NULL").Scan(&seeds))
-	if seeds != 2 {
-		t.Errorf("%d private keys of two companies", seeds)
+	if seeds != 3 {
+		t.Errorf("%d private keys of two companies and of the installation", seeds)
 	}
 	must(t, s.Close())
 	s = open(t, path)
