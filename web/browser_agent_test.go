@@ -80,8 +80,8 @@ func TestBrowserAgentPage(t *testing.T) {
 	if got := b.edges(`.acted li[data-from]`); got != want {
 		t.Errorf("the list has the edges %s, want %s", got, want)
 	}
-	b.reads(`.acted`, "acted with a token of its own, for nobody else, in 1 record")
-	b.reads(`[aria-label="Delegations"]`, "Drawn from 7 records: those in which it acted under a delegation (4), and those that name it as one acted for (4)")
+	b.reads(`.acted`, "acted with its own token, on nobody’s behalf, in 1 record")
+	b.reads(`[aria-label="Delegations"]`, "Based on 7 records: those in which it acted under a delegation (4), and those in which others acted for it (4)")
 	b.shows(`[data-records="5"] li[data-index="7"][data-check="ok"]`)
 	b.reads(`[aria-label="Records of this agent"]`, "All 5 records")
 	b.shows(`[aria-label="Records of this agent"] .bars a`)
@@ -105,7 +105,7 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.shows(`[data-authority="6"]`)
 	b.wait(`location.hash === '#/agents/planner?record=6'`)
 	b.goTo("#/agents/planner?record=3")
-	b.reads(`[aria-label="Authority"] .notice.bad`, "not of this agent")
+	b.reads(`[aria-label="Authority"] .notice.bad`, "belongs to another agent")
 }
 
 // A picture of many records is drawn from the newest 500 at first, says so, and is drawn from more
@@ -126,7 +126,7 @@ func TestBrowserAgentOfManyRecords(t *testing.T) {
 	b.signIn(key)
 	b.goTo("#/agents/bot")
 	b.shows(`[data-drawn="500"][data-failed="0"]`)
-	b.reads(`[aria-label="Delegations"]`, "Drawn from 500 records: those in which it acted under a delegation (the newest 500 of 510)")
+	b.reads(`[aria-label="Delegations"]`, "Based on 500 records: those in which it acted under a delegation (the newest 500 of 510)")
 	b.press("Draw from up to 5,000 records")
 	b.shows(`[data-drawn="510"]`)
 	b.wait(`document.querySelector('.delegations path.acts[data-count="510"]')`)
@@ -173,7 +173,7 @@ func TestBrowserAgentDelegationLies(t *testing.T) {
 	other.reads(`[aria-label="Records of this agent"] [role="alert"]`, "is not one that was asked for")
 }
 
-// A control record that says something else than the service says of it, and one that was changed,
+// A control record that differs from what the service says about it, and one that was changed,
 // are shown in red.
 func TestBrowserAgentAuthorityLies(t *testing.T) {
 	s := startService(t, "", "")
@@ -191,7 +191,7 @@ func TestBrowserAgentAuthorityLies(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	b.goTo("#/agents/planner")
-	b.reads(`[data-authority="7"] .change-line[data-check="bad"]`, "says something else than the service says of it")
+	b.reads(`[data-authority="7"] .change-line[data-check="bad"]`, "differs from what the service says about it")
 	b.reads(`[aria-label="Changes of this agent"] .change-line[data-check="bad"]`, "does not hash")
 }
 
@@ -253,7 +253,7 @@ func TestBrowserAgentDisabled(t *testing.T) {
 	}
 
 	b.press("Disable")
-	b.reads(`dialog[open]`, "All its passports are revoked for good")
+	b.reads(`dialog[open]`, "All its passports are revoked permanently")
 	b.press("Cancel")
 	b.wait(`!document.querySelector('dialog')`)
 	if s.api("GET", "/v1/agents/bot", key, nil)["disabledAt"] != nil {
@@ -297,7 +297,7 @@ func TestBrowserAgentAgain(t *testing.T) {
 		t.Fatalf("the metadata after Cancel is %s", was)
 	}
 	b.press("Register agent")
-	b.press("Register anew")
+	b.press("Replace metadata")
 	b.reads(`form .notice`, "is registered")
 	if now := metadata(); !strings.Contains(now, "Bob") {
 		t.Errorf("the metadata is %s", now)
@@ -317,7 +317,7 @@ func TestBrowserAgentAgain(t *testing.T) {
 	// Records may name an agent that nobody registered; its page says so, and shows them.
 	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "no/body", "actionType": "x", "payload": 1})
 	b.goTo("#/agents/no%2Fbody")
-	b.reads(`[aria-label="Registration"]`, "No agent of this name is registered")
+	b.reads(`[aria-label="Registration"]`, "No agent with this ID is registered")
 	b.shows(`[data-records="1"] li[data-check="warn"]`)
 	b.reads(`[aria-label="Authority"]`, "the agent was not registered then")
 }

@@ -134,7 +134,7 @@ func TestBrowserMissesRecordsLeftOutAtAnEnd(t *testing.T) {
 		b.goTo(page.hash)
 		b.wait(fmt.Sprintf(`[...document.querySelectorAll('main .page [role="alert"]')].some((e) => e.textContent.includes(%s))`, jsString(page.missed)))
 		if page.hash == "#/control" {
-			b.reads(`.page [role="status"]`, "Nothing was read: see the error below")
+			b.reads(`.page [role="status"]`, "Nothing was loaded: see the error below")
 		}
 	}
 }

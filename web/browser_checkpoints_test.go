@@ -102,7 +102,7 @@ func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 		b.shows(`[data-policy="none"] [role="alert"]`)
 	}
 	b.fill(`textarea[name="policy"]`, policy)
-	b.press("Keep this policy")
+	b.press("Save policy")
 	b.shows(`[data-log="actions"] [data-witness="w1"][data-failed="no"] .ok`)
 	b.shows(`[data-log="actions"] [data-met="yes"]`)
 	b.shows(`[data-log="control"] [data-met="yes"]`)
@@ -111,14 +111,14 @@ func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 	b.shows(`[data-log="actions"] [data-met="yes"]`) // it was kept
 	b.lookAt("checkpoints", "#/checkpoints", `[data-log="actions"] [data-met="yes"]`)
 
-	b.press("Take it back")
+	b.press("Remove policy")
 	unknown := tlog.VKey{Name: "other.example", Type: tlog.TypeCosignature, Public: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)).Public().(ed25519.PublicKey)}
 	b.dropOn("[data-policy]", "policy", strings.Replace(policy, "quorum w1", "witness w2 "+unknown.String()+"\ngroup both all w1 w2\nquorum both", 1))
 	b.shows(`[data-log="actions"] [data-met="no"]`)
-	b.reads(`[data-log="actions"] [data-met="no"]`, "too few of its witnesses")
-	b.press("Take it back")
+	b.reads(`[data-log="actions"] [data-met="no"]`, "too few of the policy’s witnesses")
+	b.press("Remove policy")
 	b.dropOn("[data-policy]", "policy", "witness w2 "+unknown.String()+"\nquorum w2\n")
-	b.reads(`[data-log="actions"] [data-met="no"]`, "it does not name the key")
+	b.reads(`[data-log="actions"] [data-met="no"]`, "the policy doesn’t name the key")
 	b.reads(`[data-log="actions"] .cosignature`, "not in your policy")
 }
 
@@ -159,7 +159,7 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 		what, says string
 		stays      bool // after the server has gone back to the truth
 	}{
-		{"root", "no key of the company has signed it", false}, {"list", "what it signed is gone", true}, {"other", "it has two histories", true},
+		{"root", "no key of the company has signed it", false}, {"list", "signed records are missing", true}, {"other", "it has two histories", true},
 	} {
 		told = lie.what
 		b.press("Refresh")
@@ -212,12 +212,12 @@ func TestBrowserKeptCheckpoints(t *testing.T) {
 	}
 	kept("early.txt", early, "ok", "the first 4 of today’s 13 records are those")
 	kept("late.txt", late, "ok", "the first 10 of today’s 13 records are those")
-	kept("control.txt", control, "ok", "Nothing has come since")
-	kept("other.txt", checkpointOf(s, globex, "actions", 0), "bad", "which is none of this company")
+	kept("control.txt", control, "ok", "Unchanged: the log still has exactly")
+	kept("other.txt", checkpointOf(s, globex, "actions", 0), "bad", "which is not one of this company")
 	kept("forged.txt", strings.Replace(late, "\n10\n", "\n11\n", 1), "bad", "no key of the company has signed it")
 	b.dropOn("#kept", "picture.png", "no checkpoint")
 	b.reads("#kept > [role=\"alert\"]", "not a checkpoint")
-	b.press("Download to keep")
+	b.press("Download checkpoint")
 	b.lookAt("checkpoints-kept", "#/checkpoints", `[data-log="actions"]`)
 
 	s.stop()
@@ -251,7 +251,7 @@ func TestBrowserKeptCheckpoints(t *testing.T) {
 	startService(t, s.db, address)
 	b.reopen(key)
 	b.goTo("#/checkpoints")
-	kept("late.txt", late, "warn", "Nothing has come since")
+	kept("late.txt", late, "warn", "Unchanged: the log still has exactly")
 	kept("last.txt", last, "bad", "Rolled back: this checkpoint is of 13 records, and the server now shows 10")
 }
 

@@ -53,7 +53,7 @@ func TestBrowserControlLog(t *testing.T) {
 	b.signIn(key)
 	b.goTo("#/control")
 	b.shows(`.change[data-check="warn"][data-index="0"]`)
-	b.reads("[data-failed]", "Each was checked here")
+	b.reads("[data-failed]", "This browser verified the hash and signature of each")
 	if green := eval[int](b, `document.querySelectorAll('main .ok').length`); green > 0 {
 		t.Errorf("%d things are green before the key is confirmed", green)
 	}
@@ -64,8 +64,8 @@ func TestBrowserControlLog(t *testing.T) {
 	said := eval[string](b, `document.querySelector('.changes').innerText`)
 	for _, words := range []string{
 		"The company was registered, with the signing key", "“audit⟨U+202E⟩tfel” was created, as reader, until 2126-04-01", "was deleted", "The OAuth client",
-		"The agent planner was registered, with metadata", "was issued to planner, for files:read, until", "it replaces", "The agent planner was disabled; 1 passport of it was revoked",
-		"The agent planner was enabled again", "the key before was declared compromised",
+		"The agent planner was registered, with metadata", "was issued to planner, for files:read, until", "it replaces", "The agent planner was disabled; 1 passport was revoked with it",
+		"The agent planner was enabled again", "the previous key was declared compromised",
 	} {
 		if !strings.Contains(said, words) {
 			t.Errorf("%q is not said in\n%s", words, said)
@@ -94,7 +94,7 @@ func TestBrowserControlLog(t *testing.T) {
 	b.goTo("#/control?by=service")
 	only("by no credential")
 	b.goTo("#/control?until=" + times[0])
-	b.reads(".empty", "No change matches")
+	b.reads(".empty", "No matching changes")
 	b.goTo("#/control?since=" + times[0])
 	b.wait(`document.querySelectorAll('.change').length > 10`)
 

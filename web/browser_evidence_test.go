@@ -64,8 +64,8 @@ func (b *browser) judged(name, file, tone string) {
 	b.reads("h2 .muted", name)
 	b.shows(fmt.Sprintf(`[data-evidence=%q]`, tone))
 	b.wait(`document.querySelector('[data-walk]')?.dataset.walk !== 'walking'`)
-	if eval[bool](b, `[...document.querySelectorAll('summary')].some((s) => s.textContent === 'The record itself')`) {
-		b.press("The record itself")
+	if eval[bool](b, `[...document.querySelectorAll('summary')].some((s) => s.textContent === 'Record')`) {
+		b.press("Record")
 		b.shows(`details [data-check="ok"], details [data-check="warn"], details [data-check="bad"]`)
 	}
 	green := eval[int](b, `((shown) => shown.querySelectorAll('.ok, .lit').length - shown.querySelectorAll('.walk-picture:not(.ok) .lit').length)(document.querySelector('[data-evidence]').parentElement)`)
@@ -100,7 +100,7 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	b.reads(`[data-evidence] .notice`, "Another key signed this.")
 	b.reads(`[data-origin="bad"]`, "This server publishes another key for acme")
 	b.judged("unknown.json", unknown, "warn")
-	b.reads(`[data-origin="warn"]`, "Nobody confirms this key: it came with the file.")
+	b.reads(`[data-origin="warn"]`, "This key came with the file; you have not confirmed it.")
 
 	// The wrong fingerprint confirms nothing, and the right one makes what it signed green, here
 	// and in a file dropped later, and nothing else.

@@ -41,7 +41,7 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	b.press("Confirm key") // with nothing
 	b.fill(`input[name="fingerprint"]`, "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
 	b.press("Confirm key")
-	b.reads(`[data-key-change="first"] [role="alert"]`, "the fingerprint of another key")
+	b.reads(`[data-key-change="first"] [role="alert"]`, "This fingerprint belongs to another key")
 	b.goTo("#/start")
 	b.shows(`[data-company-key="unconfirmed"]`)
 	b.reads(`[data-company-key] .fingerprint`, s.fingerprint("acme"))
@@ -84,7 +84,7 @@ func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 			must(t, chromedp.Do(b.ctx, chromedp.Reload()))
 			b.signIn(key)
 			b.everyPage(func(name string) {
-				b.reads(`[data-key-change="replaced"] [role="alert"]`, "Nothing proves that the one follows the other")
+				b.reads(`[data-key-change="replaced"] [role="alert"]`, "No rotation signed by both keys leads from the known key")
 				b.reads(`[data-key-change="replaced"]`, before)
 				b.reads(`[data-key-change="replaced"]`, now)
 				if eval[bool](b, `document.querySelector('main .ok') !== null`) {
@@ -157,13 +157,13 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	tampered = true
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
-	b.reads(`[data-key-change="replaced"] [role="alert"]`, "The server’s list of keys does not hold")
+	b.reads(`[data-key-change="replaced"] [role="alert"]`, "The server’s list of keys is invalid")
 
 	tampered = false
 	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.everyPage(func(string) {
-		b.reads(`[data-key-change="rotated"] .notice.warn`, "the old key and the new one both signed")
+		b.reads(`[data-key-change="rotated"] .notice.warn`, "the old key and the new key both signed")
 		b.reads(`.key-steps li:nth-child(1)`, "From record 3")
 		b.reads(`.key-steps li:nth-child(1)`, first)
 		b.reads(`.key-steps li:nth-child(1)`, second)

@@ -117,13 +117,13 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.judged("whole.json", whole, "warn")
 	b.shows(`[data-witnesses="2"]`)
 	b.reads(`[data-witnesses]`, "witness-101.example at 2026-11-21 ")
-	b.reads(`[data-witnesses]`, "each is a witness only if you know it as one")
+	b.reads(`[data-witnesses]`, "trust only witnesses that you know")
 
 	// The policy of a stranger, beside the file: met, and no green anywhere, before and after the
 	// key is confirmed.
 	b.drop("policy.txt", policy)
-	b.reads(`[data-policy="met"]`, "The policy that came as a file takes the checkpoint of the log actions, cosigned by a, b")
-	b.reads(`.policy`, "it says what its sender asks for")
+	b.reads(`[data-policy="met"]`, "The policy from the file accepts the checkpoint of the log actions, cosigned by a, b")
+	b.reads(`.policy`, "it says only what the sender requires")
 	b.shows(`[data-evidence="warn"]`)
 	none := func() {
 		t.Helper()
@@ -144,7 +144,7 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	}
 	enter(policy)
 	b.reads(`[data-policy="met"] .badge.ok`, "met")
-	b.reads(`[data-policy]`, "Your policy takes")
+	b.reads(`[data-policy]`, "Your policy accepts")
 	for name, changed := range map[string]string{
 		// of the control log only one has cosigned
 		"a quorum that is not there": strings.Replace(policy, "any a b", "all a b", 1),
@@ -211,11 +211,11 @@ func TestBrowserSmallEvidence(t *testing.T) {
 	b.signIn(key)
 	b.goTo("#/proof")
 	b.judged("small.json", jsonOf(t, savedOf(s, key, "acme", 3)), "warn")
-	b.reads(`[data-evidence] .notice`, "Whose key?")
+	b.reads(`[data-evidence] .notice`, "Unconfirmed key.")
 	b.confirmKey(s, "acme")
 	b.goTo("#/proof")
 	b.judged("small.json", jsonOf(t, savedOf(s, key, "acme", 3)), "warn")
-	b.reads(`[data-evidence] .notice`, "its place is not proven")
+	b.reads(`[data-evidence] .notice`, "its position is not proven")
 	b.reads("main", "Where the record stands: whoever made the file chose the root")
 	for name, change := range map[string]func(file map[string]any, steps []any){
 		"payload": func(f map[string]any, _ []any) {

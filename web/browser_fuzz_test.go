@@ -389,7 +389,7 @@ func TestBrowserFuzz(t *testing.T) {
 	}
 	feed("an address", "feedURL", urls, len(urls))
 
-	// What this browser keeps, changed by who knows whom.
+	// What this browser remembers, changed by who knows whom.
 	kept := eval[map[string]string](b, `({ ...localStorage, ...sessionStorage, 'attestd.confirmed': '["acme SHA256:x"]' })`)
 	for range 4 {
 		for name, text := range kept {

@@ -71,7 +71,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.goTo("#/start")
 	b.reload()
 	b.signIn(key)
-	b.reads(`[data-rewritten="actions"]`, "what the server shows now does not begin with them")
+	b.reads(`[data-rewritten="actions"]`, "the server’s log no longer starts with them")
 	if green := eval[int](b, `document.querySelectorAll('.nav .dot.ok, .pulse.ok').length`); green != 0 {
 		t.Error("something is green beside a history that was rewritten")
 	}

@@ -52,14 +52,14 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 		t.Fatal("the key is the same after a rotation")
 	}
 	b.reads(`[data-rotated]`, second)
-	b.reads(`[aria-label="Signing key"] .notice`, "From record 2 on a new key signs. Whoever pinned the fingerprint of the old key must pin the new one.")
+	b.reads(`[aria-label="Signing key"] .notice`, "From record 2 on a new key signs. Anyone who pinned the fingerprint of the old key must pin the new one.")
 	// for it follows from the one that was
 	b.reads(`[aria-label="Signing key"] .badge`, "confirmed by you")
 	s.api("POST", "/v1/passport/verify", key, passport)
 
-	b.press("Declare it compromised")
-	b.reads(`dialog[open]`, "is refused at once")
-	b.press("Rotate and refuse its tokens")
+	b.press("Declare compromised")
+	b.reads(`dialog[open]`, "is rejected at once")
+	b.press("Rotate and reject its tokens")
 	b.shows(`[data-rotated="compromised"]`)
 	third := published()
 	b.reads(`[data-rotated]`, third)
@@ -152,9 +152,9 @@ func TestBrowserKeysByUse(t *testing.T) {
 	b.goTo("#/keys")
 	b.shows(`[data-shown="5"]`)
 	b.reads(`tr[data-key-label="bootstrap"]`, "in use here")
-	b.reads(`tr[data-key-label="bootstrap"] [data-label="Opened"]`, "4")
+	b.reads(`tr[data-key-label="bootstrap"] [data-label="Derived"]`, "4")
 	b.reads(`tr[data-key-label="old"] .badge.mark`, "expired")
-	b.reads(`tr[data-key-label="old"] [data-label="Made"]`, "by ci")
+	b.reads(`tr[data-key-label="old"] [data-label="Created"]`, "by ci")
 	b.reads(`tr[data-key-label="forgotten"] .badge.mark`, "unused for 30 days")
 	b.reads(`tr[data-kind="oauthClient"] [data-label="Last used"]`, "never used")
 	if n := eval[int](b, `document.querySelectorAll('.credentials .ok').length`); n > 0 {

@@ -76,7 +76,7 @@ func TestBrowserLiveKeepsTheServersWordApart(t *testing.T) {
 	if said := eval[string](b, `document.querySelector('.pulse-card').innerText`); strings.Count(said, "valid") != 1 || eval[int](b, `document.querySelectorAll('.pulse-card .ok').length`) != 0 {
 		t.Errorf("the server's word stands among what was checked here, or is green: %s", said)
 	}
-	b.press("Check all")
+	b.press("Verify all")
 	b.shows(`.pulse.bad`)
 	b.reads(".pulse-word", "fails at 12")
 }
@@ -104,7 +104,7 @@ func TestBrowserLiveChecksAll(t *testing.T) {
 	b.signIn(key)
 	b.goTo("#/live")
 	b.shows(`[data-checked="1181-1201"]`)
-	b.press("Check all")
+	b.press("Verify all")
 	b.waitFor(60*time.Second, `document.querySelector('[data-checked="0-1201"]') && document.querySelector('.pulse.ok')`)
 	s.attest(key, 5)
 	b.waitFor(60*time.Second, `document.querySelector('[data-checked="0-1206"]') && document.querySelector('.pulse.ok')`)

@@ -175,7 +175,7 @@ func (b *browser) furnishPage(name, passport string) {
 		b.press("Make the report of everything")
 		b.shows(`[data-report="ok"]`)
 	case "record":
-		b.press("How it was checked, step by step")
+		b.press("Verification steps")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestBrowserWaitsOutALimit(t *testing.T) {
 
 	b.fill(`input[name="agentId"]`, "other")
 	b.press("Register agent")
-	b.reads(`[role="alert"]`, "The server asks for a pause")
+	b.reads(`[role="alert"]`, "Rate limit reached")
 	b.wait(`document.querySelector('[role="alert"] [data-left]').dataset.left < 90`)
 	if n := made.Load(); n != 1 {
 		t.Errorf("what changes something was sent %d times", n)
@@ -88,7 +88,7 @@ func TestBrowserSaysWhoAnswered(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<h1>Welcome to our network</h1>")
 		}},
-		{"perhaps a proxy: status 502, and not in the server’s words", func(w http.ResponseWriter, _ *http.Request) {
+		{"perhaps a proxy: status 502, and not in the server’s form", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "bad gateway", http.StatusBadGateway)
 		}},
 		{"perhaps a proxy: a redirect to somewhere else", func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestBrowserSaysWhoAnswered(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, `{"error":"Forbidden: other"}`)
 		}},
-		{"The answer broke off before its end.", func(w http.ResponseWriter, _ *http.Request) {
+		{"The response ended early.", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, `{"agents":[`)
@@ -125,7 +125,7 @@ func TestBrowserNamesTheCharacterThatNoKeyHolds(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
 	for typed, says := range map[string]string{
-		"svc_abc–def":     "its 8. character is “–” (U+2013), which no key holds",
+		"svc_abc–def":     "its 8. character is “–” (U+2013), which no key contains",
 		"«svc_abc":        "its 1. character is “«” (U+00AB)",
 		"svc_a\u200bb":    "its 6. character is U+200B",
 		"svc_a b":         "its 6. character is U+0020",
@@ -212,7 +212,7 @@ func TestBrowserReconnectsNow(t *testing.T) {
 	b := openBrowser(t, base)
 	b.signIn(key)
 	b.goTo("#/live")
-	b.reads(`[role="alert"]`, "The server answers, but not on the stream")
+	b.reads(`[role="alert"]`, "The server answers, but the stream is refused")
 	// The attempt that is due is the last that the page makes by itself: from then on only the
 	// button connects.
 	eval[bool](b, `(window.setTimeout = ((real) => (f, ms, ...more) => (ms >= 300 ? 0 : real(f, ms, ...more)))(setTimeout), true)`)
@@ -227,7 +227,7 @@ func TestBrowserReconnectsNow(t *testing.T) {
 
 	s.stop()
 	b.goTo("#/keys")
-	b.reads(`[role="alert"]`, "This page was not loaded: the server does not answer")
+	b.reads(`[role="alert"]`, "This page could not be loaded: the server does not answer")
 }
 
 // What did not come over the stream is named as it was: away, or left out; and how much of it was
@@ -251,7 +251,7 @@ func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
 		b.wait(`(() => { [...document.querySelectorAll('button')].find((e) => e.textContent === 'Reconnect now')?.click(); return document.querySelector('[data-connection="open"]'); })()`)
 	}
 	away(1)
-	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Missed while the connection was away: record 3. Fetched since.'))`)
+	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Missed while disconnected: record 3. Fetched since.'))`)
 	away(1002)
 	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('records 4 to 1005. Of these, 1,000 records were fetched since'))`)
 	b.wait(`[...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('record 3. Fetched since.'))`)
@@ -310,5 +310,5 @@ func TestBrowserSaysWhyAWorkerFailed(t *testing.T) {
 	mode.Store("refused")
 	b.press("Verify again")
 	b.reads("h1", "Sign in first")
-	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
+	b.reads(`[data-signed-out] [role="alert"]`, "no longer accepts this key")
 }

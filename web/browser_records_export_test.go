@@ -90,9 +90,9 @@ func TestBrowserRecordsExport(t *testing.T) {
 	b.rows(want...)
 	b.press("Export")
 
-	eval[bool](b, `([...document.querySelectorAll('dialog button')].find((e) => e.textContent === 'Save the report').focus(), true)`)
+	eval[bool](b, `([...document.querySelectorAll('dialog button')].find((e) => e.textContent === 'Save report').focus(), true)`)
 	of := 0
-	v := evidence.CheckReport(strings.NewReader(b.download("Save the report")), trust, func(*evidence.Report) {}, func(e *evidence.Event) {
+	v := evidence.CheckReport(strings.NewReader(b.download("Save report")), trust, func(*evidence.Report) {}, func(e *evidence.Event) {
 		if e.Log == "actions" {
 			of++
 		}
@@ -102,5 +102,5 @@ func TestBrowserRecordsExport(t *testing.T) {
 	}
 	b.reads("dialog .notice", "Saved report-")
 	// a button that is disabled while it works has the focus again
-	b.wait(`document.activeElement.textContent === 'Save the report'`)
+	b.wait(`document.activeElement.textContent === 'Save report'`)
 }

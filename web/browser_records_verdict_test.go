@@ -50,7 +50,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	// Opened, it is checked before it is read: the verdict stands above the payload.
 	eval[bool](b, `(document.querySelector('[data-index="12"] a').click(), true)`)
 	b.shows(`dialog [data-check="bad"]`)
-	b.reads("dialog [data-check]", "This record fails")
+	b.reads("dialog [data-check]", "Verification failed")
 	b.wait(`document.querySelector('dialog [data-check]').compareDocumentPosition(document.querySelector('dialog pre')) & Node.DOCUMENT_POSITION_FOLLOWING`)
 	b.reads("dialog .steps-between", "1 of 2")
 	b.press("Next")

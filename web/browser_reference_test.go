@@ -195,7 +195,7 @@ func TestBrowserReferenceSearch(t *testing.T) {
 	b.fill("#reference-search", "idempotency-key")
 	b.wait(`[...document.querySelectorAll('.found a')].some((a) => a.hash === '#/reference/attest')`)
 	b.fill("#reference-search", "no such words")
-	b.reads(".reference-search", "No operation has all of these words")
+	b.reads(".reference-search", "No operation matches all of these words")
 	b.fill("#reference-search", "post revoke")
 	b.wait(`document.querySelector('.found a')?.hash === '#/reference/revokePassport'`)
 	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent("\r")))
@@ -216,7 +216,7 @@ func TestBrowserReferenceTrySignedOut(t *testing.T) {
 	b.reads(`[data-operation="getCompany"] .try`, "sign in")
 	b.goTo("#/reference/deleteKey")
 	b.try("deleteKey")
-	b.reads(`[data-operation="deleteKey"] .try`, "not sent from here")
+	b.reads(`[data-operation="deleteKey"] .try`, "can’t be sent from here")
 }
 
 // try opens the form of an operation.

@@ -58,9 +58,9 @@ func TestBrowserReport(t *testing.T) {
 	b.fill(`input[name="fingerprint"]`, fingerprint)
 	b.press("Compare")
 	b.shows(`[data-report="ok"]`)
-	b.reads("[data-report]", "No record of the period was left out or changed")
+	b.reads("[data-report]", "No record of the period is missing or changed")
 	said := eval[string](b, `document.querySelector('.report').innerText`)
-	for _, words := range []string{"actions\n307\n", "failures\n3\n", "The agent planner was disabled", "build⟨U+202E⟩tob", "tool.denied", "From the beginning to 20", "What is not proven"} {
+	for _, words := range []string{"actions\n307\n", "failures\n3\n", "The agent planner was disabled", "build⟨U+202E⟩tob", "tool.denied", "From the beginning to 20", "Not proven"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("%q is not said in\n%s", words, said)
 		}
@@ -79,7 +79,7 @@ func TestBrowserReport(t *testing.T) {
 
 	eval[bool](b, keepSaved)
 	b.press("Save this page")
-	b.press("Save the data")
+	b.press("Save data")
 	html := eval[string](b, `saved[0].text()`)
 	for _, never := range []string{"<script", "<link", "href=", "src=", "url(", "onclick", "<button", "@import"} {
 		if strings.Contains(html, never) {
@@ -102,7 +102,7 @@ func TestBrowserReport(t *testing.T) {
 
 	// The same data, dropped as a file, without the server; and another's.
 	s.stop()
-	b.press("Check a report that somebody gave you")
+	b.press("Check a report file")
 	b.dropOn(".report-form", "changed.jsonl", strings.Replace(string(data), `"amount":30.50`, `"amount":31.50`, 1))
 	b.shows(`[data-report="bad"][data-code="RECORD"]`)
 	b.reads("[data-report]", "it has another hash")

@@ -41,17 +41,17 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.goTo("#/proof")
 	// all of it signed with keys that were declared compromised since
 	b.judged("before.json", before, "warn")
-	b.reads(`[data-origin="warn"]`, "has declared this key compromised")
+	b.reads(`[data-origin="warn"]`, "declared this key compromised")
 	after := evidenceOf(s, key, "/v1/evidence/5")
 	b.judged("after.json", after, "ok")
 	b.reads(`[data-origin="ok"]`, "It follows from the key that you confirmed for acme.")
 	b.judged("second.json", second, "warn")
-	b.reads(`[data-origin="warn"]`, "has declared this key compromised")
+	b.reads(`[data-origin="warn"]`, "declared this key compromised")
 	b.judged("saved.json", jsonOf(t, small), "warn") // of a small file only the record is proven
 	// names the newest key alone, which only the server's list ties to the one that was confirmed
 	saved := savedOf(s, key, "acme", 5)
 	b.judged("saved-after.json", jsonOf(t, saved), "warn")
-	b.reads(`[data-evidence] .notice`, "The record is genuine, its place is not proven.")
+	b.reads(`[data-evidence] .notice`, "The record is genuine, its position is not proven.")
 	// the newest key over a record of the first
 	b.judged("mixed.json", jsonOf(t, savedOf(s, key, "acme", 1)), "bad")
 
@@ -100,7 +100,7 @@ func TestBrowserRefusesAKeyThatIsNotProven(t *testing.T) {
 	other.signIn(key)
 	other.goTo("#/live")
 	other.shows(`.pulse[data-tone="bad"]`)
-	other.reads(`[data-standing="other"]`, "The server’s list of keys does not hold")
+	other.reads(`[data-standing="other"]`, "The server’s list of keys is invalid")
 	if green := eval[int](other, `document.querySelectorAll('main .ok').length`); green > 0 {
 		t.Errorf("%d things are green", green)
 	}

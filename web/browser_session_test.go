@@ -80,7 +80,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.reads("dialog h2", "Record 3")
 	remove() // nothing is asked for: the server ends the stream
 	b.reads("h1", "Sign in first")
-	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
+	b.reads(`[data-signed-out] [role="alert"]`, "no longer accepts this key")
 	b.wait(`document.activeElement.tagName === 'H1'`)
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
@@ -99,7 +99,7 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.shows(`[data-walk="warn"]`)
 	remove()
 	// the page itself needs no sign-in
-	b.reads(`[data-signed-out] [role="alert"]`, "does not accept this key any more")
+	b.reads(`[data-signed-out] [role="alert"]`, "no longer accepts this key")
 	b.press("Sign in")
 	b.fill(`.card input[name="key"]`, key)
 	b.press("Sign in")
@@ -142,7 +142,7 @@ func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
 	b.goTo("#/agents")
 	b.reads("h1", "Sign in first")
 	// for these were not its words
-	b.reads(`[data-signed-out] [role="alert"]`, "Not the server but something before it answered")
+	b.reads(`[data-signed-out] [role="alert"]`, "Something else answered in place of the server")
 	refused.Store("")
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")

@@ -223,7 +223,7 @@ func TestBrowserHealedLieStaysRed(t *testing.T) {
 		b.goTo("#/live")
 	}
 	for _, lie := range []struct{ what, red, says string }{
-		{"history", `[data-rewritten="actions"]`, "what the server shows now does not begin with them"},
+		{"history", `[data-rewritten="actions"]`, "the server’s log no longer starts with them"},
 		{"record", `.pulse.bad`, "fails at"},
 		{"server", `.pulse.bad`, "fails at 7"},
 		{"root", `.pulse.bad`, "fails at the root"},

@@ -57,7 +57,7 @@ func TestBrowserSaysWhereAChainFails(t *testing.T) {
 	b.goTo("#/chain/12")
 	b.shows(`dialog [data-check="bad"]`)
 	b.wait(`document.querySelector('dialog [data-check]').compareDocumentPosition(document.querySelector('dialog pre')) & Node.DOCUMENT_POSITION_FOLLOWING`)
-	b.press("How it was checked, step by step")
+	b.press("Verification steps")
 	if badges := eval[[]string](b, `[...document.querySelectorAll('dialog .badge')].map((e) => e.textContent)`); len(badges) != 2 || badges[0] != "does not match" || badges[1] != "does not match" {
 		t.Errorf("a changed record is said to have %v", badges)
 	}

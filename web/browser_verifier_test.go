@@ -59,10 +59,10 @@ func TestBrowserVerifier(t *testing.T) {
 	}
 	b.drop("whole.json", whole)
 	verdict("whole.json", "self-consistent")
-	b.reads(".notice.warn", "Anyone can make such a file")
+	b.reads(".notice.warn", "Anyone can create a file like")
 	b.enter(`input[name="fingerprint"]`, sampleKey)
 	verdict("whole.json", "holds")
-	b.reads(".notice.ok", "It holds.")
+	b.reads(".notice.ok", "Valid.")
 	for _, words := range []string{
 		"build-bot", "deploy", `"version": 3.50`, "agent.registered, agent:planner, at 2026-11-21T09:00:02.000Z, by api-key:9f86d081884c7d65",
 		"passport.revoked", "was revoked at", "follow from one another", "cosigned at", "The key that you trust, number 1 of 3", "That nothing was left out",

@@ -70,7 +70,7 @@ func TestBrowserInvisibleCharacters(t *testing.T) {
 	if got := eval[string](b, `copied[0]`); got != payload {
 		t.Errorf("copied is %q", got)
 	}
-	b.press("How it was checked, step by step")
+	b.press("Verification steps")
 	check("the steps of a record")
 
 	b.goTo("#/records")
@@ -100,7 +100,7 @@ func TestBrowserInvisibleCharacters(t *testing.T) {
 
 	b.goTo("#/proof/15")
 	b.shows(`[data-evidence]`)
-	b.press("The record itself")
+	b.press("Record")
 	check("a proof")
 	for _, file := range []string{evidenceOf(s, key, "/v1/evidence/15"), jsonOf(t, savedOf(s, key, "acme", 15)), hidden, `{"` + hidden + `":1}`} {
 		b.drop(hidden+".json", file)

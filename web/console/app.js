@@ -38,17 +38,17 @@ const PAGES = [
 
 const NO_PAGE = {
   id: '', name: 'Page not found', open: true,
-  page: () => html`<${Page} title="Page not found" lead="This console has no page at this address. It may be misspelt, or of another version."><div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
+  page: () => html`<${Page} title="Page not found" lead="This console has no page at this address. Check its spelling, or go to Start."><div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
 };
 
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working
 
 // How the navigation is divided. What no group names stands in none.
 const GROUPS = [
-  { name: 'Watch', ids: ['start', 'live', 'records', 'proof', 'verify'] },
-  { name: 'Who', ids: ['agents', 'passports', 'keys'] },
+  { name: 'Monitor', ids: ['start', 'live', 'records', 'proof', 'verify'] },
+  { name: 'Identities', ids: ['agents', 'passports', 'keys'] },
   { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
-  { name: 'Build', ids: ['reference'] },
+  { name: 'Develop', ids: ['reference'] },
 ].map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) })).filter(({ pages }) => pages.length);
 
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
@@ -66,7 +66,7 @@ function ZoneButton() {
     aria-label="Times: ${zone === 'utc' ? 'UTC' : 'local'}. Change">${zone === 'utc' ? 'UTC' : 'Local time'}</button>`;
 }
 
-const DOTS = { ok: 'the whole chain was checked here', warn: 'the whole chain was checked here, with a key not confirmed', bad: 'fails', '': 'not checked as a whole' };
+const DOTS = { ok: 'complete log verified by this browser', warn: 'complete log verified by this browser, key unconfirmed', bad: 'verification failed', '': 'complete log not verified yet' };
 
 function LiveDot({ companyKey }) {
   const tone = toneOfLive(useStore(live), useJudge(companyKey));
@@ -124,7 +124,7 @@ function App() {
   }, [status, company?.companyId, turn]);
 
   const body = status === 'restoring'
-    ? html`<h1 tabindex="-1">Taking up the key that was kept …</h1>`
+    ? html`<h1 tabindex="-1">Restoring your session …</h1>`
     : shown.open || status === 'in' ? html`<${shown.page} key=${turn} argument=${argument} />` : html`<${SignInFirst} />`;
   const skip = (event) => {
     event.preventDefault();

@@ -39,7 +39,7 @@ async function take(checked) {
     }
     if (index !== next) fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
     if (!ok) fail(index, reason);
-    if ((held.seen.get(index) ?? hash) !== hash) fail(index, 'another record with this index was shown before, and the company has signed both');
+    if ((held.seen.get(index) ?? hash) !== hash) fail(index, 'the server showed another record with this index before, and the company signed both');
     read.push({ hash, leaf });
     next = index + 1;
   }

@@ -91,7 +91,7 @@ test('a key that was there and is there no more was not followed, and stays foun
     assert.equal(findingOf('key', 'acme').fingerprint, lying.fingerprint);
     dropFinding('key', 'acme');
   }
-  // A person who compares the fingerprint of another key knows why.
+  // A person who compares This fingerprint belongs to another key knows why.
   published = ringOf(other);
   const key = await refreshKey('acme');
   assert.ok(confirm(key, key.fingerprint));

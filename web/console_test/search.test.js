@@ -46,7 +46,7 @@ test('events of a search are read as they come, with records of several lines', 
   assert.deepEqual(await answering(text, () => all(streamOf(search, '', 10))), [
     { text: '{"a":\n1}' }, { progress: { read: 5, at: 3, size: 9 } }, { end: { read: 9, found: 1, next: 'c' } },
   ]);
-  await assert.rejects(answering(text.slice(0, text.indexOf('event: end')), () => all(streamOf(search, '', 10))), /broke the search off/);
+  await assert.rejects(answering(text.slice(0, text.indexOf('event: end')), () => all(streamOf(search, '', 10))), /ended the search early/);
 });
 
 test('a time is read as people type it, in UTC, and nothing that is none', () => {

@@ -40,7 +40,7 @@ function Page() {
     <main class="verifier">
       <div class="page-head">
         <h1>Check evidence</h1>
-        <p class="lead">Drop an evidence file that an attestd has made. It is checked in this page, and nothing leaves it: save the page, and it works without any network.</p>
+        <p class="lead">Drop an evidence file from attestd. This page checks it and sends nothing anywhere. Save the page to use it offline.</p>
       </div>
       <div class="columns ask">
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${(bytes, name) => setFile({ bytes, name })}>
@@ -49,7 +49,7 @@ function Page() {
         <//>
         <section class="card">
           <h2>What you trust</h2>
-          <p class="muted small">From elsewhere than the file: from a contract, the company’s site, a policy that you keep. Without it the file can only be consistent with itself.</p>
+          <p class="muted small">Get it from another source than the file: a contract, the company’s website, a policy of your own. Without it, the file can only be checked against itself.</p>
           <${Field} label="Fingerprint of a key of the company">${(p) => html`<input ...${p} class="input" name="fingerprint" autocomplete="off" spellcheck="false" placeholder="SHA256:…" value=${fingerprint} onInput=${(e) => setFingerprint(e.target.value)} />`}<//>
           <${Field} label="or a policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum.">${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${policy} onInput=${(e) => setPolicy(e.target.value)}></textarea>`}<//>
           ${result?.trust.error && html`<div data-invalid><${Notice} kind="bad">${result.trust.error}<//></div>`}

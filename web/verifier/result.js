@@ -12,13 +12,13 @@ function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
   return html`
     <section class="verdict stack tight" data-verdict=${verdict} data-code=${code} data-file=${visible(file.name)}>
       <${Notice} kind=${TONES[verdict]}>
-        ${verdict === 'holds' ? html`<strong>It holds.</strong> <${Text} of=${file.name} />: what was checked follows from what you trust.`
-          : verdict === 'fails' ? html`<strong>It fails: ${code}.</strong> <${Text} of=${`${file.name}: ${reason}`} />.`
-            : html`<strong>Self-consistent only.</strong> <${Text} of=${file.name} />: nothing from outside says whose keys these are. Anyone can make such a file: enter a fingerprint or a policy.`}
+        ${verdict === 'holds' ? html`<strong>Valid.</strong> <${Text} of=${file.name} /> verifies with the key or policy that you trust.`
+          : verdict === 'fails' ? html`<strong>Invalid: ${code}.</strong> <${Text} of=${`${file.name}: ${reason}`} />.`
+            : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create a file like <${Text} of=${file.name} />: enter a fingerprint or a policy.`}
       <//>
       <dl class="facts">
         <dt>SHA-256 of the file</dt><dd><code>${digest}</code></dd>
-        <dt>you trust</dt><dd>${trusted ? html`<pre class="trusted"><${Text} of=${trusted} /></pre>` : 'nothing from outside'}</dd>
+        <dt>trusted</dt><dd>${trusted ? html`<pre class="trusted"><${Text} of=${trusted} /></pre>` : 'nothing yet'}</dd>
       </dl>
     </section>`;
 }
@@ -33,6 +33,6 @@ export function Result({ file, digest, trusted, found }) {
     <${Verdict} ...${{ file, digest, trusted, found }} />
     ${whole && html`<${Content} companyId=${found.file.companyId} log=${found.file.log} record=${found.subject} signer=${found.subject.signer} />`}
     ${whole && html`<${Beside} found=${found} />`}
-    ${found.checked.length > 0 && html`<${Words} title=${whole ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
-    ${whole && html`<${Words} title="What is not proven" list=${found.file.notProven} />`}`;
+    ${found.checked.length > 0 && html`<${Words} title=${whole ? 'Checks that passed' : 'Checks that passed before the failure'} list=${found.checked} />`}
+    ${whole && html`<${Words} title="Not proven" list=${found.file.notProven} />`}`;
 }

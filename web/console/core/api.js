@@ -81,8 +81,8 @@ const isPage = (response) => /^text\/html/i.test(response.headers.get('Content-T
 // An answer that did not come from the server: what stands between may refuse, fail, or ask for a sign-in of its own.
 function fromElsewhere(response) {
   const what = response.type === 'opaqueredirect' ? 'a redirect to somewhere else'
-    : response.ok ? 'something that is not JSON' : `status ${response.status}, and not in the server’s words`;
-  return new APIError(response.status, `Not the server but something before it answered, perhaps a proxy: ${what}.`, 'ELSEWHERE');
+    : response.ok ? 'something that is not JSON' : `status ${response.status}, and not in the server’s form`;
+  return new APIError(response.status, `Something else answered in place of the server, perhaps a proxy: ${what}.`, 'ELSEWHERE');
 }
 
 async function refusal(response, used) {
@@ -93,13 +93,13 @@ async function refusal(response, used) {
   const { status } = response;
   const seconds = Number(response.headers.get('Retry-After') ?? NaN);
   const retryAt = seconds > 0 ? Date.now() + seconds * 1000 : 0;
-  if (status === 401 && answer && used && !answer.code) return new APIError(401, 'The server does not accept this key any more: it was deleted, was revoked, or has expired.');
-  if (status === 429) return new APIError(429, 'The server asks for a pause: more requests came than its limits allow.', answer?.code, retryAt);
+  if (status === 401 && answer && used && !answer.code) return new APIError(401, 'The server no longer accepts this key: it was deleted or revoked, or it has expired.');
+  if (status === 429) return new APIError(429, 'Rate limit reached: the server has received too many requests.', answer?.code, retryAt);
   if (!answer) return fromElsewhere(response);
   return new APIError(status, answer.error ?? `status ${status}`, answer.code, retryAt);
 }
 
-const brokenOff = () => new APIError(0, 'The answer broke off before its end.', 'AWAY');
+const brokenOff = () => new APIError(0, 'The response ended early.', 'AWAY');
 
 async function textOf(response) {
   let bytes;

@@ -54,7 +54,7 @@ export class CheckedRange {
       const [now] = await readLogs();
       if (now.size > top.size) return '';
       if (now.size < top.size) rewrittenSince(key, LOG, { size: top.size, at: new Date().toISOString(), source: 'checked' }, { from: 0, now: now.size });
-      else if (length === top.size || now.merkleRoot !== top.root || now.root !== top.logRoot) return `the server names another root for ${top.size} records`;
+      else if (length === top.size || now.merkleRoot !== top.root || now.root !== top.logRoot) return `the server reports another root for ${top.size} records`;
     }
     // Where more was seen than was read here, the rest is under way.
     if (await this.#whole.contradicts(headsOf(key, LOG)) || headsOf(key, LOG).some(({ size }) => size > top.size)) return '';

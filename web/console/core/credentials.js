@@ -18,7 +18,7 @@ export const fingerprintOf = async (secret) => (await sha256hex(secret)).slice(0
 export async function secretOf(fingerprint) {
   const { keys } = await call(having({ keys: list(having({ key: string })) }), 'GET', '/v1/keys', { asked: NOTHING });
   for (const { key } of keys) if ((await fingerprintOf(key)) === fingerprint) return key;
-  throw new Error('There is no such key any more.');
+  throw new Error('This key does not exist any more.');
 }
 
 const DAY = 24 * 60 * 60 * 1000;

@@ -142,7 +142,7 @@ export class FailedRows extends ListedRows {
       begin(texts);
       while (under.length) await show();
       const missing = this.whole ? this.size - 1 - (this.last ?? -1) : 0;
-      if (missing > 0) this.list([brokenRow(null, `the server has ${this.size} records, and gave none of the last ${missing}`)]);
+      if (missing > 0) this.list([brokenRow(null, `the server has ${this.size} records, but returned none of the last ${missing}`)]);
       this.done = true;
     });
   }

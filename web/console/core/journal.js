@@ -18,7 +18,7 @@ export const journal = keptList('attestd.journal', exactly({ finding, at: timest
  */
 export function acknowledge(found, reason) {
   const given = reason.trim().slice(0, LONGEST);
-  if (!given) throw new Error('Say why: the reason is kept in the journal.');
+  if (!given) throw new Error('Enter a reason: it is stored in the journal.');
   journal.change((all) => [...all, { finding: found, at: new Date().toISOString(), reason: given }].slice(-MOST));
   if (found.kind === 'rewritten') forgetHeads(found);
   else dropFinding(found.kind, found.companyId, logOf(found));

@@ -182,7 +182,7 @@ async function catchUp(current) {
 // The records [from, from + count), which the server says that it has.
 async function given(from, count, current) {
   const found = await records(from, count);
-  if (current() && found.length < count) fail(from + found.length, 'the server says that it has more records, and gives none');
+  if (current() && found.length < count) fail(from + found.length, 'the server claims more records, but returns none');
   return found;
 }
 
@@ -301,7 +301,7 @@ async function fill(current) {
     await extend(record, checks[i]);
   }
   if (!current() || range !== held) return;
-  if (!found.length) throw new Error('The server does not give records that it has sent before.');
+  if (!found.length) throw new Error('The server no longer returns records that it has sent before.');
   change({ missed: state('missed').map((one) => (one.to <= range.to ? { ...one, fetched: one.to - one.from } : one)) });
   if (range.to > last && state('server')) await settle(current);
 }

@@ -70,7 +70,7 @@ export class LogRows extends Rows {
         if (record?.index === from + i) return record;
         if (record && record.index < from + i) throw new FormError(`record ${record.index} stands in its place`);
         if (record) next--; // it belongs to a place that comes
-        throw new FormError('the server gave no such record');
+        throw new FormError('the server returned no such record');
       };
       this.keep(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
       this.error = null;

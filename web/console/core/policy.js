@@ -63,9 +63,9 @@ export const cosignaturesOf = (checkpoint, policy) => Promise.all(checkpoint.lin
 
 /** Whether a checkpoint meets a policy: {met, reason}. origins are those of the company's logs: a policy names a key once, and that counts for both. */
 export async function meets(policy, checkpoint, origins) {
-  if (!policy.logs.some(({ name, raw }) => origins.includes(name) && equalBytes(raw, checkpoint.signer.raw))) return { met: false, reason: 'it does not name the key that signed this checkpoint' };
+  if (!policy.logs.some(({ name, raw }) => origins.includes(name) && equalBytes(raw, checkpoint.signer.raw))) return { met: false, reason: 'the policy doesn’t name the key that signed this checkpoint' };
   try {
-    return await quorum(policy, checkpoint) ? { met: true, reason: '' } : { met: false, reason: 'too few of its witnesses have cosigned this checkpoint' };
+    return await quorum(policy, checkpoint) ? { met: true, reason: '' } : { met: false, reason: 'too few of the policy’s witnesses have cosigned this checkpoint' };
   } catch (err) {
     return { met: false, reason: err.message };
   }

@@ -110,7 +110,7 @@ export async function* streamOf(search, cursor, limit, options) {
       return;
     }
   }
-  throw new FormError('The server broke the search off.');
+  throw new FormError('The server ended the search early.');
 }
 
 /** The record of an answer, which must be one that was asked for. The text alone may be read otherwise than here. */

@@ -94,7 +94,7 @@ function assertKey(credential) {
   if (found < 0) return;
   const character = [...credential][found];
   const code = `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
-  throw new Error(`That is no key: its ${found + 1}. character is ${character > ' ' && character !== '\u007f' && /\P{C}/u.test(character) && /\S/.test(character) ? `“${character}” (${code})` : code}, which no key holds. Copy it again, whole and alone.`);
+  throw new Error(`That is not a key: character ${found + 1} is ${character > ' ' && character !== '\u007f' && /\P{C}/u.test(character) && /\S/.test(character) ? `“${character}” (${code})` : code}, which no key contains. Copy it again, complete and without anything else.`);
 }
 
 /** Signs in with an API key or OAuth token. keep: it serves reloads and new tabs of this browser, until the last tab is closed. */
@@ -139,7 +139,7 @@ async function takeUp(kept) {
   } catch (err) {
     // A key that is refused goes. A server that is only away, or that cannot be reached, keeps it.
     if (err.refused) keepCredential('', false);
-    session.set({ status: 'out', message: `The key that was kept was not taken up: ${err.message}`, waits: !err.refused });
+    session.set({ status: 'out', message: `Your session could not be restored: ${err.message}`, waits: !err.refused });
   }
 }
 

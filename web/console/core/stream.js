@@ -56,7 +56,7 @@ export async function whyRefused() {
   try {
     await call(company, 'GET', '/v1/company', { asked: NOTHING });
     await call(company, 'POST', '/v1/ws', { asked: NOTHING }).catch((err) => { if (err.status === 403) throw err; });
-    return 'The server answers, but not on the stream: it refuses it, or something before it does.';
+    return 'The server answers, but the stream is refused, by the server or by a proxy.';
   } catch (err) {
     return err.message;
   }

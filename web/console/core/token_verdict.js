@@ -43,32 +43,32 @@ export function verdictOf({ kind, claims, found, judge, now, clock }) {
   if (!found.checks) return open('not checked', found.problem);
 
   const failed = found.checks.filter((c) => !c.ok && !TIMES.includes(c.name)).map((c) => c.name);
-  if (failed.some((name) => ['Algorithm', 'Key', 'Signature'].includes(name))) return bad('forged, or not signed by this key', 'The key that this server publishes for the company did not sign what stands here.');
-  if (failed.length) return bad('not acceptable', `It is signed, but is not what it must be: ${failed.join(', ')}.`);
-  if (typeof claims.exp !== 'number') return bad('not acceptable', 'It names no expiry.');
+  if (failed.some((name) => ['Algorithm', 'Key', 'Signature'].includes(name))) return bad('forged, or signed by another key', 'The key that this server publishes for the company did not sign this token.');
+  if (failed.length) return bad('not acceptable', `It is signed, but these checks failed: ${failed.join(', ')}.`);
+  if (typeof claims.exp !== 'number') return bad('not acceptable', 'It has no expiry.');
   const { tone, own, is, against } = judge(true, PART);
-  if (is === 'another key') return bad('signed by another key', 'Its key is not the one that you confirmed, or that this browser knows, for this company.');
+  if (is === 'another key') return bad('signed by another key', 'Its key is not the one that you confirmed for this company, or that this browser remembers.');
 
   const { status } = found;
-  if (status?.status === 'revoked') return bad('revoked', `At ${timeText(status.revokedAt)}${status.reason ? `: ${status.reason}` : ''}. So says a statement that the company’s key signed.`);
+  if (status?.status === 'revoked') return bad('revoked', `At ${timeText(status.revokedAt)}${status.reason ? `: ${status.reason}` : ''}. The company’s key signed this status.`);
   if (status?.status === 'unknown') return bad('never issued', 'The company’s key signed it, but the company says that it never issued a passport with this ID.');
-  if (found.statusProblem) return bad('revocation not known', `The server’s statement about revocation is worth nothing: ${found.statusProblem}.`);
-  if (found.disabledAt) return bad('agent disabled', `The server says that the agent was disabled at ${timeText(found.disabledAt)}: it accepts nothing of it.`);
+  if (found.statusProblem) return bad('revocation unknown', `The server’s revocation status is invalid: ${found.statusProblem}.`);
+  if (found.disabledAt) return bad('agent disabled', `The server says that the agent was disabled at ${timeText(found.disabledAt)}: it accepts nothing from this agent.`);
 
   const mine = phaseAt(claims, now);
   const theirs = phaseAt(claims, now + clock.offset);
-  const says = { expired: `It expired at ${at(claims.exp)}.`, 'not yet': `It begins at ${at(claims.nbf)}.` };
+  const says = { expired: `It expired at ${at(claims.exp)}.`, 'not yet': `It is valid from ${at(claims.nbf)}.` };
   if (mine === theirs && mine !== 'usable now') return bad(mine, says[mine]);
   if (clockDiffers(clock)) {
     const same = mine === theirs ? '' : ` By your clock it is ${mine}; by the server’s, ${theirs}.`;
-    return open(`your clock differs by ${roughly(Math.abs(clock.offset))}`, `${clockWords(clock)}${same} Whether it can be used now is not sure until that is mended.`);
+    return open(`your clock differs by ${roughly(Math.abs(clock.offset))}`, `${clockWords(clock)}${same} Correct the clock to find out whether it can be used now.`);
   }
   if (mine !== 'usable now') return bad(mine, says[mine]);
 
-  if (kind === 'passport' && !status) return open('revocation not asked', `${found.unasked} Everything else holds; until it is asked this may be a passport that was revoked.`);
+  if (kind === 'passport' && !status) return open('revocation not checked', `${found.unasked} All other checks passed, but this passport may have been revoked.`);
   const age = status ? now - Date.parse(status.checkedAt) / 1000 : 0;
-  if (age < -AHEAD || age > FRESH) return open('revocation not asked', `The last statement is of ${timeText(status.checkedAt)}; the passport may have been revoked since.`);
-  const rest = kind === 'passport' ? `It is not revoked, says a statement of ${timeText(status.checkedAt)} that the company’s key signed.` : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
-  const doubts = [!isGreen(own) && 'But you have not confirmed the key: anybody may have made it.', against && `But ${titleOf(against)}`].filter(Boolean);
+  if (age < -AHEAD || age > FRESH) return open('revocation not checked', `The last status is from ${timeText(status.checkedAt)}; the passport may have been revoked since.`);
+  const rest = kind === 'passport' ? `It is not revoked, according to a status of ${timeText(status.checkedAt)} that the company’s key signed.` : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
+  const doubts = [!isGreen(own) && 'But you haven’t confirmed the key: anybody could have created it.', against && `But ${titleOf(against)}`].filter(Boolean);
   return { is: 'usable now', tone, why: [rest, ...doubts].join(' ') };
 }

@@ -88,10 +88,10 @@ export const holds = ({ failures, root, server, contradicted }) => !failures.fir
 export function compare(result, rewritten, failure) {
   const { failures, root, server } = result;
   const ours = failures.first;
-  if (rewritten || result.contradicted) return { ok: false, text: 'What the server shows now verifies or not by itself, but it is not what this browser has seen before.' };
-  if (holds(result) && failure) return { ok: false, text: `Every record verifies now. But at ${timeText(failure.found)} ${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. A server that shows the truth again has shown something else before.` };
+  if (rewritten || result.contradicted) return { ok: false, text: 'Whether or not the log verifies now, it is not the log that this browser saw before.' };
+  if (holds(result) && failure) return { ok: false, text: `Every record verifies now. But at ${timeText(failure.found)} ${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. The server showed something else then.` };
   if (holds(result)) return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
-  if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server names another root.' };
+  if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server reports another root.' };
   if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };
   if (!ours) return { ok: false, text: `Every record that the server sent verifies, but the server says that the chain fails at ${server.failedAtIndex}: ${server.error}` };
   return { ok: false, text: `Your browser finds that the chain fails at record ${ours.index}; the server ${server.valid ? 'says that it is valid' : `says that it fails at ${server.failedAtIndex}`}.` };

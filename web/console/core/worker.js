@@ -18,7 +18,7 @@ export async function whyFailed({ message }, script) {
     const response = await fetch(script, { cache: 'no-store', credentials: 'omit', redirect: 'manual' });
     const type = response.headers.get('Content-Type') ?? '';
     if (!response.ok) why = `its script cannot be loaded (${response.status || 'a redirect'})`;
-    else if (!type.includes('javascript')) why = `not the server but something before it answered in place of its script, perhaps a proxy (${type || 'no type'})`;
+    else if (!type.includes('javascript')) why = `something else answered in place of the server, perhaps a proxy (${type || 'no type'})`;
   } catch {
     why = 'the server does not answer';
   }

@@ -23,7 +23,7 @@ function Switch({ agent, onDone }) {
   const act = async () => {
     if (off) {
       await enable(agent.agentId);
-      onDone('The agent is enabled. What was revoked stays revoked.');
+      onDone('The agent is enabled. Revoked passports stay revoked.');
     } else {
       const { revokedPassports } = await disable(agent.agentId);
       onDone(`The agent is disabled. ${plural(revokedPassports, 'passport')} ${revokedPassports === 1 ? 'was' : 'were'} revoked with it.`);
@@ -34,8 +34,8 @@ function Switch({ agent, onDone }) {
     ${asking && html`
       <${Confirm} title=${`${off ? 'Enable' : 'Disable'} ${agent.agentId}?`} action=${off ? 'Enable agent' : 'Disable agent'} act=${act} onClose=${() => ask(false)}>
         <p>${off
-          ? 'It may be given SVIDs, passports and delegations again, and act. Passports that were revoked stay revoked.'
-          : 'From now on it gets no SVID, passport or delegation, and nothing is recorded in its name. All its passports are revoked for good. What it holds still verifies offline until it expires, within an hour. It can be enabled again.'}</p>
+          ? 'The agent can get SVIDs, passports and delegations again, and act. Revoked passports stay revoked.'
+          : 'The agent gets no SVID, passport or delegation any more, and no record in its name is accepted. All its passports are revoked permanently. Tokens that it already has still verify offline until they expire, within an hour. You can enable it again.'}</p>
       <//>`}`;
 }
 
@@ -44,7 +44,7 @@ function SVID({ agentId }) {
   const [run, busy, error] = useTask();
   return html`
     <section class="stack tight"><h3>SVID</h3>
-      <p class="small muted">A JWT that says who the agent is, for one hour. It goes into the token exchange.</p>
+      <p class="small muted">A JWT that identifies the agent for one hour. Use it in the token exchange.</p>
       ${svid && html`<${Value} value=${svid} what="SVID" />`}
       <${Failure} error=${error} />
       <div><button type="button" class="button" disabled=${busy} onClick=${() => run(async () => setSVID(await readSVID(agentId)))}>${svid ? 'Get a fresh SVID' : 'Get an SVID'}</button></div>
@@ -74,8 +74,8 @@ function About({ agent, onChange }) {
 const Nobody = ({ agentId, onChange }) => html`
   <section class="card" aria-label="Registration">
     <h2>Not registered</h2>
-    <p>No agent of this name is registered. Records may name it nevertheless: whoever appends them chooses the name.</p>
-    <details class="steps"><summary>Register it</summary><${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
+    <p>No agent with this ID is registered. Records can name it nevertheless: whoever appends a record chooses the agent ID.</p>
+    <details class="steps"><summary>Register this agent</summary><${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
   </section>`;
 
 function Passports({ agent, version, onChange }) {

@@ -14,13 +14,13 @@ import { Text } from '../parts/text.js';
 
 const PAGE = 50;
 
-const SAYS = { registered: 'registered', disabled: 'registered, and disabled', notRegistered: 'not registered', unknown: 'of a state that the control log cannot say' };
+const SAYS = { registered: 'registered', disabled: 'registered, and disabled', notRegistered: 'not registered', unknown: 'in a state that the control log doesn’t show' };
 
 // A checked change that an answer names at a place, as one that fails where it is another change than the answer says.
 function compared(change, { subject, entry }) {
   const { record: { timestamp, actionType } } = change;
   if (!change.ok || (timestamp === entry.timestamp && actionType === entry.actionType && change.by === entry.by && change.subject === subject)) return change;
-  return { ...change, ok: false, flaw: `this record says something else than the service says of it: ${visible(entry.actionType)} at ${entry.timestamp}` };
+  return { ...change, ok: false, flaw: `this record differs from what the service says about it: ${visible(entry.actionType)} at ${entry.timestamp}` };
 }
 
 /** Every entry of the control log that an answer names, with the subject that its record must have. */
@@ -46,7 +46,7 @@ export function Authority({ agentId, records, companyKey }) {
   const index = named ?? records[0]?.index;
   const load = () => run(async () => {
     const said = await authorityOf(index);
-    if (said.agent.agentId !== agentId) throw new Error(`Record ${index} is not of this agent.`);
+    if (said.agent.agentId !== agentId) throw new Error(`Record ${index} belongs to another agent.`);
     const entries = entriesOf(said);
     const changes = await changesAt(entries.map(({ entry }) => entry.index));
     setState({ said, changes: entries.map((one) => compared(changes.get(one.entry.index), one)) });
@@ -59,16 +59,16 @@ export function Authority({ agentId, records, companyKey }) {
   return html`
     <section class="card" ref=${card} aria-label="Authority" data-authority=${current ? index : ''} aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>Authorization at that time</h2></div>
-      <${Field} label="When it did">${(p) => html`
+      <${Field} label="Record">${(p) => html`
         <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => replace({ ...query, record: e.target.value })}>
           ${!records.some((r) => r.index === index) && html`<option value=${String(index)}>#${index}</option>`}
           ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${timeText(r.timestamp)}</option>`)}</select>`}<//>
       <${Failure} error=${error} retry=${load} />
       ${current && html`
-        <p>The service says that the agent was <strong>${SAYS[said.agent.state]}</strong> then${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
+        <p>According to the service, the agent was <strong>${SAYS[said.agent.state]}</strong> at that time${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
           ${said.delegation && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
         ${changes.length > 0 && html`<ul class="change-list">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>`}
-        <details class="steps"><summary>What cannot be said</summary><ul class="cannot small muted">${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`}
+        <details class="steps"><summary>Not determined</summary><ul class="cannot small muted">${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`}
     </section>`;
 }
 
@@ -87,10 +87,10 @@ export function AgentChanges({ agentId, version, companyKey }) {
     <section class="card" aria-label="Changes of this agent" data-changes=${state ? state.found.length : ''}>
       <div class="card-head"><h2>Changes</h2><a href=${href('control', '', { subject: agentId })}>Control log</a></div>
       <${Failure} error=${error} retry=${() => load(state?.page ?? null, state?.found ?? [])} />
-      ${state?.found.length === 0 && !state.page.next && html`<p class="empty">The control log says nothing of it.</p>`}
+      ${state?.found.length === 0 && !state.page.next && html`<p class="empty">No changes yet.</p>`}
       ${state && html`
         <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>
-        ${state.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, state.found)}>Look further back</button>
-          <span class="small muted">looked down to control record ${count(state.page.read.from)}</span></div>`}`}
+        ${state.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, state.found)}>Search further back</button>
+          <span class="small muted">searched back to control record ${count(state.page.read.from)}</span></div>`}`}
     </section>`;
 }

@@ -38,8 +38,8 @@ export function LatestRecords({ agent, companyKey, onFound }) {
     <section class="card" aria-label="Records of this agent" data-records=${state ? found.length : ''}>
       <div class="card-head"><h2>Records</h2>${activity && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
       <${Failure} error=${error} retry=${load} />
-      ${state && found.length === 0 && html`<p class="empty">Nothing was recorded in its name.</p>`}
-      ${activity?.total > 1 && html`<${Bars} label="Records over time, as the server counts them" bars=${bars} />`}
+      ${state && found.length === 0 && html`<p class="empty">No records yet.</p>`}
+      ${activity?.total > 1 && html`<${Bars} label="Records over time, counted by the server" bars=${bars} />`}
       ${found.length > 0 && html`
         <ul class="agent-records">${found.map((one) => [one, judge(one.ok, { log: 'actions', index: one.record.index })]).map(([one, { tone, is }]) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
@@ -50,7 +50,7 @@ export function LatestRecords({ agent, companyKey, onFound }) {
               <${Badge} tone=${tone}>${is}<//></a>
             ${!one.ok && html`<p class="small bad-text">${one.reason}</p>`}</li>`)}</ul>
         <${KeyHint} keyOf=${companyKey} />
-        <p class="small muted">Which records are this agent’s is the server’s word; what each says was checked here. That none is left out, only <a href=${href('verify')}>Verify</a> shows.</p>`}
+        <p class="small muted">The server selects these records, and this browser verifies each. Only <a href=${href('verify')}>Verify</a> shows that none is missing.</p>`}
     </section>`;
 }
 
@@ -72,16 +72,16 @@ export function Delegations({ agent, company, companyKey }) {
   const { tone } = judge(!failed.length, PART);
   return html`
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''} data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
-      <div class="card-head"><h2>Who acted for whom</h2>
+      <div class="card-head"><h2>Delegations</h2>
         ${state?.found.length > 0 && html`<${Badge} tone=${tone}>${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail` : `${plural(good.length, 'record')} checked`}<//>`}</div>
       <${Failure} error=${error} retry=${load} />
       ${state && !state.found.length && html`<p class="empty">No delegations.</p>`}
       ${state?.found.length > 0 && html`
-        <p class="small muted">Drawn from ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (<a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>${part(drawn.acted, total.acted)}</a>), and those that name it as one acted for (<a href=${href('records', '', { delegatedBy: agent.spiffeId })}>${part(drawn.gave, total.gave)}</a>). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
+        <p class="small muted">Based on ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (<a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>${part(drawn.acted, total.acted)}</a>), and those in which others acted for it (<a href=${href('records', '', { delegatedBy: agent.spiffeId })}>${part(drawn.gave, total.gave)}</a>). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
         ${failed.length > 0 && html`
-          <${Notice} kind="bad"><strong>What ${failed.length === 1 ? 'this record says' : 'these records say'} is not drawn:</strong>
+          <${Notice} kind="bad"><strong>The picture leaves out ${failed.length === 1 ? 'this record' : 'these records'}:</strong>
             ${failed.slice(0, 5).map(({ record, reason }) => html`<div key=${record.index}><a href=${href('records', record.index)}>Record ${record.index}</a>: ${reason}</div>`)}<//>`}
         ${good.length > 0 && html`<${DelegationPicture} graph=${graph} company=${company} own=${agent.spiffeId} />`}
-        ${more && most < DRAWN[1] && html`<div><button type="button" class="button" disabled=${busy} onClick=${() => setMost(DRAWN[1])}>Draw from up to ${count(DRAWN[1])} records</button></div>`}`}
+        ${more && most < DRAWN[1] && html`<div><button type="button" class="button" disabled=${busy} onClick=${() => setMost(DRAWN[1])}>Include up to ${count(DRAWN[1])} records</button></div>`}`}
     </section>`;
 }

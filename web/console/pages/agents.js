@@ -49,13 +49,13 @@ function AgentList() {
   const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked, agentsAsked);
   const sought = asked.q || asked.status;
   return html`
-    <${Page} title="Agents" lead="Each agent has a SPIFFE ID below the company’s. Open one for what it did, what gave it the right, and its passports.">
+    <${Page} title="Agents" lead="Each agent has a SPIFFE ID under the company’s. Open an agent for its records, its authorization and its passports.">
       <div class="columns uneven">
         <section class="stack" aria-label="Registered agents">
           <${Search} ...${asked} />
           <${Failure} error=${error} retry=${retry} />
           ${total !== undefined && html`<p class="small muted" role="status" data-total=${total}>${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
-          ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent matches.' : 'No agent yet. Register the first one.'}</p>`}
+          ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent matches.' : 'No agents yet. Register the first one.'}</p>`}
           ${items?.length > 0 && html`
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>

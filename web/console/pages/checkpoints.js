@@ -18,8 +18,8 @@ import { KeptCheckpoints } from './checkpoints_kept.js';
 
 // A checkpoint that contradicts what the same server says of the log at the same time, in words; '' where it does not.
 function contradiction(checkpoint, { size, root }) {
-  if (checkpoint.size > BigInt(size)) return `It is of ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: what it signed is gone.`;
-  if (checkpoint.size === BigInt(size) && hex(checkpoint.root) !== root) return 'The server names another root for the same number of records: it has two histories.';
+  if (checkpoint.size > BigInt(size)) return `It covers ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: signed records are missing.`;
+  if (checkpoint.size === BigInt(size) && hex(checkpoint.root) !== root) return 'The server reports another root for the same number of records: it has two histories.';
   return '';
 }
 
@@ -56,16 +56,16 @@ function Witnesses({ checkpoint, policy, origins, judge }) {
   return html`
     <section class="stack tight">
       <h3>Witnesses</h3>
-      ${lines.length ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, judge }} />`)}</ul>` : html`<p class="small muted">Nobody has cosigned this checkpoint.</p>`}
+      ${lines.length ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, judge }} />`)}</ul>` : html`<p class="small muted">No witness has cosigned this checkpoint.</p>`}
       ${verdict ? html`<${Notice} kind=${judge(verdict.met, PART).tone}><span data-met=${verdict.met ? 'yes' : 'no'}>${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
-        : lines.length > 0 && html`<p class="small muted">Whose they are, this page can check with a policy that names the witnesses.</p>`}
+        : lines.length > 0 && html`<p class="small muted">To verify them, save a policy that names the witnesses.</p>`}
     </section>`;
 }
 
 function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy, busy, onAsk }) {
   const judge = useJudge(companyKey);
   const { tone, is, against } = judge(!contradicted);
-  const wrong = contradicted || (against?.kind === 'rewritten' && against.log === log.log ? 'It is signed, but it does not follow from what was kept of this log: history was rewritten.' : '');
+  const wrong = contradicted || (against?.kind === 'rewritten' && against.log === log.log ? 'It is signed, but inconsistent with what this browser saw of this log: history was rewritten.' : '');
   const download = () => {
     save(`${companyKey.companyId}-${log.log}-${checkpoint.size}.checkpoint.txt`, 'text/plain', checkpoint.signed);
     keepCheckpoint(companyKey, log.log, checkpoint);
@@ -73,9 +73,9 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
   return html`
     <section class="card" data-log=${log.log} data-checkpoint=${tone}>
       <div class="card-head"><h2>${log.log === 'actions' ? 'Actions' : 'Control log'}</h2>
-        <${Badge} tone=${tone}>${wrong ? 'do not believe it' : is === 'checked' ? 'signed' : is}<//></div>
+        <${Badge} tone=${tone}>${wrong ? 'do not trust' : is === 'checked' ? 'signed' : is}<//></div>
       ${!wrong && against && html`<${Notice} kind="bad"><${Against} of=${against} /><//>`}
-      ${wrong && html`<${Notice} kind="bad">${checkpoint ? visible(wrong) : `The checkpoint that the server gives is not one of this log: ${visible(wrong)}.`}<//>`}
+      ${wrong && html`<${Notice} kind="bad">${checkpoint ? visible(wrong) : `The server’s checkpoint is invalid for this log: ${visible(wrong)}.`}<//>`}
       ${checkpoint && html`
         <dl class="facts">
           <dt>records</dt><dd><strong>${count(Number(checkpoint.size))}</strong></dd>
@@ -85,8 +85,8 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
         <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
         <${KeyHint} keyOf=${companyKey} />
         <${Witnesses} ...${{ checkpoint, policy, origins, judge }} />`}
-      <div class="buttons">${checkpoint && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download to keep</button>`}<button type="button" class="button" disabled=${busy} onClick=${onAsk}>Refresh</button></div>
-      ${checkpoint && html`<details><summary class="small">The checkpoint as it was signed</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
+      <div class="buttons">${checkpoint && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download checkpoint</button>`}<button type="button" class="button" disabled=${busy} onClick=${onAsk}>Refresh</button></div>
+      ${checkpoint && html`<details><summary class="small">Signed checkpoint</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
     </section>`;
 }
 
@@ -104,9 +104,9 @@ export function Checkpoints() {
   useEffect(() => { load(); }, [key.companyId]);
   const origins = found && [found.logs.actions.origin, found.logs.control.origin];
   return html`
-    <${Page} title="Checkpoints" lead="A checkpoint is the company’s signature over everything that a log holds. Keep one, and no record before it can be changed, removed or added without your finding it.">
+    <${Page} title="Checkpoints" lead="A checkpoint is the company’s signature over a whole log. If you keep one, you can detect when a record before it is changed, removed or added.">
       <${Failure} error=${error} retry=${load} />
-      ${!found && busy && html`<p class="muted" role="status">Asking for the checkpoints of both logs …</p>`}
+      ${!found && busy && html`<p class="muted" role="status">Loading the checkpoints of both logs …</p>`}
       ${found && html`
         <div class="columns">${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log} ...${{ opened, companyKey: found.key, origins, policy, busy, onAsk: load }} />`)}</div>
         <div class="columns">

@@ -15,7 +15,7 @@ import { KeyHint, useJudge } from '../parts/key_trust.js';
 async function examine(text, companyKey, logs) {
   const named = readCheckpoint(text); // throws where it is none
   const log = Object.values(logs).find(({ origin }) => origin === named.origin);
-  if (!log) return { ok: false, unrelated: true, reason: `it is of the log ${named.origin}, which is none of this company` };
+  if (!log) return { ok: false, unrelated: true, reason: `it belongs to the log ${named.origin}, which is not one of this company` };
   let kept;
   try {
     kept = await openCheckpoint(text, log.origin, companyKey);
@@ -40,10 +40,10 @@ export function rewrittenBetween(results, log) {
 }
 
 function words({ ok, reason, unrelated, size, now }) {
-  if (unrelated) return `This is no checkpoint of this company: ${visible(reason)}.`;
-  if (ok) return now === size ? `Nothing has come since: the log is still exactly the ${plural(size, 'record')} that this checkpoint is of.` : `Proven here: the first ${count(size)} of today’s ${plural(now, 'record')} are those that this checkpoint is of.`;
-  if (reason === 'shorter') return `Rolled back: this checkpoint is of ${plural(size, 'record')}, and the server now shows ${count(now)}. What came after was taken away.`;
-  return `History was rewritten: the ${plural(size, 'record')} of this checkpoint are no beginning of the ${plural(now, 'record')} that the server shows now.`;
+  if (unrelated) return `Not a checkpoint of this company: ${visible(reason)}.`;
+  if (ok) return now === size ? `Unchanged: the log still has exactly the ${plural(size, 'record')} that this checkpoint covers.` : `Consistent: the first ${count(size)} of now ${plural(now, 'record')} are those that this checkpoint covers.`;
+  if (reason === 'shorter') return `Rolled back: this checkpoint covers ${plural(size, 'record')}, and the server now shows ${count(now)}. Later records were removed.`;
+  return `History was rewritten: the ${plural(now, 'record')} that the server shows now don’t begin with the ${plural(size, 'record')} of this checkpoint.`;
 }
 
 function Kept({ result, judge }) {
@@ -52,7 +52,7 @@ function Kept({ result, judge }) {
     <li class="stack tight" data-kept=${result.name} data-tone=${tone}>
       <div class="card-head"><strong>${visible(result.name)}</strong>${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
       <${Notice} kind=${tone}>${words(result)}
-        ${result.stolen && html` It is signed with a key that was declared compromised: ${result.ok ? 'still, it is of this history' : 'whoever stole the key may have made it'}.`}<//>
+        ${result.stolen && html` Its key was declared compromised: ${result.ok ? 'the checkpoint still matches this history' : 'whoever stole the key may have created it'}.`}<//>
     </li>`;
 }
 
@@ -62,8 +62,8 @@ function Rewritten({ results, log }) {
   const between = rewrittenBetween(results, log);
   if (!between) return null;
   const [first, last] = between;
-  return html`<${Notice} kind="bad"><span data-rewritten=${log} data-first=${first} data-last=${last}>In ${NAMES[log]} the first record that is not what it was is ${first === last ? `record ${count(first)}` : `one of records ${count(first)} to ${count(last)}`}.
-    ${first > 0 ? ' What stands before is proven by another checkpoint.' : ' Drop an older checkpoint to learn what before them still stands.'}</span><//>`;
+  return html`<${Notice} kind="bad"><span data-rewritten=${log} data-first=${first} data-last=${last}>In ${NAMES[log]}, the first changed record is ${first === last ? `record ${count(first)}` : `one of records ${count(first)} to ${count(last)}`}.
+    ${first > 0 ? ' Another checkpoint proves the records before it.' : ' Drop an older checkpoint to find out which earlier records are unchanged.'}</span><//>`;
 }
 
 export function KeptCheckpoints({ companyKey, logs }) {
@@ -76,8 +76,8 @@ export function KeptCheckpoints({ companyKey, logs }) {
   };
   return html`
     <section class="card" id="kept">
-      <div class="card-head"><h2>A checkpoint that you kept</h2>${busy && html`<${Badge}>checking …<//>`}</div>
-      <p class="small muted">Has the log only grown since then? The server must prove it, and the proof is checked here.</p>
+      <div class="card-head"><h2>Check a saved checkpoint</h2>${busy && html`<${Badge}>checking …<//>`}</div>
+      <p class="small muted">Has the log only grown since then? The server must prove it, and this browser checks the proof.</p>
       <${Drop} what="a checkpoint" largest=${1 << 17} onText=${take}><p>Drop a checkpoint file here.</p><//>
       <${Failure} error=${error} />
       <div aria-live="polite" class="stack">

@@ -65,13 +65,13 @@ function Filters({ query }) {
     <form class="filters" onSubmit=${(e) => e.preventDefault()}>
       <${Field} label="Kind">${(p) => html`
         <select ...${p} class="input" name="kind" value=${query.kind ?? ''} onChange=${(e) => set({ kind: e.target.value })}>
-          <option value="">every kind</option>
+          <option value="">all kinds</option>
           ${groups.map((group) => {
             const own = kinds.filter(([kind]) => kind.startsWith(`${group}.`));
             return html`${own.length > 1 && html`<option value="${group}.*">${group}: all</option>`}${own.map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}`;
           })}</select>`}<//>
-      ${input('About', 'subject', 'agent, key …')}
-      ${input('Made by', 'by', 'fingerprint')}
+      ${input('Subject', 'subject', 'agent, key …')}
+      ${input('Changed by', 'by', 'fingerprint')}
       <${PeriodFields} since=${query.since} until=${query.until} set=${set} />
       ${Object.values(query).some(Boolean) && html`<a class="button" href=${href('control')}>Clear</a>`}
     </form>`;
@@ -91,10 +91,10 @@ function Change({ entry: { record, about: { by }, check }, judge, query }) {
 
 function Summary({ entries, page, busy, error, standing }) {
   const failed = entries.filter(({ check }) => !check.ok).length;
-  const words = !page ? (busy || !error ? 'Reading …' : 'Nothing was read: see the error below')
-    : `${plural(entries.length, 'record')} shown of ${count(page.size)}${page.next ? `; read back to record ${count(page.read.from)}` : ', read to the beginning'}${error ? '; what comes before was not read: see the error below' : ''}`;
+  const words = !page ? (busy || !error ? 'Loading …' : 'Nothing was loaded: see the error below')
+    : `${plural(entries.length, 'record')} shown of ${count(page.size)}${page.next ? `; loaded back to record ${count(page.read.from)}` : ', loaded to the beginning'}${error ? '; earlier records were not loaded: see the error below' : ''}`;
   return html`
-    <p class="small muted" role="status" data-read=${page ? (page.next ? page.read.from : 0) : ''}>${words}. ${entries.length > 0 && html`<span data-failed=${failed}>${failed ? html`<strong class="bad-text">${plural(failed, 'record')} fail${failed === 1 ? 's' : ''}.</strong>` : standing === 'other' ? '' : 'Each was checked here: hash, and signature.'}</span>`}</p>`;
+    <p class="small muted" role="status" data-read=${page ? (page.next ? page.read.from : 0) : ''}>${words}. ${entries.length > 0 && html`<span data-failed=${failed}>${failed ? html`<strong class="bad-text">${plural(failed, 'record')} failed verification.</strong>` : standing === 'other' ? '' : 'This browser verified the hash and signature of each.'}</span>`}</p>`;
 }
 
 export function Control({ argument }) {
@@ -105,7 +105,7 @@ export function Control({ argument }) {
   const { entries, page, busy, error, more } = useChanges(query, key);
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   return html`
-    <${Page} title="Control log" lead="What was issued and changed in the service, and by which credential. Each change is written together with its record: there is no change without one.">
+    <${Page} title="Control log" lead="What was issued and changed in the service, and by which credential. Each change is committed together with its control record.">
       <${Filters} query=${query} />
       <div class="stack tight">
         <${Summary} ...${{ entries, page, busy, error, standing }} />
@@ -113,9 +113,9 @@ export function Control({ argument }) {
       </div>
       <${Failure} error=${error} retry=${more} />
       ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, judge, query }} />`)}</ol>`}
-      ${!busy && !error && !entries.length && html`<p class="empty">${page?.size ? 'No change matches.' : 'Nothing was changed yet.'}</p>`}
-      ${page?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Reading …' : 'Show earlier changes'}</button></div>`}
-      <${Notice}>What the server left out would not be missed in a list: a <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that nothing was written anew.<//>
+      ${!busy && !error && !entries.length && html`<p class="empty">${page?.size ? 'No matching changes.' : 'No changes yet.'}</p>`}
+      ${page?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Loading …' : 'Show earlier changes'}</button></div>`}
+      <${Notice}>A list can’t show what the server left out. A <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that history was not rewritten.<//>
       ${opened !== null && html`<${OpenChange} key=${opened} index=${opened} onClose=${() => go('control', '', query)} />`}
     <//>`;
 }

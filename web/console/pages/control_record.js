@@ -21,7 +21,7 @@ import { save } from '../parts/save.js';
 function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
   return html`
     <section class="stack tight" data-check=${tone}>
-      <${Notice} kind=${tone}>${!check.ok ? html`<strong>This record fails:</strong> ${check.reason}.`
+      <${Notice} kind=${tone}>${!check.ok ? html`<strong>Verification failed:</strong> ${check.reason}.`
         : is === 'another key' ? html`<strong>Signed by another key</strong> than the one that you confirmed.`
           : html`${isGreen(own) ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} />`}<//>
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
@@ -30,10 +30,10 @@ function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
 
 // Where the thing that was changed is shown.
 function About({ subject, kind, name }) {
-  const more = html`<a href=${href('control', '', { subject })}>everything about it</a>`;
+  const more = html`<a href=${href('control', '', { subject })}>all changes to it</a>`;
   if (kind === 'agent') return html`<a href=${href('agents', name)}>${visible(subject)}</a>, its <a href=${href('records', '', { agent: name })}>records</a>, ${more}`;
   if (kind === 'passport') return html`<a href=${href('passports')}>${visible(subject)}</a>, ${more}`;
-  if (kind === 'api-key' || kind === 'oauth-client') return html`<a href=${href('keys')}>${visible(subject)}</a>, <a href=${href('control', '', { by: name })}>what it changed</a>, ${more}`;
+  if (kind === 'api-key' || kind === 'oauth-client') return html`<a href=${href('keys')}>${visible(subject)}</a>, <a href=${href('control', '', { by: name })}>changes made with it</a>, ${more}`;
   return html`${visible(subject)}, ${more}`;
 }
 
@@ -49,8 +49,8 @@ function Content({ record, check, companyKey }) {
     <${Verdict} check=${check} verdict=${judge(check.ok, { log: 'control', index: record.index })} companyKey=${companyKey} />
     <p><${ControlWords} change=${{ action: record.actionType, ...record }} />.</p>
     <dl class="facts">
-      <dt>about</dt><dd><${About} ...${{ subject, kind, name }} /></dd>
-      <dt>made by</dt><dd><${By} by=${by} />${by !== null && html`, <a href=${href('control', '', { subject: by })}>who that is</a>`}</dd>
+      <dt>subject</dt><dd><${About} ...${{ subject, kind, name }} /></dd>
+      <dt>changed by</dt><dd><${By} by=${by} />${by !== null && html`, <a href=${href('control', '', { subject: by })}>about this credential</a>`}</dd>
       <dt>time</dt><dd title=${record.timestamp}>${timeText(record.timestamp, 23)}</dd>
       <dt>kind</dt><dd>${kindName(record.actionType)} <span class="muted">(${visible(record.actionType)})</span></dd>
       <dt>written by</dt><dd>${visible(record.agentId)}</dd>

@@ -36,15 +36,15 @@ function Opened({ fingerprint, companyKey }) {
   for (const { record: { actionType } } of found) kinds.set(actionType, (kinds.get(actionType) ?? 0) + 1);
   return html`
     <section class="card" aria-label="Changes with this credential" data-opened=${state ? found.length : ''}>
-      <div class="card-head"><h2>What was changed with it</h2><a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
+      <div class="card-head"><h2>Changes made with it</h2><a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
       <${Failure} error=${error} retry=${() => load(state?.page ?? null, found)} />
-      ${state && !found.length && !state.page.next && html`<p class="empty">The control log names no change with it.</p>`}
+      ${state && !found.length && !state.page.next && html`<p class="empty">No changes yet.</p>`}
       ${found.length > 0 && html`
         <div class="chips">${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
         <ul class="change-list">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} withBy=${false} />`)}</ul>`}
-      ${state?.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, found)}>Look further back</button>
-        <span class="small muted">looked down to control record ${count(state.page.read.from)}</span></div>`}
-      <p class="small muted">Which records name it is the server’s word; what each says was checked here. Reading, attesting, SVIDs and tokens leave no control record.</p>
+      ${state?.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, found)}>Search further back</button>
+        <span class="small muted">searched back to control record ${count(state.page.read.from)}</span></div>`}
+      <p class="small muted">The server selects these records, and this browser verifies each. Reads, attestations, SVIDs and tokens leave no control record.</p>
     </section>`;
 }
 
@@ -65,7 +65,7 @@ export function Credential({ fingerprint, all, own }) {
     <div class="agent-page">
       <${Opened} fingerprint=${fingerprint} companyKey=${key} />
       <div class="stack wide-gap">
-        <section class="card" aria-label="About it">
+        <section class="card" aria-label="Details">
           ${of ? html`
             <dl class="facts">
               <dt>kind</dt><dd>${of.kind === 'apiKey' ? 'API key' : 'OAuth client'}</dd>
@@ -73,13 +73,13 @@ export function Credential({ fingerprint, all, own }) {
               ${of.clientId && html`<dt>client ID</dt><dd><code>${nameOf({ clientId: of.clientId })}</code></dd>`}
               <dt>role</dt><dd>${of.role}</dd>
               <dt>expires</dt><dd>${of.expiresAt ? timeText(of.expiresAt) : 'never'}</dd>
-              <dt>made</dt><dd>${timeText(of.createdAt)}${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />` : ', with the company'}</dd>
+              <dt>created</dt><dd>${timeText(of.createdAt)}${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />` : ', with the company'}</dd>
               <dt>last used</dt><dd>${of.lastUsedAt ? `in the hour from ${timeText(of.lastUsedAt)}` : 'never'}</dd>
-            </dl>` : html`<p>There is no key or client with this fingerprint any more, or there never was one. What it made may still stand.</p>`}
+            </dl>` : html`<p>No key or client has this fingerprint. If it was deleted, what it created may still exist.</p>`}
         </section>
-        <section class="card" aria-label="Keys and clients that it opened" data-tree=${sizeOf(tree)}>
-          <div class="card-head"><h2>Keys and clients that it opened</h2></div>
-          ${tree.length ? html`<p class="small muted">${plural(sizeOf(tree), 'credential')} that still ${sizeOf(tree) === 1 ? 'stands' : 'stand'}, those made with one of them among them.</p><${Tree} tree=${tree} now=${now} />` : html`<p class="empty">None that still stands.</p>`}
+        <section class="card" aria-label="Keys and clients created with it" data-tree=${sizeOf(tree)}>
+          <div class="card-head"><h2>Keys and clients created with it</h2></div>
+          ${tree.length ? html`<p class="small muted">${plural(sizeOf(tree), 'existing credential')}, including those created indirectly.</p><${Tree} tree=${tree} now=${now} />` : html`<p class="empty">None.</p>`}
         </section>
       </div>
     </div>`;

@@ -37,8 +37,8 @@ export function IssuePassport({ agentId, onDone }) {
       <${Failure} error=${error} />
       <div><button class="button primary" disabled=${busy}>Issue passport</button></div>
       ${made && html`
-        <${Notice}>Issued for ${duration(made.expiresIn)}. The token is shown only now.<//>
+        <${Notice}>Issued for ${duration(made.expiresIn)}. The token is shown only once.<//>
         <${Value} value=${made.passport} what="passport" />
-        <div><button type="button" class="button" onClick=${() => inspect(made.passport)}>Inspect it</button></div>`}
+        <div><button type="button" class="button" onClick=${() => inspect(made.passport)}>Inspect</button></div>`}
     </form>`;
 }

@@ -16,7 +16,7 @@ import { Choice, useGrant } from '../parts/grant.js';
 import { Credential } from './credential.js';
 import { RotateKey } from './rotate_key.js';
 
-const SORTS = [['', 'creation'], ['use', 'last use, the oldest first'], ['expiry', 'expiry'], ['role', 'role'], ['maker', 'maker']];
+const SORTS = [['', 'creation'], ['use', 'last use, oldest first'], ['expiry', 'expiry'], ['role', 'role'], ['maker', 'creator']];
 const KINDS = [['', 'all'], ['apiKey', 'API keys'], ['oauthClient', 'OAuth clients']];
 const ROLES = [['', 'any'], ['admin', 'admin'], ['writer', 'writer'], ['reader', 'reader']];
 const STATES = [['', 'any'], ['inuse', 'in use'], ['never', 'never used'], ['unused', 'long unused'], ['expired', 'expired']];
@@ -36,9 +36,9 @@ function Row({ of, all, own, last, now, onDelete }) {
         ${secret && html`<${Value} value=${secret} what="key ${nameOf(of)}" />`}<${Failure} error=${error} /></div></td>
       <td data-label="Role" class="nowrap">${of.role}</td>
       <td data-label="Expires"><${Day} of=${of.expiresAt} none="never" /></td>
-      <td data-label="Made"><div><${Day} of=${of.createdAt} /><div class="small muted">${of.madeBy ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />` : 'with the company'}</div></div></td>
+      <td data-label="Created"><div><${Day} of=${of.createdAt} /><div class="small muted">${of.madeBy ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />` : 'with the company'}</div></div></td>
       <td data-label="Last used"><div>${of.lastUsedAt && html`<span title=${of.lastUsedAt}>${timeText(of.lastUsedAt, 16)}</span> `}<${State} of=${of} now=${now} /></div></td>
-      <td data-label="Opened">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>` : html`<span class="muted">0</span>`}</td>
+      <td data-label="Derived">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>` : html`<span class="muted">0</span>`}</td>
       <td><div class="buttons">
         ${isKey && html`<button type="button" class="button small quiet" disabled=${busy} aria-pressed=${secret ? 'true' : 'false'} aria-label="${secret ? 'Hide' : 'Reveal'} key ${nameOf(of)}" onClick=${reveal}>${secret ? 'Hide' : 'Reveal'}</button>`}
         <button type="button" class="button small danger" disabled=${last} aria-label="Delete ${isKey ? 'key' : 'client'} ${nameOf(of)}" onClick=${() => onDelete(of)}>Delete</button>
@@ -57,7 +57,7 @@ function Delete({ of, own, load, onClose }) {
   };
   return html`
     <${Confirm} title=${isKey ? 'Delete this key?' : 'Delete this client?'} action=${isKey ? 'Delete key' : 'Delete client'} act=${act} onClose=${onClose}>
-      <p><strong>${nameOf(of)}</strong> (<code>${of.fingerprint}</code>) stops working at once, wherever it is used${isKey ? '' : ', and so do its tokens'}. What it made stays. This cannot be taken back.
+      <p><strong>${nameOf(of)}</strong> (<code>${of.fingerprint}</code>) stops working at once, wherever it is used${isKey ? '' : ', and so do its tokens'}. What it created stays. This can’t be undone.
         ${own && html` <strong>You are signed in with it, and will be signed out.</strong>`}</p>
     <//>`;
 }
@@ -78,16 +78,16 @@ function Credentials({ all, own, load }) {
         <${Choice} name="kind" label="Kind" options=${KINDS} value=${asked.kind} set=${set('kind')} />
         <${Choice} name="byRole" label="Role" options=${ROLES} value=${asked.role} set=${set('role')} />
         <${Choice} name="state" label="Use" options=${STATES} value=${asked.state} set=${set('state')} />
-        <${Choice} name="maker" label="Made by" options=${makers} value=${asked.maker} set=${set('maker')} />
+        <${Choice} name="maker" label="Created by" options=${makers} value=${asked.maker} set=${set('maker')} />
         <${Choice} name="sort" label="Order" options=${SORTS} value=${asked.sort} set=${set('sort')} />
       </div>
       ${shown.length === 0 && html`<p class="empty">No key or client matches.</p>`}
       ${shown.length > 0 && html`
         <table class="table credentials">
-          <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Made</th><th>Last used</th><th title="Keys and clients that it made, and that these made">Opened</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
+          <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Created</th><th>Last used</th><th title="Keys and clients created with it, directly or indirectly">Derived</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
           <tbody>${shown.map((c) => html`<${Row} key=${c.fingerprint} of=${c} all=${all} own=${c.fingerprint === own} last=${onlyOne && lasting(c)} now=${now} onDelete=${setDeleting} />`)}</tbody>
         </table>`}
-      <p class="small muted">Last used: when the hour of it began, as the service noted it.${onlyOne ? ' The last admin key that does not expire cannot be deleted: nobody could get in any more. Create another one first.' : ''}</p>
+      <p class="small muted">The service records last use to the hour.${onlyOne ? ' The last admin key that does not expire can’t be deleted, or nobody could sign in any more. Create another one first.' : ''}</p>
       ${deleting && html`<${Delete} of=${deleting} own=${deleting.fingerprint === own} load=${load} onClose=${() => setDeleting(null)} />`}
     </section>`;
 }
@@ -132,14 +132,14 @@ function NewClient({ load }) {
   return html`
     <section class="card" aria-label="New OAuth client">
       <h2>New OAuth client</h2>
-      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that lasts an hour and opens what an API key of the client’s role opens.</p>
+      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that is valid for an hour and has the client’s role.</p>
       <form class="filters" onSubmit=${create}>
         ${grantFields}
         <button class="button primary" disabled=${busy}>Create client</button>
       </form>
       <${Failure} error=${error} />
       ${made && html`
-        <${Notice}>The secret is shown only now.<//>
+        <${Notice}>The secret is shown only once.<//>
         <div class="stack tight"><h3>Client ID</h3><${Value} value=${made.clientId} what="client ID" /></div>
         <div class="stack tight"><h3>Client secret</h3><${Value} value=${made.clientSecret} what="client secret" /></div>`}
     </section>`;
@@ -157,7 +157,7 @@ export function Keys({ argument }) {
   useReturn(argument);
   if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
   return html`
-    <${Page} title="Keys" lead="Any admin key of the company may create and delete its keys. What is deleted is refused from the next request on.">
+    <${Page} title="Keys" lead="Any admin key of the company can create and delete its keys. A deleted key is rejected from the next request on.">
       ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>` : html`<${Failure} error=${error} retry=${load} />`}
       ${all && html`
         <${Credentials} all=${all} own=${own} load=${load} />

@@ -23,14 +23,14 @@ const rangeWords = ({ from, to }) => (to === from ? 'nothing yet' : to - from ==
 const clock = (timestamp) => timestamp && timeText(timestamp).slice(11);
 
 function pulseWords({ connection, since, range, whole, agreed, failure, server }, tone, { against, is }) {
-  if (against?.kind === 'rewritten') return ['rewritten', 'not what was here before'];
-  if (failure) return [`fails at ${failure.failedAt}`, failure.by === 'server' ? 'said the server' : 'found here'];
-  if (against) return ['finding', against.kind === 'key' ? 'the key was replaced' : 'in the control log'];
+  if (against?.kind === 'rewritten') return ['rewritten', 'differs from what was seen'];
+  if (failure) return [`fails at ${failure.failedAt}`, failure.by === 'server' ? 'claimed by the server' : 'found by this browser'];
+  if (against) return ['finding', against.kind === 'key' ? 'key replaced' : 'in the control log'];
   if (connection === 'connecting' || !range) return ['…', 'connecting'];
   if (connection !== 'open') return ['offline', `as of ${clock(since)}`];
-  if (server && !server.valid) return [`fails at ${server.failedAt}`, 'says the server'];
-  if (is === 'another key') return ['another key', 'than you confirmed'];
-  if (whole && range.to === 0) return ['empty', 'no record yet'];
+  if (server && !server.valid) return [`fails at ${server.failedAt}`, 'claimed by the server'];
+  if (is === 'another key') return ['another key', 'not the confirmed one'];
+  if (whole && range.to === 0) return ['empty', 'no records yet'];
   if (whole && agreed) return [isGreen(tone) ? 'valid' : 'complete', `${plural(range.to, 'record')} checked here${isGreen(tone) ? '' : ', key unconfirmed'}`];
   return [rangeWords(range), range.to > range.from ? 'checked here' : 'listening'];
 }
@@ -41,19 +41,19 @@ function CheckedHere({ state, companyKey }) {
   const { range, whole, agreed, behind, failure, root, unchecked } = state;
   const { phase, done, total } = useStore(verification);
   return html`
-    <section class="stack tight" aria-label="Checked here" data-checked=${range ? `${range.from}-${range.to}` : ''}><h2>Checked here</h2>
+    <section class="stack tight" aria-label="Checked by this browser" data-checked=${range ? `${range.from}-${range.to}` : ''}><h2>Checked by this browser</h2>
       <dl class="facts">
-        <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, place, and the root over all` : html`${rangeWords(range)}: hash, signature and place`}</dd>
+        <dt>records</dt><dd>${!range ? 'nothing yet' : whole && agreed ? html`all ${plural(range.to, 'record')}: hash, signature, position and root` : html`${rangeWords(range)}: hash, signature and position`}</dd>
         ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
         ${failure && html`<dt>first failure</dt><dd>${failure.failedAt === 'the root' ? 'the root' : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}: <${Text} of=${failure.reason} />
-          <span class="muted"> (${failure.by === 'server' ? 'so said the server' : 'found here'} at ${timeText(failure.found)})</span></dd>`}
-        ${behind > 0 && html`<dt>not yet</dt><dd data-behind=${behind}>${plural(behind, 'record')} that came too fast; ${behind === 1 ? 'it is' : 'they are'} being fetched and checked</dd>`}
-        ${unchecked > 0 && html`<dt>not checked</dt><dd>${plural(unchecked, 'record')} that came too fast</dd>`}
+          <span class="muted"> (${failure.by === 'server' ? 'claimed by the server' : 'found by this browser'} at ${timeText(failure.found)})</span></dd>`}
+        ${behind > 0 && html`<dt>pending</dt><dd data-behind=${behind}>${plural(behind, 'record')} that arrived too fast; ${behind === 1 ? 'it is' : 'they are'} being fetched and verified</dd>`}
+        ${unchecked > 0 && html`<dt>not verified</dt><dd>${plural(unchecked, 'record')} that arrived too fast</dd>`}
         <dt>key</dt><dd><${KeyBadge} keyOf=${companyKey} /></dd>
       </dl>
       <${KeyHint} keyOf=${companyKey} />
       ${!whole && range && html`<div class="buttons">
-        <button type="button" class="button small" disabled=${phase === 'running'} onClick=${verifyAll}>Check all</button>
+        <button type="button" class="button small" disabled=${phase === 'running'} onClick=${verifyAll}>Verify all</button>
         ${phase === 'running' && html`<span class="small muted">${count(done)}${total ? ` of ${count(Math.max(total, done))}` : ''} …</span>`}</div>`}
     </section>`;
 }
@@ -61,7 +61,7 @@ function CheckedHere({ state, companyKey }) {
 function ServerSays({ state }) {
   const { connection, since, server } = state;
   return html`
-    <section class="stack tight" aria-label="The server says" data-server=${server ? (server.valid ? 'valid' : 'failed') : 'unknown'}><h2>The server says</h2>
+    <section class="stack tight" aria-label="Claimed by the server" data-server=${server ? (server.valid ? 'valid' : 'failed') : 'unknown'}><h2>Claimed by the server</h2>
       <dl class="facts">
         <dt>stream</dt><dd data-connection=${connection}>${CONNECTION[connection]}${connection === 'retrying' && html` since ${clock(since)}
           <button type="button" class="button small" onClick=${reconnect}>Reconnect now</button>`}</dd>
@@ -69,7 +69,7 @@ function ServerSays({ state }) {
         ${server && !server.valid && html`<dt>first failure</dt><dd><a href=${href('records', server.failedAt)}>record ${server.failedAt}</a>${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
         ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
       </dl>
-      <p class="small muted">Claimed by the server, not verified. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
+      <p class="small muted">Not verified. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
     </section>`;
 }
 
@@ -104,7 +104,7 @@ function Entry({ entry, judge, onOpen }) {
 }
 
 const Missed = ({ from, to, fetched, away }) => html`
-  <div>${away ? 'Missed while the connection was away' : 'Missing from the live stream'}: ${to - from === 1 ? `record ${from}` : `records ${from} to ${to - 1}`}.
+  <div>${away ? 'Missed while disconnected' : 'Missing from the live stream'}: ${to - from === 1 ? `record ${from}` : `records ${from} to ${to - 1}`}.
     ${fetched === to - from ? ' Fetched since.' : html` Of these, ${plural(fetched, 'record')} were fetched since; <a href=${href('verify')}>Verify</a> reads them all.`}</div>`;
 
 export function Live() {
@@ -122,7 +122,7 @@ export function Live() {
   const held = frozen ? state.entries.findIndex((e) => e.record.index === (frozen[0]?.record.index ?? -1)) : 0;
   const heldCount = held < 0 ? state.entries.length : held;
   return html`
-    <${Page} title="Live" lead="Each record is checked on arrival, in this page: its hash from its content, its signature with the company’s key.">
+    <${Page} title="Live" lead="This browser checks each record as it arrives: its hash from its content, its signature with the company’s key.">
       <div class="beside">
         <${Pulse} state=${state} companyKey=${key} />
         ${state.problem && html`<${Failure} error=${{ message: state.problem }} retry=${reconnect} />`}
@@ -137,7 +137,7 @@ export function Live() {
           </div>
           ${shown.length
             ? html`<ol class="entries">${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} judge=${judge} onOpen=${setOpen} />`)}</ol>`
-            : html`<p class="empty">${entries.length ? 'No record matches.' : state.connection === 'open' ? 'Nothing attested yet. Records appear here the moment they are written.' : 'Nothing came yet: the stream is not connected.'}</p>`}
+            : html`<p class="empty">${entries.length ? 'No record matches.' : state.connection === 'open' ? 'No records yet. They appear here as soon as they are written.' : 'No records yet: the stream is not connected.'}</p>`}
         </section>
       </div>
       ${open && html`<${Drawer} title="Record ${open.index}" onClose=${() => setOpen(null)}><${RecordView} record=${open} companyKey=${key} /><//>`}

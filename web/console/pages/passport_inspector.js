@@ -23,7 +23,7 @@ export function inspect(token) {
   go('passports');
 }
 
-const SIGNED_OUT = { passport: 'Only the company’s own server knows, and only who is signed in may ask it.', other: 'You are signed in to another company; only this one’s own credentials may ask.' };
+const SIGNED_OUT = { passport: 'Sign in to check revocation: only the company’s own server knows.', other: 'You are signed in to another company. Sign in to this one to check revocation.' };
 
 // What the server says of a passport, signed; of what cannot be revoked, whether its agent was disabled. It changes what is found.
 async function askServer(decoded, found) {
@@ -36,12 +36,12 @@ async function askServer(decoded, found) {
       return agentId ? (await findAgent(agentId)) ?? {} : {};
     }
     const { jti } = decoded.claims.value;
-    if (!jti) return { unasked: 'It has no ID that could be asked about.' };
+    if (!jti) return { unasked: 'It has no ID to check for revocation.' };
     const answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
     // Its age is judged with the verdict, as time goes on: that something was revoked stays true for ever.
     return await checkStatus(answer, found.key, { jti, now: Infinity, maxAge: Infinity }).then((said) => ({ status: said }), (err) => ({ statusProblem: err.message }));
   } catch (err) {
-    return { unasked: `It could not be asked: ${err.message}` };
+    return { unasked: `The server could not be asked: ${err.message}` };
   }
 }
 
@@ -61,7 +61,7 @@ async function examine(decoded) {
 
 function Clock({ claims, tone, now }) {
   const { iat, exp } = claims;
-  if (typeof exp !== 'number') return html`<p class="muted">It names no expiry.</p>`;
+  if (typeof exp !== 'number') return html`<p class="muted">It has no expiry.</p>`;
   const left = exp - now;
   const share = Math.max(0, Math.min(1, left / Math.max(1, exp - (iat ?? now))));
   return html`
@@ -85,7 +85,7 @@ const KeyOfToken = ({ keyOf }) => html`
   <div class="stack tight"><h3>Key</h3><p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text} of=${keyOf.companyId} />.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
 
 const KINDS = { passport: 'Passport', SVID: 'SVID', delegation: 'Delegation token' };
-const ASKABLE = ['not checked', 'revocation not asked', 'revocation not known'];
+const ASKABLE = ['not checked', 'revocation not checked', 'revocation unknown'];
 
 /** version changes when something happened to the token online. actions are shown for a passport of this company. */
 export function Inspector({ token, version, actions }) {

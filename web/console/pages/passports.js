@@ -66,7 +66,7 @@ export function Passports() {
       <button type="button" class="button danger" onClick=${() => setRevoking({ jti: decoded.claims.value.jti, agentId: decoded.passport.agentId })}>Revoke</button>
     </div>`;
   return html`
-    <${Page} title="Passports" lead="A passport is a signed credential with an agent’s identity and scopes. Its signature is checked here, with the company’s key; whether it was revoked, only the service knows.">
+    <${Page} title="Passports" lead="A passport is a signed credential with an agent’s identity and scopes. This browser checks its signature with the company’s key; only the service knows whether it was revoked.">
       <div class="beside">
         <${Drop} what="a token file" onText=${(text) => bench.set({ token: text.trim(), rotatedFrom: '' })}>
           <div class="wide"><${Field} label="Paste a passport, SVID or delegation token, or drop a file that holds one">

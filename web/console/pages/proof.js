@@ -60,12 +60,12 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
         <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
         ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.against ? verdict.part : verdict.tone} />`}
         ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
-          : html`<details class="card"><summary>The record itself</summary><div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)}
+          : html`<details class="card"><summary>Record</summary><div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)}
         ${proved.ok && found && html`<${Beside} found=${found} />`}
       </div>
       <div class="columns">
-        ${found?.checked.length > 0 && html`<${Words} title=${proved.ok ? 'What was checked' : 'What was checked before it failed'} list=${found.checked} />`}
-        ${proved.ok && html`<${Words} title="What is not proven" list=${proved.notProven} />`}
+        ${found?.checked.length > 0 && html`<${Words} title=${proved.ok ? 'Checks that passed' : 'Checks that passed before the failure'} list=${found.checked} />`}
+        ${proved.ok && html`<${Words} title="Not proven" list=${proved.notProven} />`}
       </div>
     </section>`;
 }
@@ -87,7 +87,7 @@ function DrawForm({ argument, log, onDraw, busy, error, retry }) {
           <${Field} label="Log">${(p) => html`<select ...${p} class="input" value=${wanted.of} onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>${LOGS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}<//>
         </div>
         <div class="buttons"><button class="button primary" disabled=${busy}>Show proof</button></div>`
-      : html`<p class="muted">Sign in to draw proofs of your records. Evidence files are checked without.</p>`}
+      : html`<p class="muted">Sign in to prove your records. You can check evidence files without signing in.</p>`}
       <${Failure} error=${error} retry=${retry} />
     </form>`;
 }
@@ -111,7 +111,7 @@ export function Proof({ argument }) {
     try {
       // A policy is no JSON: it begins with a comment or a keyword.
       const isPolicy = /^\s*(#|log\s|witness\s|group\s|quorum\s)/.test(new TextDecoder().decode(bytes.slice(0, 4096)));
-      if (isPolicy && policy.text && !policy.from) throw new Error('You have entered a policy. Take it out of its field to judge by this one');
+      if (isPolicy && policy.text && !policy.from) throw new Error('You have entered a policy. Clear its field to use this one');
       if (isPolicy) return setPolicy(await policyOf(new TextDecoder().decode(bytes), name));
       setSubject(null);
       setSubject({ opened: await open(bytes), bytes, name });
@@ -120,13 +120,13 @@ export function Proof({ argument }) {
     }
   });
   return html`
-    <${Page} title="Proof" lead="A few hashes lead from one record to the root of the whole tree. Whoever knows the company’s key needs nothing else to check it.">
+    <${Page} title="Proof" lead="A few hashes lead from one record to the root of the tree. Anyone who knows the company’s key can check them, without this server.">
       <div class="columns">
         <${DrawForm} ...${{ argument, log, onDraw, busy, error, retry }} />
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${dropped}>
           <h2>Check evidence</h2>
-          <p class="muted">Drop an evidence file here. It is checked in this page, whether the server runs or not.
-            The same file is checked by <a href="/verifier.html">a page that can be saved</a>, by attestd check, check.py and check.mjs.</p>
+          <p class="muted">Drop an evidence file here. This page checks it without the server.
+            You can also check it with <a href="/verifier.html">a page that you can save</a>, attestd check, check.py and check.mjs.</p>
         <//>
       </div>
       <${Failure} error=${fileError} />

@@ -26,15 +26,15 @@ export function PolicyField({ policy, setPolicy }) {
   };
   return html`
     <details class="policy" open=${policy.text !== ''}>
-      <summary>Judge it by a policy</summary>
+      <summary>Check against a policy</summary>
       <div class="stack tight">
-        <${Field} label="Policy that you keep" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum. From elsewhere than the file: it says whose cosignatures you want to see.">
+        <${Field} label="Your policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum. Get it from another source than the file: it says whose cosignatures you require.">
           ${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${typed} onInput=${(e) => enter(e.target.value)}></textarea>`}
         <//>
         ${policy.error && html`<${Notice} kind="bad">${policy.from && `${policy.from}: `}${policy.error}<//>`}
         ${policy.from && !policy.error && html`
-          <p class="small muted">The policy in <strong><${Text} of=${policy.from} /></strong> came as a file, with the evidence perhaps: it says what its sender asks for. Enter one that you know to replace it.</p>
-          <pre class="code" tabindex="0" aria-label="The policy that came as a file"><${Text} of=${policy.text} /></pre>`}
+          <p class="small muted">The policy in <strong><${Text} of=${policy.from} /></strong> came as a file, perhaps with the evidence, so it says only what the sender requires. Enter a policy that you trust to replace it.</p>
+          <pre class="code" tabindex="0" aria-label="The policy from the file"><${Text} of=${policy.text} /></pre>`}
       </div>
     </details>`;
 }

@@ -27,15 +27,15 @@ function originOf(key, published, entries) {
   const last = known.find(({ fingerprint }) => fingerprint === key.fingerprint);
   const is = standing(key, entries);
   const itself = standing({ companyId, fingerprint: key.fingerprint }, entries) === 'confirmed';
-  if (last?.compromisedAt) return { keyStanding: 'unconfirmed', late: true, head: 'A compromised key.', text: `${companyId} has declared this key compromised at ${timeText(last.compromisedAt)}, says this server: whoever stole it could sign this.` };
+  if (last?.compromisedAt) return { keyStanding: 'unconfirmed', late: true, head: 'A compromised key.', text: `According to this server, ${companyId} declared this key compromised at ${timeText(last.compromisedAt)}: whoever stole it could have signed this.` };
   if (itself) return { keyStanding: 'confirmed', text: `You confirmed this key for ${companyId}.` };
   if (is === 'other' && last && standing(published, entries) === 'confirmed') {
-    return { keyStanding: 'unconfirmed', late: true, head: 'A key that has ended.', text: `This key ended before the one that you confirmed for ${companyId}. Whoever kept it could still sign: draw the evidence anew.` };
+    return { keyStanding: 'unconfirmed', late: true, head: 'A retired key.', text: `This key was retired before the one that you confirmed for ${companyId}. Anyone who still has it could sign: download new evidence.` };
   }
   if (is === 'other') return { keyStanding: 'other', text: `You confirmed another key for ${companyId}.` };
   if (known.length && !last) return { keyStanding: 'other', text: `This server publishes another key for ${companyId}: ${published.fingerprint}` };
   if (is === 'confirmed') return { keyStanding: 'confirmed', text: `It follows from the key that you confirmed for ${companyId}.` };
-  return { keyStanding: 'unconfirmed', head: 'Whose key?', text: last ? `This server publishes this key for ${companyId}; you have not confirmed it.` : 'Nobody confirms this key: it came with the file.' };
+  return { keyStanding: 'unconfirmed', head: 'Unconfirmed key.', text: last ? `This server publishes this key for ${companyId}; you have not confirmed it.` : 'This key came with the file; you have not confirmed it.' };
 }
 
 /**
@@ -62,28 +62,28 @@ function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: 
   if (!ok) return html`<strong>The proof fails${code && `: ${code}`}.</strong> <${Text} of=${reason} />.`;
   if (unmet) return html`<strong>The policy is not met:</strong> <${Text} of=${unmet} />.`;
   if (is === 'another key') return html`<strong>Another key signed this.</strong> <${Text} of=${origin.text} />`;
-  const where = `stands among ${plural(size ?? 0, 'record')} of a log whose checkpoint that key has signed`;
+  const where = `is one of ${plural(size ?? 0, 'record')} in a log whose checkpoint that key signed`;
   if (isGreen(own)) return html`<strong>The proof holds.</strong> Record ${record.index} is signed with the key that you confirmed, and ${where}.`;
-  if (origin.keyStanding === 'confirmed') return html`<strong>The record is genuine, its place is not proven.</strong> It is signed with the key that you confirmed; the root in this small file nobody has signed. Draw the evidence anew for a file that proves its place.`;
-  return html`<strong>${origin.head}</strong> Record ${record.index} is signed with the key below${small ? ', and nobody has signed the root in this small file' : `, and ${where}`}. Anyone can make a key: compare its fingerprint.`;
+  if (origin.keyStanding === 'confirmed') return html`<strong>The record is genuine, its position is not proven.</strong> It is signed with the key that you confirmed, but nobody has signed the root in this small file. Download new evidence to prove its position.`;
+  return html`<strong>${origin.head}</strong> Record ${record.index} is signed with the key below${small ? ', and nobody has signed the root in this small file' : `, and ${where}`}. Anyone can create a key: compare its fingerprint.`;
 }
 
 const nameOf = (vkey) => vkey.split('+')[0];
 
 function Witnesses({ checkpoint: { cosignatures } }) {
-  if (!cosignatures.length) return html`<span class="muted">nobody has cosigned this checkpoint</span>`;
+  if (!cosignatures.length) return html`<span class="muted">no witness has cosigned this checkpoint</span>`;
   return html`
     <ul class="stack tight">${cosignatures.map(({ vkey, at }) => html`
       <li title=${vkey}><strong><${Text} of=${nameOf(vkey)} /></strong> at ${timeText(at)}, key <code>${vkey.split('+')[1]}</code></li>`)}</ul>
-    <span class="small muted">They came with the file: each is a witness only if you know it as one.</span>`;
+    <span class="small muted">They came with the file: trust only witnesses that you know.</span>`;
 }
 
 function PolicyRow({ policy: { from }, verdict: { takes, unmet, part } }) {
-  const whose = from ? 'The policy that came as a file' : 'Your policy';
+  const whose = from ? 'The policy from the file' : 'Your policy';
   const tone = unmet ? 'bad' : from ? '' : part; // a policy that its sender chose proves nothing by being met
   return html`
     <dt>policy</dt><dd data-policy=${unmet ? 'unmet' : 'met'}><${Badge} tone=${tone}>${unmet ? 'not met' : 'met'}<//>
-      ${unmet ? html` <${Text} of=${`${whose}: ${unmet}`} />` : takes.map(({ log, by }) => html` <div>${whose} takes the checkpoint of the log ${log}, cosigned by <${Text} of=${by.join(', ') || 'no witness, for it asks for none'} /></div>`)}</dd>`;
+      ${unmet ? html` <${Text} of=${`${whose}: ${unmet}`} />` : takes.map(({ log, by }) => html` <div>${whose} accepts the checkpoint of the log ${log}, cosigned by <${Text} of=${by.join(', ') || 'no witness (none required)'} /></div>`)}</dd>`;
 }
 
 const UNREACHED = 'not checked';
@@ -103,10 +103,10 @@ export function Verdict({ opened, verdict, policy, children }) {
       <${Notice} kind=${tone}>${against && opened.ok && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} /><${Sentence} opened=${opened} verdict=${verdict} /><//>
       <dl class="facts">
         ${record && html`<dt>record</dt><dd>${step('record', 'hash and signature match', 'does not match')} <code class="under">${record.hash}</code></dd>`}
-        <dt>path</dt><dd>${small && passed.includes('hexProof') ? html`<${Badge}>${steps}, which nobody has signed<//>`
+        <dt>path</dt><dd>${small && passed.includes('hexProof') ? html`<${Badge}>${steps}, unsigned<//>`
           : step('hexProof', small ? steps : `${steps} of ${plural(size, 'record')}`, 'does not lead to the root')} <code class="under">${root}</code></dd>
         ${checkpoint && html`
-          <dt>checkpoint</dt><dd>${step('logProof', 'signed by the last key', 'does not prove the record')} ${plural(Number(checkpoint.size), 'record')} <code class="under"><${Text} of=${checkpoint.origin} /></code></dd>
+          <dt>checkpoint</dt><dd>${step('logProof', 'signed by the latest key', 'does not prove the record')} ${plural(Number(checkpoint.size), 'record')} <code class="under"><${Text} of=${checkpoint.origin} /></code></dd>
           <dt>witnesses</dt><dd data-witnesses=${checkpoint.cosignatures.length}><${Witnesses} checkpoint=${checkpoint} /></dd>`}
         ${(verdict.takes || verdict.unmet) && html`<${PolicyRow} policy=${policy} verdict=${verdict} />`}
         ${key && html`<dt>key</dt><dd><code>${(small ? keyAt(key, record.index) : key).fingerprint}</code><br />

@@ -31,7 +31,7 @@ function usePaths(truth, proof, flip) {
 }
 
 function StepText({ paths, lit }) {
-  if (lit === 0 || !paths.steps.length) return html`<p class="muted">The walk starts at the record’s hash.</p>`;
+  if (lit === 0 || !paths.steps.length) return html`<p class="muted">The path starts at the record’s hash.</p>`;
   const { left, right, position, parent } = paths.steps[lit - 1];
   return html`
     <dl class="facts">
@@ -73,21 +73,21 @@ export function ProofWalk({ subject, leaf, tone }) {
   const done = lit >= levels;
   const holds = paths.root === subject.root;
   return html`
-    <section class="card walk aside" aria-label="Walk to the root" data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
+    <section class="card walk aside" aria-label="Path to the root" data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
       <div class="walk-picture ${tone}">
         <${ProofPath} ...${paths} lit=${lit} root=${subject.root} picked=${flip} onPick=${toggle} />
       </div>
       <div class="stack walk-side">
         <div class="buttons">
-          <button type="button" class="button" onClick=${() => { setLit(0); setPlaying(true); }}>Walk again</button>
-          <button type="button" class="button" onClick=${() => { setPlaying(false); setLit(done ? 0 : lit + 1); }}>One step</button>
+          <button type="button" class="button" onClick=${() => { setLit(0); setPlaying(true); }}>Replay</button>
+          <button type="button" class="button" onClick=${() => { setPlaying(false); setLit(done ? 0 : lit + 1); }}>Next step</button>
         </div>
         <p role="status">${done
           ? html`<${Badge} tone=${!holds ? 'bad' : tone === 'bad' ? '' : tone}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
           : html`<span class="muted">Step ${lit} of ${levels}</span>`}</p>
         <${StepText} paths=${paths} lit=${lit} />
         <hr />
-        <${Field} label="Flip one bit of" hint="A click on a box of the picture, or Enter on it, does the same.">
+        <${Field} label="Flip one bit of" hint="Or click a box in the picture, or press Enter on it.">
           ${(p) => html`<select ...${p} class="input" value=${String(place)} onChange=${(e) => { setPlace(e.target.value === 'leaf' ? 'leaf' : Number(e.target.value)); setFlip(null); }}>
             <option value="leaf">the record’s hash</option>
             ${subject.proof.map((_, i) => html`<option value=${String(i)}>sibling ${i + 1}</option>`)}
@@ -97,7 +97,7 @@ export function ProofWalk({ subject, leaf, tone }) {
           ${flip === null ? 'Flip one bit' : 'Flip it back'}</button></div>
         ${flip !== null && html`
           <p class="small muted">One bit of 256 is different, and so is every hash above it.</p>
-          <dl class="facts"><dt>computed root</dt><dd><code class="bad-text">${paths.root}</code></dd><dt>true root</dt><dd><code>${subject.root}</code></dd></dl>`}
+          <dl class="facts"><dt>computed root</dt><dd><code class="bad-text">${paths.root}</code></dd><dt>expected root</dt><dd><code>${subject.root}</code></dd></dl>`}
       </div>
     </section>`;
 }

@@ -25,10 +25,10 @@ const AFRESH = 10000; // ms between two histograms while records come
 const NARROW = matchMedia('(max-width: 48rem)');
 
 function verdictOf(row, judge) {
-  if (!row?.check) return { tone: '', says: 'not checked yet' };
+  if (!row?.check) return { tone: '', says: 'not verified yet' };
   const { tone, is, against } = judge(row.check.ok, { log: 'actions', index: row.index });
   if (!row.check.ok) return { tone, says: visible(row.check.reason) };
-  if (is === 'another key') return { tone, says: 'signed by another key than you confirmed' };
+  if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one' };
   return { tone, says: against ? `checked, but ${titleOf(against)}` : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}` };
 }
 
@@ -38,7 +38,7 @@ function Snippet({ text, q }) {
   return at < 0 ? withText(text) : html`${at > BEFORE ? '…' : ''}${withText(text.slice(Math.max(0, at - BEFORE), at))}<mark>${withText(text.slice(at, at + q.length))}</mark>${withText(text.slice(at + q.length))}`;
 }
 
-const LEAD = html`A search is the server’s word: what is shown was checked here, but only <a href=${href('verify')}>Verify</a> shows that nothing was left out.`;
+const LEAD = html`The server selects the results, and this browser verifies each record shown. Only <a href=${href('verify')}>Verify</a> shows that none is missing.`;
 
 const heads = () => ['', '', 'Index', `Time (${zoneOf()})`, 'Action', 'Agent', 'Payload', 'Hash'].map((name, i) => html`
   <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`);
@@ -60,10 +60,10 @@ function cells({ row, index, link, tab, judge, selected, onSelect, q }) {
 
 // What is known of the rows, in words. Only what is final is read out.
 function Status({ search, rows, total, follows }) {
-  if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Reading …</span></p>`;
+  if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Loading …</span></p>`;
   const { failures } = search;
   const isLong = readsAll(search);
-  if (rows.error && !rows.count) return html`<p class="records-count" data-done="no"><span class="muted">Nothing was read.</span></p>`;
+  if (rows.error && !rows.count) return html`<p class="records-count" data-done="no"><span class="muted">Nothing was loaded.</span></p>`;
   const failed = rows.failed.length;
   const read = `${count(rows.read)}${rows.size && (isLong || !narrows(search)) ? ` of ${count(rows.size)}` : ''}`;
   const found = failures ? (rows.count ? `${plural(rows.count, 'record')} fail${rows.count === 1 ? 's' : ''}` : 'None fails')
@@ -156,8 +156,8 @@ export function Records({ argument }) {
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
         ${!histogram && !histogramError && html`<${HistogramPlace} />`}
-        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.hash ? 'counted without the hash' : search.q ? 'counted without the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
-        ${histogramError && html`<p class="small bad-text" role="alert">The histogram was not read: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
+        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
+        ${histogramError && html`<p class="small bad-text" role="alert">The histogram could not be loaded: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />
         <p class="row-zone small muted">Times are in ${zoneOf()}.</p>
         <div class="records-bar">
@@ -167,7 +167,7 @@ export function Records({ argument }) {
             ${!stale && rows?.stopped && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>Search again</button>`}
             ${fresh > 0 && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}${more ? '+' : ''} new</button>`}
             <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
-            ${!search.failures && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'} title="Takes up what comes while the newest record is in view" onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
+            ${!search.failures && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'} title="Adds new records while the newest record is in view" onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
             <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failed verification</button>
             ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} onHash=${(hash) => searchFor({ order: query.order, hash })} />`}
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
@@ -185,7 +185,7 @@ export function Records({ argument }) {
                 return { class: `vlist-row ${verdictOf(rows.at(i), judge).tone === 'bad' ? 'bad' : ''}`, 'aria-selected': selected.has(index) ? 'true' : 'false', 'data-index': index, 'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), judge).tone : undefined };
               }}
               onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`
-          : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'Nothing fails.' : narrows(search) ? `The server finds no such record.${search.agent || search.action ? ' An agent is compared as a whole, and so is an action that does not end in *.' : ''}` : 'Nothing attested yet.'}</p>`}
+          : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'No record failed verification.' : narrows(search) ? `No matching records.${search.agent || search.action ? ' Agents match exactly, and so do actions that don’t end in *.' : ''}` : 'No records yet.'}</p>`}
       </div>
       ${exporting && html`<${Export} search=${search} companyId=${key.companyId} chosen=${chosen} selected=${selected.size > 0} onClose=${() => setExporting(false)} />`}
       ${opened !== null && html`<${OpenRecord} index=${opened} rows=${stale ? null : rows} onMove=${(index) => location.replace(href('records', index, query))} onClose=${() => go('records', '', query)} />`}

@@ -73,29 +73,29 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
     else save(`evidence-${companyId}-${stamp}.zip`, 'application/zip', zip(files));
     return `Saved evidence of ${plural(files.length, 'record')}.`;
   });
-  const all = search.failures ? 'All that matches, whether it fails or not' : 'All that matches';
+  const all = search.failures ? 'All matching records, also those that verify' : 'All matching records';
   return html`
     <${Drawer} title="Export" onClose=${onClose}>
       <${Failure} error=${error} />
-      ${(busy || so) && html`<${Notice} actions=${busy && html`<button type="button" class="button small" onClick=${() => abort.current.abort()}>Stop</button>`}>${so || 'Asking …'}<//>`}
+      ${(busy || so) && html`<${Notice} actions=${busy && html`<button type="button" class="button small" onClick=${() => abort.current.abort()}>Stop</button>`}>${so || 'Loading …'}<//>`}
       <${Offer} title="Records">
-        <p class="small muted">${all}, as the server sends it. NDJSON has the records with their signatures, byte for byte; CSV is for spreadsheets. Neither shows that nothing was left out.</p>
+        <p class="small muted">${all}, as the server sends them. NDJSON has the records with their signatures, byte for byte; CSV is for spreadsheets. Neither proves that none is missing.</p>
         <div class="buttons">
           <button type="button" class="button" disabled=${busy} onClick=${() => records('application/x-ndjson', 'ndjson')}>Save as NDJSON</button>
           <button type="button" class="button" disabled=${busy} onClick=${() => records('text/csv', 'csv')}>Save as CSV</button>
         </div>
       <//>
       <${Offer} title="Evidence of single records">
-        <p class="small muted">A file for each record: that it stands in the log, under a signed checkpoint with what witnesses cosigned, and with which authority it was done.
-          It is checked without any server: by <a href="/verifier.html">the verifier</a> or <code>attestd check</code>. It does not show what stands beside it.</p>
+        <p class="small muted">One file per record. It proves that the record is in the log, under a signed checkpoint with its cosignatures, and shows the authorization.
+          Check it without any server: with <a href="/verifier.html">the verifier</a> or <code>attestd check</code>. It says nothing about other records.</p>
         ${chosen.length && chosen.length <= MOST
           ? html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${evidence}>Save evidence of ${selected ? `${plural(chosen.length, 'selected record')}` : `the ${plural(chosen.length, 'record')} found`}</button></div>`
-          : html`<p class="small">Select up to ${MOST} records by their boxes, or by Space in the list.</p>`}
+          : html`<p class="small">Select up to ${MOST} records with their checkboxes, or with Space in the list.</p>`}
       <//>
       <${Offer} title="Report of the period">
-        <p class="small muted">All records of both logs ${search.since || until ? html`from ${search.since ? timeText(search.since) : 'the beginning'} to ${until ? timeText(until) : 'now'}` : 'from the beginning to now'}, whatever else is searched for,
-          between signed checkpoints: it proves that none of that period was left out or changed. <a href=${href('report')}>Report</a> and <code>attestd report</code> check it.</p>
-        <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${report}>Save the report</button></div>
+        <p class="small muted">All records of both logs ${search.since || until ? html`from ${search.since ? timeText(search.since) : 'the beginning'} to ${until ? timeText(until) : 'now'}` : 'from the beginning to now'}, regardless of the other search fields,
+          between signed checkpoints. It proves that none is missing or changed. Check it with <a href=${href('report')}>Report</a> or <code>attestd report</code>.</p>
+        <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${report}>Save report</button></div>
       <//>
     <//>`;
 }

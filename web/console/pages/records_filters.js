@@ -6,11 +6,11 @@ import { useStore } from '../core/store.js';
 import { times, zoneOf } from '../core/times.js';
 import { Field } from '../parts/basic.js';
 
-const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'from … to …' };
+const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'custom range' };
 const TEXTS = ['q', 'agent', 'action', 'delegatedBy', 'hash'];
 const PLACES = {
-  q: ['Payload text', 'any text in it'], agent: ['Agent', 'exact agent ID'],
-  action: ['Action', 'exact, or prefix: tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'], hash: ['Hash', 'of a record'],
+  q: ['Payload text', 'contains'], agent: ['Agent', 'exact agent ID'],
+  action: ['Action', 'exact, or prefix: tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'], hash: ['Hash', 'exact record hash'],
 };
 
 const readable = (timestamp) => timestamp && bare(timestamp, 23).replace(/(:00)?\.000$/, '');
@@ -50,7 +50,7 @@ export function Filters({ query, onSearch }) {
       const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
       const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, `A time like 2026-03-02 09:05:04.218, in ${zoneOf()}`]));
       const [[, since], [, until]] = times;
-      if (since && until && since >= until) bad.until = 'A time after the one before it.';
+      if (since && until && since >= until) bad.until = 'Must be later than the start.';
       setWrong(bad);
       const [first] = Object.keys(bad);
       if (first) return form.current.elements[first].focus();

@@ -49,6 +49,6 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
     <${Drawer} title="Record ${index}" onClose=${onClose}>
       <div class="buttons steps-between">${step(0, 'Previous', 'ArrowLeft K')}${step(1, 'Next', 'ArrowRight J')}<span class="small muted">${where}</span></div>
       <${Failure} error=${error} retry=${retry} />
-      ${!error && (record?.index === index ? html`<${RecordView} record=${record} companyKey=${key} />` : html`<p class="muted" role="status">Reading …</p>`)}
+      ${!error && (record?.index === index ? html`<${RecordView} record=${record} companyKey=${key} />` : html`<p class="muted" role="status">Loading …</p>`)}
     <//>`;
 }

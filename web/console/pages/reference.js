@@ -31,7 +31,7 @@ function Overview({ shown, refer }) {
   return html`
     <div class="page-head">
       <h1 tabindex="-1">API reference</h1>
-      <p class="lead">Version ${shown.version}, as this server speaks it. <a href=${DOCUMENT} target="_blank" rel="noopener">The document itself</a> is OpenAPI 3.1.</p>
+      <p class="lead">Version ${shown.version}, from this server’s <a href=${DOCUMENT} target="_blank" rel="noopener">OpenAPI 3.1 document</a>.</p>
     </div>
     <div class="resource-grid">
       ${shown.resources.map(({ id, name, operations }) => html`
@@ -84,7 +84,7 @@ function Shown({ shown, argument }) {
     <div class="reference" onClick=${again}>
       <${Contents} shown=${shown} resource=${resource} argument=${argument} />
       <div class="reference-main">
-        ${argument && !shown.places.has(argument) && html`<${Notice} kind="warn">The reference has no “${argument}”. This is where it begins.<//>`}
+        ${argument && !shown.places.has(argument) && html`<${Notice} kind="warn">The reference has no “${argument}”. This is the overview.<//>`}
         ${resource ? html`<${Resource} key=${resource.id} resource=${resource} shown=${shown} refer=${refer} own=${own} />` : html`<${Overview} shown=${shown} refer=${refer} />`}
       </div>
     </div>`;

@@ -56,11 +56,11 @@ function Search({ resources, query, setQuery }) {
   return html`
     <search class="reference-search" onKeyDown=${step}>
       <label class="visually-hidden" for="reference-search">Search operations</label>
-      <input class="input" id="reference-search" type="search" ref=${field} value=${query} placeholder="Search, with /" autocomplete="off" spellcheck="false" onInput=${(e) => setQuery(e.target.value)} />
+      <input class="input" id="reference-search" type="search" ref=${field} value=${query} placeholder="Search (press /)" autocomplete="off" spellcheck="false" onInput=${(e) => setQuery(e.target.value)} />
       <p class="visually-hidden" role="status">${query.trim() && `${found.length} found`}</p>
       ${query.trim() && (found.length
         ? html`<ul class="found" ref=${list}>${found.map((op) => html`<li><a href=${href('reference', op.id)}><span>${op.summary}</span><small><${Method} name=${op.method} /> <${Path} path=${op.path} /></small></a></li>`)}</ul>`
-        : html`<p class="muted small">No operation has all of these words.</p>`)}
+        : html`<p class="muted small">No operation matches all of these words.</p>`)}
     </search>`;
 }
 

@@ -51,9 +51,9 @@ function Request({ op, request, change }) {
   return html`
     <div class="panel">
       <div class="panel-head"><h3>Request</h3>
-        ${media.length > 1 && html`<${Choice} label="Type of the body" value=${request.type} options=${media.map(({ type }) => [type, type.replace('application/', '')])}
+        ${media.length > 1 && html`<${Choice} label="Content type" value=${request.type} options=${media.map(({ type }) => [type, type.replace('application/', '')])}
           onChoose=${(type) => change({ type, ...exampleBody(media.find((m) => m.type === type), 0) })} />`}
-        ${current?.examples.length > 1 && html`<${Choice} label="Example of the body" value=${request.example} options=${current.examples.map(({ name }, i) => [i, name])}
+        ${current?.examples.length > 1 && html`<${Choice} label="Example body" value=${request.example} options=${current.examples.map(({ name }, i) => [i, name])}
           onChoose=${(at) => change(exampleBody(current, Number(at)))} />`}
         <${CopyButton} text=${line} what="the curl line" />
       </div>
@@ -69,10 +69,10 @@ function Examples({ op }) {
   const text = plain(all[at].value);
   return html`
     <div class="panel">
-      <div class="panel-head"><h3>Answer</h3>
-        <${Choice} label="Example of an answer" value=${at} options=${all.map(({ label }, i) => [i, label])} onChoose=${(i) => choose(Number(i))} />
+      <div class="panel-head"><h3>Response</h3>
+        <${Choice} label="Example response" value=${at} options=${all.map(({ label }, i) => [i, label])} onChoose=${(i) => choose(Number(i))} />
         <${CopyButton} text=${text} what="the example" /></div>
-      <pre class="code" tabindex="0" aria-label="Example of an answer">${text}</pre>
+      <pre class="code" tabindex="0" aria-label="Example response">${text}</pre>
     </div>`;
 }
 
@@ -132,7 +132,7 @@ export function Operation({ op, schemas, refer, own }) {
               ${op.body.media.filter(({ schema }, i, all) => all.findIndex((other) => other.schema?.$ref === schema?.$ref) === i).map(({ type, schema }) => html`
                 <${Schema} given=${schema} type=${type} schemas=${schemas} refer=${refer} />`)}</div>`}
           ${op.message && html`<div class="stack tight"><h3>Messages</h3><${Schema} given=${op.message} schemas=${schemas} refer=${refer} /></div>`}
-          <div class="stack tight"><h3>Answers</h3>
+          <div class="stack tight"><h3>Responses</h3>
             ${op.responses.map((answer) => html`<${Answer} answer=${answer} opened=${answer === done} schemas=${schemas} refer=${refer} />`)}</div>
         </div>
         <div class="op-side">

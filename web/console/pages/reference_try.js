@@ -25,9 +25,9 @@ function Result({ answer }) {
   const value = readJSON(answer);
   return html`
     <div class="stack tight try-answer" data-status=${answer.status}>
-      <div class="panel-head"><h4>Answer ${answer.status}</h4><span class="muted small">${answer.size} bytes · ${answer.ms} ms</span></div>
-      ${value ? html`<${JSONView} ...${value} what="the answer" />` : html`<pre class="code" tabindex="0" aria-label="the answer">${withText(answer.text) || '(empty)'}</pre>`}
-      ${answer.cut && html`<p class="muted small">Only the beginning was read.</p>`}
+      <div class="panel-head"><h4>Response ${answer.status}</h4><span class="muted small">${answer.size} bytes · ${answer.ms} ms</span></div>
+      ${value ? html`<${JSONView} ...${value} what="the response" />` : html`<pre class="code" tabindex="0" aria-label="the response">${withText(answer.text) || '(empty)'}</pre>`}
+      ${answer.cut && html`<p class="muted small">The response was truncated.</p>`}
       <details><summary>${answer.headers.length} headers</summary>
         <dl class="facts">${answer.headers.map(([name, given]) => html`<dt>${name}</dt><dd><code>${withText(given)}</code></dd>`)}</dl></details>
     </div>`;
@@ -35,9 +35,9 @@ function Result({ answer }) {
 
 // Why an operation cannot be tried here, if so.
 function obstacle(op, signedIn) {
-  if (op.message) return html`A WebSocket is not opened from here. <a href=${href('live')}>Live</a> follows this stream.`;
+  if (op.message) return html`WebSockets can’t be opened from here. <a href=${href('live')}>Live</a> shows this stream.`;
   // The address of a request is kept in more places than its headers and its body.
-  if (op.parameters.some((p) => p.in === 'path' && p.name === 'key')) return html`A key stands in this path, so it is not sent from here. <a href=${href('keys')}>Keys</a> lists and deletes them.`;
+  if (op.parameters.some((p) => p.in === 'path' && p.name === 'key')) return html`This path contains a key, so it can’t be sent from here. Use <a href=${href('keys')}>Keys</a> to list and delete keys.`;
   if (op.credential === 'needed' && !signedIn) return html`This needs a credential: <a href=${href('start')}>sign in</a> first.`;
   return null;
 }
@@ -86,12 +86,12 @@ function Sender({ op, request, change, prepared }) {
       </div>
       <${Failure} error=${error} />
     </form>
-    <div role="status">${answer && html`<span class="visually-hidden">Answer ${answer.status}</span>`}</div>
+    <div role="status">${answer && html`<span class="visually-hidden">Response ${answer.status}</span>`}</div>
     ${answer && html`<${Result} answer=${answer} />`}
     ${asked && html`
       <${Confirm} title="Send this request?" action="Send ${asked.method}" act=${() => send(asked)} onClose=${() => ask(null)}>
         <div class="stack tight">
-          <p>It may change what this server holds.</p>
+          <p>It may change data on this server.</p>
           <pre class="code" tabindex="0" aria-label="The request">${`${asked.method} ${shownURL.pathname}${shownURL.search}${asked.headers.map(([name, value]) => `\n${name}: ${value}`).join('')}${asked.body === undefined ? '' : `\n\n${asked.body}`}`}</pre>
         </div>
       <//>`}`;

@@ -25,10 +25,10 @@ function Difference({ pointer, before, after }) {
 function Again({ was, metadata, act, onClose }) {
   const changed = differences(was.metadata?.node.type === 'object' ? was.metadata : null, metadata);
   return html`
-    <${Confirm} title="Register ${visible(was.agentId)} anew?" action="Register anew" act=${act} onClose=${onClose}>
+    <${Confirm} title="Edit the metadata of ${visible(was.agentId)}?" action="Replace metadata" act=${act} onClose=${onClose}>
       <div class="stack">
-        <p>This agent was registered on <span title=${was.registeredAt}>${timeText(was.registeredAt)}</span>. That time becomes now, and its metadata is replaced:</p>
-        ${changed.length ? html`<ul class="differences">${changed.map((one) => html`<${Difference} key=${one.pointer} ...${one} />`)}</ul>` : html`<p><strong>Its metadata stays as it is.</strong></p>`}
+        <p>This agent was registered on <span title=${was.registeredAt}>${timeText(was.registeredAt)}</span>. Its registration time becomes now, and its metadata is replaced:</p>
+        ${changed.length ? html`<ul class="differences">${changed.map((one) => html`<${Difference} key=${one.pointer} ...${one} />`)}</ul>` : html`<p><strong>The metadata is unchanged.</strong></p>`}
       </div>
     <//>`;
 }

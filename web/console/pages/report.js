@@ -58,16 +58,16 @@ export function Report() {
   useEffect(prepareChecker, []);
   const words = since || until ? `${since ? `from ${timeText(since)}` : 'from the beginning'} ${until ? `to ${timeText(until)}` : 'to now'}` : 'of everything';
   return html`
-    <${Page} title="Report" lead="Every record of a period, of both logs, with nothing left out: proven in this page from the checkpoint at its start to the one at its end.">
+    <${Page} title="Report" lead="All records of a period, from both logs. This browser proves that none is missing, from the checkpoint at the start to the one at the end.">
       <section class="card report-form">
         <${Period} since=${since} until=${until} />
         <div class="buttons">
           ${state.phase === 'running' ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
-            : html`<button type="button" class="button primary" onClick=${() => make({ since, until })}>Make the report ${words}</button>`}
+            : html`<button type="button" class="button primary" onClick=${() => make({ since, until })}>Create the report ${words}</button>`}
         </div>
         ${state.phase === 'running' && html`<${Progress} ...${state} />`}
-        <details><summary class="small">Check a report that somebody gave you</summary>
-          <${Drop} what="a report" largest=${LARGEST} onBytes=${(bytes) => make({ given: new Blob([bytes]) })}><p>Drop the .jsonl file of a report here. Nothing is asked of the server.</p><//></details>
+        <details><summary class="small">Check a report file</summary>
+          <${Drop} what="a report" largest=${LARGEST} onBytes=${(bytes) => make({ given: new Blob([bytes]) })}><p>Drop the .jsonl file of a report here. It is checked without the server.</p><//></details>
       </section>
       ${state.phase === 'error' && html`<${Notice} kind="bad">${state.error.message}<//>`}
       ${state.phase === 'done' && html`<${ReportResult} report=${state.report} />`}

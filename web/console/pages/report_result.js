@@ -35,7 +35,7 @@ async function policyVerdict({ checkpoints, origins, last }, policy) {
   return { met: true, reason: '' };
 }
 
-const STANDINGS = { confirmed: 'confirmed by whoever made this page', other: 'not the one that was confirmed', unconfirmed: 'confirmed by nobody' };
+const STANDINGS = { confirmed: 'confirmed by the creator of this page', other: 'not the confirmed key', unconfirmed: 'unconfirmed' };
 
 function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
   const standing = useStanding(keyOf);
@@ -48,12 +48,12 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
     <section class="stack" data-report=${tone} data-code=${check.code}>
       <${Notice} kind=${tone}>
         ${against && holds && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} />
-        ${!holds ? html`<strong>This report fails</strong> (${check.code}): ${visible(check.reason)}.${failing && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>Look at that record</a>`}`
-          : policy?.met === false ? html`<strong>Your policy does not take it:</strong> ${visible(policy.reason)}.`
+        ${!holds ? html`<strong>This report is invalid</strong> (${check.code}): ${visible(check.reason)}.${failing && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>Show the record</a>`}`
+          : policy?.met === false ? html`<strong>Your policy is not met:</strong> ${visible(policy.reason)}.`
             : strange || is === 'another key' ? html`<strong>Signed by another key</strong> than the one that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
-              : isGreen(own) && stolen ? html`<strong>A compromised key.</strong> ${visible(keyOf.companyId)} has declared the key of this report compromised at ${stolen}, says this server: whoever stole it could make this.`
-              : isGreen(own) ? html`<strong>${against ? 'By itself this report holds.' : 'This report holds.'}</strong> No record of the period was left out or changed.`
-                : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can make such a report with a key of their own.`}
+              : isGreen(own) && stolen ? html`<strong>A compromised key.</strong> According to this server, ${visible(keyOf.companyId)} declared the key of this report compromised at ${stolen}: whoever stole it could have created this report.`
+              : isGreen(own) ? html`<strong>${against ? 'This report is valid by itself.' : 'This report is valid.'}</strong> No record of the period is missing or changed.`
+                : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create such a report with a key of their own.`}
       <//>
       <dl class="facts">
         <dt>checked</dt><dd>${timeText(at)}, in a browser, with the attestd console</dd>
@@ -100,7 +100,7 @@ function Rows({ title, lead, head, list, total = list.length, row, empty, counte
         <table class="table report-table ${counted ? 'counted' : ''}"><thead><tr>${head.map((name) => html`<th>${name}</th>`)}</tr></thead>
           <tbody>${list.slice(0, LISTED).map((one) => html`<tr>${row(one).map((cell, i) => html`<td data-label=${head[i]}>${cell}</td>`)}</tr>`)}</tbody></table>`
         : html`<p class="small">${empty}</p>`}
-      ${total > Math.min(LISTED, list.length) && html`<p class="small muted">And ${count(total - Math.min(LISTED, list.length))} more, which stand in the report’s data.</p>`}
+      ${total > Math.min(LISTED, list.length) && html`<p class="small muted">And ${count(total - Math.min(LISTED, list.length))} more in the report’s data.</p>`}
     </section>`;
 }
 
@@ -108,15 +108,15 @@ const When = ({ timestamp }) => html`<span class="nowrap">${timeText(timestamp)}
 
 function Contents({ check: { file, ends }, tally }) {
   const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${timeText(to || file.to)}.`);
-  if (tally.witnesses === null) alone.push('No change of this period says whether a witness was asked; the report before does.');
+  if (tally.witnesses === null) alone.push('No change in this period says whether a witness was asked; see the previous report.');
   return html`
     <${Numbers} ...${{ tally, ends }} />
     <${Charts} ...${{ tally, file }} />
     <${Rows} title="Failures" lead="Actions whose name says that something failed or was denied." empty="None in this period." list=${tally.failures.list} total=${tally.failures.total}
       head=${['Time', 'Record', 'Agent', 'Action']} row=${(one) => [When(one), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId), visible(one.action)]} />
-    <${Rows} title="What was changed" empty="Nothing." list=${tally.changes.list} total=${tally.changes.total}
+    <${Rows} title="Changes" empty="None." list=${tally.changes.list} total=${tally.changes.total}
       head=${['Time', 'Record', 'Change', 'By']} row=${(one) => [When(one), html`<a href=${href('control', one.index)}>${one.index}</a>`, html`<${ControlWords} change=${one} />`, one.by ? html`<code class="nowrap">${visible(one.by)}</code>` : 'no credential']} />
-    <${Rows} title="What was done" counted empty="Nothing." list=${tally.deeds}
+    <${Rows} title="Actions" counted empty="None." list=${tally.deeds}
       head=${['Agent', 'Action', 'Times']} row=${({ agent, action, delegated, times }) => [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
     <${Words} title="Times without a witness" list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
 }
@@ -152,7 +152,7 @@ export function ReportResult({ report }) {
     <div class="buttons report-actions">
       ${holds && html`<button type="button" class="button" onClick=${() => print()}>Print</button>
         <button type="button" class="button" onClick=${() => savePage(`${name}.html`)}>Save this page</button>`}
-      <button type="button" class="button" onClick=${() => saveData(`${name}.jsonl`, data)}>Save the data</button>
+      <button type="button" class="button" onClick=${() => saveData(`${name}.jsonl`, data)}>Save data</button>
       ${holds && html`<span class="small muted">The page is for reading: it says what was found here, and proves nothing. The data proves it to anybody: <code>attestd report FILE --key FINGERPRINT</code>.</span>`}
     </div>
     ${holds && standing === 'unconfirmed' && html`<div class="card report-actions"><${ConfirmKey} keyOf=${keyOf} /></div>`}
@@ -161,7 +161,7 @@ export function ReportResult({ report }) {
         ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${timeText(check.file.to)}.</p>`}</header>
       <${Verdict} ...${{ check, at, digest, keyOf, stolen, strange, policy: verdict?.value ?? null }} />
       ${holds && html`<${Contents} ...${{ check, tally }} />`}
-      <${Words} title=${holds ? 'What was checked' : 'What was checked before it failed'} list=${check.checked} />
-      ${holds && html`<${Words} title="What is not proven" list=${check.file.notProven} />`}
+      <${Words} title=${holds ? 'Checks that passed' : 'Checks that passed before the failure'} list=${check.checked} />
+      ${holds && html`<${Words} title="Not proven" list=${check.file.notProven} />`}
     </article>`;
 }

@@ -51,7 +51,7 @@ function FirstRun() {
   return html`
     <section class="stack aside">
       <h2>First steps</h2>
-      <p class="muted">Put the key into the shell once, then type the lines as they stand. Each shows up in the page beside it.</p>
+      <p class="muted">Set the key in your shell once, then run these commands. Each shows up in the linked page.</p>
       <ol class="stack guide">
         <li class="guide-step">
           <div class="card-head"><h3>Set the key</h3><${CopyButton} text=${`export KEY='${getCredential()}'`} what="the line with your key" label="Copy with key" /></div>
@@ -69,9 +69,9 @@ function FirstRun() {
 
 // Over plain HTTP from another machine, whoever is on the way reads the key and can change this very page.
 const Insecure = () => !isSecureContext && html`
-  <div data-insecure><${Notice} kind="warn"><strong>This page came over plain HTTP.</strong> Anyone on the way can read a key that is pasted here, and can change this page so that it shows what they like. Use HTTPS, or a tunnel to this machine.<//></div>`;
+  <div data-insecure><${Notice} kind="warn"><strong>This page came over plain HTTP.</strong> Anyone on the network path can read a key that you enter here, and can change what this page shows. Use HTTPS, or a tunnel to this machine.<//></div>`;
 
-const KEY_TITLES = { confirmed: 'The company’s public key', unconfirmed: 'Confirm the signing key', other: 'Whose key is this now?' };
+const KEY_TITLES = { confirmed: 'The company’s public key', unconfirmed: 'Confirm the signing key', other: 'The signing key was replaced' };
 
 function CompanyKey({ company, companyKey }) {
   const is = useStanding(companyKey);
@@ -79,16 +79,16 @@ function CompanyKey({ company, companyKey }) {
   return html`
     <section class="card" data-company-key=${is}>
       <div class="card-head"><h2>${KEY_TITLES[is]}</h2>${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
-      <p>Everything here is checked with the key that this server names for <${Text} of=${company.companyId} />. Only the company can say whether it is theirs.</p>
+      <p>Everything here is checked with the key that this server publishes for <${Text} of=${company.companyId} />. Only the company can confirm that it is theirs.</p>
       <${Fingerprint} of=${companyKey} />
       <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
-      <p class="small muted">Remembered in this browser. Green is only what was checked here with a key that you confirmed; until then it is amber. What the server merely says is never green.</p>
+      <p class="small muted">Stored in this browser. Green: verified by this browser with a key that you confirmed. Amber: verified, key unconfirmed. Claims of the server are never green.</p>
       <dl class="facts"><dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd><dt>key ID</dt><dd><code>${companyKey.kid}</code></dd></dl>
     </section>`;
 }
 
-const KEPT = 'The key serves reloads and new tabs of this browser, until the last one is closed or you sign out.';
-const NOT_KEPT = 'The key is in this page’s memory; a reload forgets it.';
+const KEPT = 'You stay signed in after reloads and in new tabs, until the last tab closes or you sign out.';
+const NOT_KEPT = 'The key is only in this page’s memory; a reload signs you out.';
 
 export function Start() {
   const { status, company, key, kept } = useStore(session);

@@ -56,7 +56,7 @@ function Outcome({ result }) {
         <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
         <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
-        <dt>server</dt><dd><${Badge} tone=${result.server.valid ? '' : 'bad'}>${result.server.valid ? 'says valid' : `says it fails at ${result.server.failedAtIndex}`}<//></dd>
+        <dt>server</dt><dd><${Badge} tone=${result.server.valid ? '' : 'bad'}>${result.server.valid ? 'claims valid' : `claims it fails at ${result.server.failedAtIndex}`}<//></dd>
         ${result.server.merkleRoot && html`<dt>server’s root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
       </dl>
       ${result.failures.count > 0 && html`
@@ -65,7 +65,7 @@ function Outcome({ result }) {
     </section>`;
 }
 
-const HOW = { seen: 'seen', checked: 'checked here', checkpoint: 'named by a checkpoint' };
+const HOW = { seen: 'seen', checked: 'verified', checkpoint: 'from a checkpoint' };
 const NEWEST = 8; // of what is kept, as many are shown
 
 // What the next verification, like each connection, is held to.
@@ -73,22 +73,22 @@ function Kept({ companyKey, aside }) {
   useStore(heads);
   const kept = ['actions', 'control'].flatMap((log) => headsOf(companyKey, log)).sort((a, b) => (a.at < b.at ? 1 : -1));
   return html`
-    <section class="card ${aside ? 'aside' : ''}" aria-label="What this browser keeps">
-      <h2>What this browser keeps</h2>
-      <p class="small muted">Each length and root must be the beginning of what the server shows from then on. Where it is not, the history was rewritten.</p>
+    <section class="card ${aside ? 'aside' : ''}" aria-label="What this browser remembers">
+      <h2>What this browser remembers</h2>
+      <p class="small muted">The server’s log must begin with each of these trees. If it does not, history was rewritten.</p>
       ${kept.length ? html`
         <table class="table"><thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Root</th></tr></thead>
           <tbody>${kept.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
             <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
               <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td><td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`)}</tbody></table>`
-        : html`<p class="empty">Nothing yet.</p>`}
+        : html`<p class="empty">None yet.</p>`}
     </section>`;
 }
 
 const Insecure = () => !isSecureContext && html`
-  <${Notice} kind="warn"><strong>This page is not a secure context.</strong> It came over plain HTTP from another machine, so whoever is on the way can change
-    the page itself, and what it says proves nothing against them. The browser’s own cryptography is off here; the checks run in JavaScript, which is slower.
-    Use https, or a tunnel to localhost.<//>`;
+  <${Notice} kind="warn"><strong>This page is not a secure context.</strong> It came over plain HTTP from another machine, so anyone on the network path can change
+    the page itself, and its verdict proves nothing against them. The browser’s own cryptography is off here, so the checks run in slower JavaScript.
+    Use HTTPS, or a tunnel to localhost.<//>`;
 
 export function Verify() {
   const { key } = useStore(session);
@@ -97,7 +97,7 @@ export function Verify() {
   const shows = result && phase !== 'running';
   const shown = phase === 'done' ? result.count : done;
   return html`
-    <${Page} title="Verify" lead="Streams the whole chain into this browser and recomputes all of it: every hash, every signature, the tree and its root. Proves that what this browser saw before is still there. Then asks the server for its verdict, and compares.">
+    <${Page} title="Verify" lead="This browser reads the whole log and recomputes every hash, every signature, the tree and its root. It proves that what it saw before is still there, and compares its verdict with the server’s.">
       <${Insecure} />
       <div class="beside">
         <section class="card">

@@ -85,7 +85,7 @@ export function CopyButton({ text, what = 'value', label = 'Copy' }) {
       await toClipboard(text);
       say('Copied');
     } catch {
-      say('Not allowed');
+      say('Copy failed');
     }
     clearTimeout(timer.current);
     timer.current = setTimeout(() => say(''), 1600);

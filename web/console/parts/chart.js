@@ -36,10 +36,10 @@ export function Bars({ label, bars, onPick, selected }) {
   const most = Math.max(...bars.map(({ value }) => value));
   const live = Boolean(onPick) || bars.some(({ href }) => href);
   const top = bars.find(({ value }) => value === most);
-  const summary = `${label}: ${bars.length} bars from ${bars[0].label} to ${bars.at(-1).label}; ${most ? `the greatest is ${count(most)}, at ${top.label}` : 'all are nothing'}`;
+  const summary = `${label}: ${bars.length} bars from ${bars[0].label} to ${bars.at(-1).label}; ${most ? `the maximum is ${count(most)}, at ${top.label}` : 'all are zero'}`;
   return html`
     <figure class="bars">
-      <figcaption class="bars-head"><span>${label}</span><span class="muted">at most ${count(most)}</span></figcaption>
+      <figcaption class="bars-head"><span>${label}</span><span class="muted">maximum ${count(most)}</span></figcaption>
       <svg viewBox="0 0 ${bars.length} ${TALL}" preserveAspectRatio="none" style=${{ maxWidth: `${bars.length * WIDEST}rem` }} role=${live ? 'group' : 'img'} aria-label=${summary} onKeyDown=${live ? onKeyDown : undefined}>
         ${bars.map((bar, i) => {
           const height = bar.value ? Math.max(LEAST, (bar.value / most) * TALL) : 0;

@@ -54,41 +54,41 @@ const KINDS = {
   'oauth-client.created': ['OAuth client created', credential, ({ clientId = '', role, expiresAt }) => html`The OAuth client <${Name} of=${clientId} /> was created, ${role ? `as ${visible(role)}` : 'without a role'}${until(expiresAt)}`],
   'oauth-client.deleted': ['OAuth client deleted', credential, ({ clientId = '' }) => html`The OAuth client <${Name} of=${clientId} /> was deleted`],
   'agent.registered': ['Agent registered', agent, ({ agentId, metadataHash }) => html`The agent <${Agent} id=${agentId} /> was registered${metadataHash && ', with metadata'}`],
-  'agent.disabled': ['Agent disabled', agent, ({ agentId, passportsRevoked = 0 }) => html`The agent <${Agent} id=${agentId} /> was disabled; ${plural(passportsRevoked, 'passport')} of it ${passportsRevoked === 1 ? 'was' : 'were'} revoked`],
+  'agent.disabled': ['Agent disabled', agent, ({ agentId, passportsRevoked = 0 }) => html`The agent <${Agent} id=${agentId} /> was disabled; ${plural(passportsRevoked, 'passport')} ${passportsRevoked === 1 ? 'was' : 'were'} revoked with it`],
   'agent.enabled': ['Agent enabled', agent, ({ agentId }) => html`The agent <${Agent} id=${agentId} /> was enabled again`],
   'passport.issued': ['Passport issued', issued, ({ jti, agentId, scopes, expiresAt, rotates }) => html`
     The passport <${Passport} jti=${jti} /> was issued to <${Agent} id=${agentId} />, for ${scopes.length ? visible(scopes.join(', ')) : 'no scope'}, until ${day(expiresAt)}${rotates && html`; it replaces <${Passport} jti=${rotates} />`}`],
   'passport.revoked': ['Passport revoked', revoked, ({ jti, agentId, reason, replacedBy }) => html`
     The passport <${Passport} jti=${jti} /> of <${Agent} id=${agentId} /> was revoked${reason ? `: ${visible(reason)}` : ''}${replacedBy && html`; <${Passport} jti=${replacedBy} /> replaces it`}`],
   'signing-key.rotated': ['Signing key changed', having({ kid: string, previousKid: string, compromised: boolean, fromIndex: integer }), ({ kid, previousKid, compromised, fromIndex }) => html`
-    The signing key changed from <${Name} of=${previousKid} /> to <${Name} of=${kid} />, which signs from <a href=${href('records', fromIndex)}>record ${count(fromIndex)}</a> on${compromised && html`; <strong>the key before was declared compromised</strong>`}`],
+    The signing key changed from <${Name} of=${previousKid} /> to <${Name} of=${kid} />, which signs from <a href=${href('records', fromIndex)}>record ${count(fromIndex)}</a> on${compromised && html`; <strong>the previous key was declared compromised</strong>`}`],
   'webhook.created': ['Webhook created', webhook, ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was created`],
   'webhook.deleted': ['Webhook deleted', webhook, ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was deleted`],
   'webhook.enabled': ['Webhook enabled', webhook, ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was enabled`],
   'webhook.disabled': ['Webhook disabled', webhook, ({ webhookId, reason }) => html`
-    The webhook <${Name} of=${webhookId} /> was disabled${{ requested: ', as somebody asked', gone: ' by the service: its address is gone', failing: ' by the service: it went on failing' }[reason] ?? ''}`],
+    The webhook <${Name} of=${webhookId} /> was disabled${{ requested: ' on request', gone: ' by the service: the receiver is gone', failing: ' by the service after repeated failures' }[reason] ?? ''}`],
   'webhook.secret-rotated': ['Webhook secret changed', webhook, ({ webhookId }) => html`The secret of the webhook <${Name} of=${webhookId} /> was changed`],
   'settings.changed': ['Settings changed', having({ changed: jsonOf('object') }), ({ changed: { node, source } }) => html`
     <${Changed} changed=${node.members.map(({ key, value }) => ({ name: key, value: changeOf(value, source, key) }))} />`],
   'database.restored': ['Database restored', having({ replaced: nullable(having({ actions: nullable(integer), control: nullable(integer) })) }), ({ replaced }) => html`
     <${Restored} replaced=${replaced && replaced.actions !== null && replaced.control !== null ? replaced : null} />`],
-  'api-key.recovered': ['API key shown again', having({ fingerprint: string, via: string }), ({ fingerprint, via }) => html`
-    The API key <${Name} of=${fingerprint} /> was shown again, ${{ http: 'over HTTP on the server’s own machine', 'command line': 'on the command line' }[via] ?? visible(via)}`],
+  'api-key.recovered': ['API key recovered', having({ fingerprint: string, via: string }), ({ fingerprint, via }) => html`
+    The API key <${Name} of=${fingerprint} /> was recovered ${{ http: 'over HTTP on the server’s own machine', 'command line': 'on the command line' }[via] ?? visible(via)}`],
   'database.rekeyed': ['Master key changed', having({ from: string, to: string }), ({ from, to }) => html`
-    The keys at rest were ${visible(from)} and are ${visible(to)}`],
+    The encryption of keys at rest changed from ${visible(from)} to ${visible(to)}`],
   'database.moved': ['Database moved', having({ from: string, to: string, digest: string }), ({ from, to, digest }) => html`
     The database was moved from ${visible(from)} to ${visible(to)}, with the digest <${Name} of=${digest} />`],
-  'head-file.made': ['Head file made', having({ madeAt: string }), ({ madeAt }) => html`
-    A head file was made at ${localTime(madeAt)}: what the database held then was trusted`],
+  'head-file.made': ['Head file created', having({ madeAt: string }), ({ madeAt }) => html`
+    A head file was created at ${timeText(madeAt)}, and the database was trusted as it was then`],
   'row.adopted': ['Row adopted', row, ({ table, name }) => html`
-    The row <${Name} of=${name} /> of ${visible(table)} was adopted as it was, for no record told of it`],
+    The row <${Name} of=${name} /> of ${visible(table)} was adopted unchanged: no control record described it`],
   'row.accepted': ['Row accepted', row, ({ table, name }) => html`
-    An operator accepted the row <${Name} of=${name} /> of ${visible(table)} as it is`],
-  'tables.adopted': ['Tables adopted', having({}), () => html`The tables were adopted as they were; from here on this log tells of all rows`],
+    An operator accepted the current state of the row <${Name} of=${name} /> of ${visible(table)}`],
+  'tables.adopted': ['Tables adopted', having({}), () => html`The tables were adopted unchanged; from here on this log covers all rows`],
   'tables.accepted': ['Tables accepted', having({ rows: integer }, { reason: nullable(string) }), ({ rows, reason }) => html`
     An operator accepted ${plural(rows, 'row')} that differed from this log${reason ? `: ${visible(reason)}` : ''}`],
   'rollback.accepted': ['Rollback accepted', having({}, { reason: nullable(string) }), ({ reason }) => html`
-    An operator accepted that the logs are behind what was known of them${reason ? `: ${visible(reason)}` : ''}`],
+    An operator accepted that the logs are shorter than they were${reason ? `: ${visible(reason)}` : ''}`],
 };
 
 function changeOf(node, source, name) {
@@ -107,7 +107,7 @@ export const NOBODY = 'service';
 /** The credential that asked for a change, as a link to all that it changed; query is of the control log's page. */
 export const By = ({ by, query = {} }) => (by === null
   ? html`<a href=${href('control', '', { ...query, by: NOBODY })} title="The command line, or the service itself">no credential</a>`
-  : html`<a href=${href('control', '', { ...query, by })} title="Everything that this credential changed"><code>${visible(by)}</code></a>`);
+  : html`<a href=${href('control', '', { ...query, by })} title="All changes made with this credential"><code>${visible(by)}</code></a>`);
 
 /** What happened, as a sentence with links. change is {action, inner, source}. */
 export function ControlWords({ change: { action, inner, source } }) {
@@ -116,6 +116,6 @@ export function ControlWords({ change: { action, inner, source } }) {
     if (form) return words(form(inner, source, 'payload'));
     return html`${visible(action)}, of ${visible(aboutOf({ inner, source }).subject)}`;
   } catch (err) {
-    return html`${visible(action)}, in a form that this console does not know: ${visible(err.message)}`;
+    return html`${visible(action)}, in a format that this console does not know: ${visible(err.message)}`;
   }
 }

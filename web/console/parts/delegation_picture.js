@@ -67,7 +67,7 @@ function Picture({ graph, company, own }) {
           ${boxes.map((box) => html`<${Box} key=${box.name} box=${box} company=${company} own=${own} />`)}
           ${lines.map(({ from, to, x, y, count: n }) => html`<text class="edge-count" key=${JSON.stringify([from, to, n])} x=${x} y=${y} aria-hidden="true">${count(n)}</text>`)}
         </svg>`}
-      ${part.left > 0 && html`<p class="small muted">The picture has the ${MOST} busiest principals; ${count(part.left)} more stand in the list.</p>`}
+      ${part.left > 0 && html`<p class="small muted">The picture shows the ${MOST} most frequent principals; the list has ${count(part.left)} more.</p>`}
     </div>`;
 }
 
@@ -87,9 +87,9 @@ export function DelegationPicture({ graph, company, own }) {
         ${edges.map(({ from, to, count: n, index }) => html`
           <li key=${JSON.stringify([from, to])} data-from=${visible(from)} data-to=${visible(to)}>
             <${Name} id=${to} company=${company} own=${own} /> acted for <${Name} id=${from} company=${company} own=${own} />
-            <span class="muted"> in ${plural(n, 'record')}, the newest is <a href=${href('records', index)}>#${index}</a></span></li>`)}
+            <span class="muted"> in ${plural(n, 'record')}, most recently <a href=${href('records', index)}>#${index}</a></span></li>`)}
         ${alone.map(({ name, count: n }) => html`
-          <li key=${name}><${Name} id=${name} company=${company} own=${own} /> <span class="muted">acted with a token of its own, for nobody else, in ${plural(n, 'record')}</span></li>`)}
+          <li key=${name}><${Name} id=${name} company=${company} own=${own} /> <span class="muted">acted with its own token, on nobody’s behalf, in ${plural(n, 'record')}</span></li>`)}
       </ul>
     </details>`;
 }

@@ -20,7 +20,7 @@ export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
     try {
       content = text(bytes);
     } catch {
-      return setError('That file is not text in UTF-8.');
+      return setError('That file is not UTF-8 text.');
     }
     onText(content, file.name);
   };

@@ -44,7 +44,7 @@ export const Words = ({ title, lead, list }) => html`
 
 /** What stands in a file that holds beside its record: found is what check of lib/evidence/check.js returns. */
 export const Beside = ({ found: { file, allowed, ofPassport } }) => html`
-  ${allowed && html`<${Events} title="What was allowed" events=${allowed}
-    lead="Records of the control log that bear on the agent, in their order and with their index there." />`}
+  ${allowed && html`<${Events} title="Authorization" events=${allowed}
+    lead="Control records about the agent, in log order, each with its index." />`}
   ${ofPassport && html`<${Events} title="The passport ${file.passport.jti}" events=${ofPassport}
-    lead="${file.status.status} at ${file.status.checkedAt}, as the company’s last key has signed. Its records in the control log:" />`}`;
+    lead="${file.status.status} at ${file.status.checkedAt}, signed by the company’s latest key. Its control records:" />`}`;

@@ -15,9 +15,9 @@ export const Against = ({ of }) => of && html`
   <div class="against" data-against=${of.kind}><strong><${Text} of=${titleOf(of)} /></strong> <${Text} of=${textOf(of)} /></div>`;
 
 const WHAT_THEN = {
-  rewritten: 'Do so only where you know the reason, a backup that was restored, say. What the server shows from now on is then what this browser remembers.',
-  failure: 'Do so only where you know the reason. What still fails is found again.',
-  key: 'Do so only where you know the reason.',
+  rewritten: 'Acknowledge it only if you know the reason, such as a restored backup. This browser then remembers what the server shows from now on.',
+  failure: 'Acknowledge it only if you know the reason. Whatever still fails is reported again.',
+  key: 'Acknowledge it only if you know the reason.',
 };
 
 function Finding({ of }) {
@@ -31,7 +31,7 @@ function Finding({ of }) {
       <//>
       ${asks && html`
         <${Confirm} title="Acknowledge this finding?" action="Acknowledge" reasonLabel="Reason" needsReason=${LONGEST} act=${async (reason) => acknowledge(of, reason)} onClose=${() => setAsks(false)}>
-          <p><strong><${Text} of=${titleOf(of)} /></strong> ${WHAT_THEN[of.kind]} The finding and your reason are kept in the <a href=${href('verify')}>journal of this browser</a>.</p>
+          <p><strong><${Text} of=${titleOf(of)} /></strong> ${WHAT_THEN[of.kind]} The finding and your reason are stored in the <a href=${href('verify')}>journal of this browser</a>.</p>
         <//>`}
     </div>`;
 }

@@ -68,7 +68,7 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
            onPointerUp=${onPointerUp} onPointerCancel=${() => setRange(null)} onPointerLeave=${() => setHover(null)}>
         ${buckets.map((b, i) => html`
           <button key=${i} type="button" tabindex=${i === current ? 0 : -1} class="${fails.has(i) ? 'bad' : ''} ${ends && i >= ends[0] && i <= ends[1] ? 'chosen' : ''}"
-            aria-label="${words(i, i)}${fails.has(i) ? ', some fail' : ''}" onFocus=${() => { setActive(i); setHover(i); }} onBlur=${() => setHover(null)}>
+            aria-label="${words(i, i)}${fails.has(i) ? ', some failed verification' : ''}" onFocus=${() => { setActive(i); setHover(i); }} onBlur=${() => setHover(null)}>
             <span style=${{ height: b.count ? `${Math.max(3, b.count / most * 100)}%` : 0 }}></span></button>`)}
       </div>
       <figcaption class="histogram-axis small muted"><span>${clock(since, exact)} ${zoneOf(new Date(since))}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11) : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>

@@ -28,7 +28,7 @@ export function Journal({ companyId }) {
     <section class="card" aria-label="Journal of findings">
       <div class="card-head"><h2>Journal of findings</h2>
         ${open.length + acknowledged.length > 0 && html`<button type="button" class="button" onClick=${() => saveJournal(companyId, open, acknowledged)}>Save journal</button>`}</div>
-      <p class="small muted">What this browser has found to be wrong, and why somebody acknowledged it. It stands in this browser alone.</p>
+      <p class="small muted">Problems that this browser found, with the reasons given when they were acknowledged. Stored in this browser only.</p>
       ${open.length + acknowledged.length === 0 ? html`<p class="empty">No findings yet.</p>` : html`
         <ul class="stack">
           ${open.map((of) => html`<${Entry} of=${of}><${Badge} tone="bad">open<//><//>`)}

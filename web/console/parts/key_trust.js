@@ -28,7 +28,7 @@ export function KeyHint({ keyOf }) {
   const is = useStanding(keyOf);
   if (is === 'confirmed') return null;
   return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
-    ${keyOf.flaw ? visible(`The server’s list of keys does not hold: ${keyOf.flaw}.`) : is === 'other' ? 'This is not the key that you confirmed, or that this browser knows, for this company.' : 'Checked with a key that you have not confirmed: nothing is green yet.'}
+    ${keyOf.flaw ? visible(`The server’s list of keys is invalid: ${keyOf.flaw}.`) : is === 'other' ? 'This is not the key that you confirmed for this company, or that this browser remembers.' : 'Verified with a key that you haven’t confirmed, so nothing is green yet.'}
     ${session.get().key?.fingerprint === keyOf.fingerprint && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 
@@ -52,10 +52,10 @@ export function ConfirmKey({ keyOf, action = 'Compare' }) {
   };
   return html`
     <form class="stack tight confirm-key" onSubmit=${submit}>
-      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you" hint="From a contract, their site, their own attestd. Taken from this page or file, it would be compared with itself. Only then is what this key signed shown in green.">
+      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you" hint="Get it from another source: a contract, their website, their own attestd. A copy from this page or file proves nothing. What a confirmed key signed is shown in green.">
         ${(p) => html`<span class="confirm-line"><input ...${p} class="input mono" name="fingerprint" required autocomplete="off" spellcheck="false" placeholder="SHA256:…"
           value=${typed} onInput=${(e) => { setTyped(e.target.value); setWrong(false); }} /><button class="button">${action}</button></span>`}
       <//>
-      ${wrong && html`<p class="small bad-text" role="alert">That is the fingerprint of another key. Do not believe what this key signed.</p>`}
+      ${wrong && html`<p class="small bad-text" role="alert">This fingerprint belongs to another key. Don’t trust what this key signed.</p>`}
     </form>`;
 }

@@ -11,7 +11,7 @@ export function lazy(title, load) {
     const [shown, show] = useState({ held: false });
     const [run, busy, error] = useTask();
     const fetchIt = () => run(async () => {
-      found = await load().catch(() => { throw new Error('This page was not loaded: the server does not answer, or something before it answered in its place.'); });
+      found = await load().catch(() => { throw new Error('This page could not be loaded: the server does not answer, or a proxy answered in its place.'); });
       show({ held: document.activeElement === heading() });
     });
     useEffect(() => { if (!found) fetchIt(); }, []);

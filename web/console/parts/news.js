@@ -23,14 +23,14 @@ function Pause() {
   const { until } = useStore(pause);
   if (!until) return null;
   return html`<div data-pause><${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${endPause}>Try now</button>`}>
-    The server asks for a pause: more requests came than its limits allow. What waits goes on by itself in <${Countdown} until=${until} over="a moment" />.<//></div>`;
+    Rate limit reached. Waiting requests continue by themselves in <${Countdown} until=${until} over="a moment" />.<//></div>`;
 }
 
 function Clock() {
   const now = useStore(clock);
   if (now.dismissed || !clockDiffers(now)) return null;
   return html`<div data-clock><${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${() => clock.set({ dismissed: true })}>Dismiss</button>`}>
-    ${clockWords(now)} Times that this page reckons with, such as whether a token has expired, are as wrong as the one that is wrong of the two.<//></div>`;
+    ${clockWords(now)} Results that depend on the time, such as whether a token has expired, may be wrong.<//></div>`;
 }
 
 const step = ({ old, next }) => html`
@@ -43,22 +43,22 @@ function Rotated({ companyKey, change }) {
   return html`
     <div data-key-change="rotated">
       <${Notice} kind=${judge(true, PART).tone} actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>Dismiss</button>`}>
-        <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> It is proven: the old key and the new one both signed that the one follows the other${many ? ', each time' : ''}. Both signatures were checked here.
+        <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> The rotation is proven: the old key and the new key both signed it${many ? ', each time' : ''}. This browser checked both signatures.
         <ul class="stack tight key-steps">${change.rotations.map(step)}</ul>
-        Whoever pinned the old fingerprint must pin the new one.
+        If you pinned the old fingerprint, pin the new one.
       <//>
     </div>`;
 }
 
 function Replaced({ companyKey, known, atStart }) {
-  const why = companyKey.flaw ? `The server’s list of keys does not hold: ${companyKey.flaw}.`
-    : 'Nothing proves that the one follows the other: no rotation that both keys signed leads from the known key to this one. It may be another service, a database made anew or taken back, or someone in between.';
+  const why = companyKey.flaw ? `The server’s list of keys is invalid: ${companyKey.flaw}.`
+    : 'No rotation signed by both keys leads from the known key to this one. This may be another service, a new or restored database, or a man in the middle.';
   return html`
     <div data-key-change="replaced">
       <${Notice} kind="bad">
-        <strong>This is not <${Text} of=${companyKey.companyId} />’s key as this browser knows it.</strong> <${Text} of=${why} />
+        <strong>This is not <${Text} of=${companyKey.companyId} />’s key as this browser remembers it.</strong> <${Text} of=${why} />
         <dl class="facts">${known && html`<dt>known${known.at && ` since ${timeText(known.at)}`}</dt><dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
-        ${atStart ? 'Ask the company which one is theirs, by another way than this page, before you believe anything here.' : html`Believe nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
+        ${atStart ? 'Ask the company which key is theirs, over another channel than this page, before you trust anything here.' : html`Trust nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
       <//>
     </div>`;
 }
@@ -70,7 +70,7 @@ function FirstSeen({ companyKey }) {
   return html`
     <section class="card" data-key-change="first" aria-label=${visible(`Fingerprint of ${companyKey.companyId}`)}>
       <h2>Confirm the signing key</h2>
-      <p>This browser sees <${Text} of=${companyKey.companyId} /> for the first time. This server publishes as its key:</p>
+      <p>This browser sees <${Text} of=${companyKey.companyId} /> for the first time. The server publishes this key:</p>
       <${Fingerprint} of=${companyKey} />
       <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
       <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>Skip for now</button></div>

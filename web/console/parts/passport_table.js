@@ -22,7 +22,7 @@ export function Revoke({ jti, agentId, onDone, onClose }) {
   };
   return html`
     <${Confirm} title="Revoke this passport?" action="Revoke" reasonLabel="Reason (optional)" act=${act} onClose=${onClose}>
-      <p>Passport <code><${Text} of=${jti} /></code> of <strong><${Text} of=${agentId} /></strong> is refused by the service at once. A verifier that works offline learns it when it asks for the status. This cannot be taken back.</p>
+      <p>The service rejects passport <code><${Text} of=${jti} /></code> of <strong><${Text} of=${agentId} /></strong> at once. An offline verifier notices when it next checks the status. This can’t be undone.</p>
     <//>`;
 }
 
@@ -41,8 +41,8 @@ function Status({ jti }) {
   return html`
     ${found && html`<span data-signed-status=${found.status}><${Badge} tone=${judge(found.status === 'valid', PART).tone}>${found.status === 'valid' ? 'not revoked' : found.status}, signed<//>
       <span class="small muted" title=${found.checkedAt}>${timeText(found.checkedAt)}</span></span>`}
-    ${error && html`<span class="small bad-text" role="alert">The signed status is worth nothing: ${error.message}</span>`}
-    <button type="button" class="button small quiet" disabled=${busy} aria-label=${visible(`Ask for the signed status of passport ${jti}`)} onClick=${ask}>${found ? 'Refresh' : 'Signed status'}</button>`;
+    ${error && html`<span class="small bad-text" role="alert">The signed status is invalid: ${error.message}</span>`}
+    <button type="button" class="button small quiet" disabled=${busy} aria-label=${visible(`Get the signed status of passport ${jti}`)} onClick=${ask}>${found ? 'Refresh' : 'Signed status'}</button>`;
 }
 
 function Row({ passport: p, ofAgent, onRevoke }) {
@@ -70,6 +70,6 @@ export function PassportTable({ paged, empty, ofAgent, onChange }) {
         <thead><tr><th>Passport</th><th>Status</th><th>Expires</th><th>Scopes</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
         <tbody>${items.map((p) => html`<${Row} key=${p.jti} passport=${p} ofAgent=${ofAgent} onRevoke=${setRevoking} />`)}</tbody>
       </table>`}
-    ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>${items.length ? 'Show more' : 'Look further back'}</button></div>`}
+    ${hasMore && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>${items.length ? 'Show more' : 'Search further back'}</button></div>`}
     ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${onChange} onClose=${() => setRevoking(null)} />`}`;
 }

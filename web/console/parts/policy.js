@@ -26,14 +26,14 @@ function Entry({ companyId, lines }) {
   return html`
     <form class="stack" onSubmit=${submit}>
       <${Drop} what="a policy" largest=${1 << 20} onText=${keep}><p>Drop a policy file here, or paste it below.</p><//>
-      <${Field} label="Policy" hint="c2sp.org/tlog-policy: lines log, witness, group and quorum. From the witnesses themselves or your own hand: not from this server.">
+      <${Field} label="Policy" hint="c2sp.org/tlog-policy: lines log, witness, group and quorum. Get it from the witnesses or write it yourself; don’t take it from this server.">
         ${(p) => html`<textarea ...${p} class="input" name="policy" required spellcheck="false" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)}></textarea>`}<//>
-      <div class="buttons"><button class="button primary" disabled=${busy}>Keep this policy</button></div>
+      <div class="buttons"><button class="button primary" disabled=${busy}>Save policy</button></div>
       <${Failure} error=${error} />
-      <details><summary class="small">The lines of these logs, to begin one with</summary>
+      <details><summary class="small">Lines for these logs, to start a policy</summary>
         <pre class="code" tabindex="0" aria-label="Lines of a policy for these logs">${lines}</pre>
         <div class="buttons"><${CopyButton} text=${lines} what="lines of a policy" /></div>
-        <p class="small muted">They are this server’s word: compare the key with the one that you confirmed. One line is enough for both logs.</p>
+        <p class="small muted">Claimed by the server, not verified: compare the key with the one that you confirmed. One line covers both logs.</p>
       </details>
     </form>`;
 }
@@ -44,9 +44,9 @@ export function PolicyCard({ companyId, lines }) {
   return html`
     <section class="card" data-policy=${policy ? 'kept' : 'none'}>
       <div class="card-head"><h2>Your policy</h2>
-        ${text && html`<button type="button" class="button quiet small" onClick=${() => forgetPolicy(companyId)}>Take it back</button>`}</div>
-      <p class="small muted">Witnesses whom you chose see every checkpoint before you do, and cosign one history only. A policy says who they are and how many must have cosigned. It is kept in this browser.</p>
-      ${error && html`<${Notice} kind="bad">The policy that was kept is none: ${visible(error)}<//>`}
+        ${text && html`<button type="button" class="button quiet small" onClick=${() => forgetPolicy(companyId)}>Remove policy</button>`}</div>
+      <p class="small muted">The witnesses that you choose see every checkpoint before you do, and cosign only one history. A policy names them and says how many must cosign. It is stored in this browser.</p>
+      ${error && html`<${Notice} kind="bad">The stored policy is invalid: ${visible(error)}<//>`}
       ${text ? html`<pre class="code" tabindex="0" aria-label="Your policy">${visible(text)}</pre>` : html`<${Entry} ...${{ companyId, lines }} />`}
     </section>`;
 }

@@ -48,7 +48,7 @@ function CheckSteps({ record, result, companyKey, judge }) {
 
 function Verdict({ result, verdict, record }) {
   if (!result) return html`<p class="muted" role="status">Checking …</p>`;
-  if (!result.ok) return html`<${Notice} kind="bad"><strong>This record fails:</strong> ${result.reason}.<//>`;
+  if (!result.ok) return html`<${Notice} kind="bad"><strong>Verification failed:</strong> ${result.reason}.<//>`;
   const { tone, own, is, against } = verdict;
   if (is === 'another key') return html`<${Notice} kind="bad"><strong>Signed by another key</strong> than the one that you confirmed for ${record.companyId}.<//>`;
   return html`<${Notice} kind=${tone}>${isGreen(own) ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} /><//>`;
@@ -87,6 +87,6 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       </section>`}
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
-    <div class="buttons"><a class="button" href=${href('proof', record.index)}>See its proof</a><a class="button" href=${href('agents', record.agentId, { record: record.index })}>Authorization at that time</a></div>
-    ${result && html`<details class="steps"><summary>How it was checked, step by step</summary><${CheckSteps} ...${{ record, result, companyKey, judge: (ok) => judge(ok, about).tone }} /></details>`}`;
+    <div class="buttons"><a class="button" href=${href('proof', record.index)}>Show proof</a><a class="button" href=${href('agents', record.agentId, { record: record.index })}>Authorization at that time</a></div>
+    ${result && html`<details class="steps"><summary>Verification steps</summary><${CheckSteps} ...${{ record, result, companyKey, judge: (ok) => judge(ok, about).tone }} /></details>`}`;
 }

@@ -8,7 +8,7 @@ import { Failure, Field, Notice, Page, useTask } from './basic.js';
 export function Keep({ keep, setKeep }) {
   return html`
     <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
-      <span>Stay signed in until the last tab closes<br /><small class="muted">Each tab holds the key, and hands it to new ones of this browser. Signing out in one tab signs out all.</small></span></label>`;
+      <span>Stay signed in until the last tab closes<br /><small class="muted">Each tab stores the key and shares it with new tabs of this browser. Signing out in one tab signs out all.</small></span></label>`;
 }
 
 export function Paste() {
@@ -27,8 +27,8 @@ export function Paste() {
   return html`
     <form class="card" onSubmit=${submit}>
       <h2>Sign in with an API key</h2>
-      <p class="muted">An API key, or an OAuth access token, of a company that exists.</p>
-      <${Field} label="API key" hint="It stays in this page’s memory unless you keep it.">
+      <p class="muted">Use an API key or an OAuth access token of an existing company.</p>
+      <${Field} label="API key" hint="It stays in this page’s memory unless you choose to stay signed in.">
         ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"
           value=${key} onInput=${(e) => setKey(e.target.value)} />`}
       <//>
@@ -55,6 +55,6 @@ export function SignInFirst() {
     <${Page} title="Sign in first" lead="This page shows one company’s data. It opens as soon as you are signed in.">
       <${SignedOut} />
       <div class="columns"><${Paste} />
-        <section class="card plain"><h2>No key yet?</h2><p class="muted">Whoever registers a company gets its first key.</p><div><a class="button" href=${href('start')}>Register a company</a></div></section></div>
+        <section class="card plain"><h2>No key yet?</h2><p class="muted">Register a company to get its first key.</p><div><a class="button" href=${href('start')}>Register a company</a></div></section></div>
     <//>`;
 }

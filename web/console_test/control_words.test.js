@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import { parse } from '../console/lib/json.js';
+
+// The modules that name URLs read the one of their page.
+Object.assign(globalThis, { location: { hash: '' }, addEventListener() {} });
+const { ControlWords, kinds } = await import('../console/parts/control_words.js');
+
+const at = '2026-03-02T09:05:04.218Z';
+const one = { // a payload of each kind
+  'company.registered': { kid: 'k1' },
+  'api-key.created': { fingerprint: 'f', label: 'ci', role: 'writer', expiresAt: at },
+  'api-key.deleted': { fingerprint: 'f', label: null },
+  'oauth-client.created': { fingerprint: 'f', clientId: 'cc_1', role: 'admin', expiresAt: null },
+  'oauth-client.deleted': { fingerprint: 'f', clientId: 'cc_1' },
+  'agent.registered': { agentId: 'bot', metadataHash: 'h' },
+  'agent.disabled': { agentId: 'bot', passportsRevoked: 2 },
+  'agent.enabled': { agentId: 'bot' },
+  'passport.issued': { jti: 'j', agentId: 'bot', scopes: ['tool:*'], expiresAt: 1772442304, rotates: 'i' },
+  'passport.revoked': { jti: 'j', agentId: 'bot', reason: 'stolen' },
+  'signing-key.rotated': { kid: 'k2', previousKid: 'k1', compromised: true, fromIndex: 7 },
+  'webhook.created': { webhookId: 'w' },
+  'webhook.deleted': { webhookId: 'w' },
+  'webhook.enabled': { webhookId: 'w' },
+  'webhook.disabled': { webhookId: 'w', reason: 'gone' },
+  'webhook.secret-rotated': { webhookId: 'w' },
+  'settings.changed': { changed: { witnesses: { from: '', to: 'w1' } } },
+  'database.restored': { replaced: { actions: 3, control: 4 } },
+  'api-key.recovered': { fingerprint: 'f', via: 'http' },
+  'database.rekeyed': { from: 'plain', to: 'sealed' },
+  'database.moved': { from: 'sqlite', to: 'postgres', digest: 'd' },
+  'head-file.made': { madeAt: at },
+  'row.adopted': { table: 'agent', name: 'bot' },
+  'row.accepted': { table: 'agent', name: 'bot' },
+  'tables.adopted': {},
+  'tables.accepted': { rows: 1, reason: 'restored by hand' },
+  'rollback.accepted': { reason: null },
+};
+
+// The text of what a component gives, with those that it holds.
+function textOf(node) {
+  if (Array.isArray(node)) return node.map(textOf).join('');
+  if (node === null || typeof node !== 'object') return node === null || node === undefined || typeof node === 'boolean' ? '' : String(node);
+  return textOf(typeof node.type === 'function' ? node.type(node.props) : node.props.children);
+}
+
+test('the console has words for each kind of control record that the service writes', () => {
+  const source = readFileSync(new URL('../../store/control.go', import.meta.url), 'utf8');
+  const written = [...source.matchAll(/ControlAction = "([a-z-]+\.[a-z-]+)"/g)].map(([, action]) => action);
+  assert.ok(written.length > 20);
+  for (const action of written) assert.ok(kinds.some(([kind]) => kind === action), `no words for ${action}`);
+  assert.deepEqual(Object.keys(one).sort(), kinds.map(([kind]) => kind).sort());
+  for (const [action, payload] of Object.entries(one)) {
+    const text = JSON.stringify({ subject: 'x:y', by: null, ...payload });
+    const said = textOf(ControlWords({ change: { action, inner: parse(text), source: text } }));
+    assert.ok(said && !/undefined|does not know/.test(said), `${action}: ${said}`);
+  }
+});
