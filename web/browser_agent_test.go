@@ -93,7 +93,7 @@ func TestBrowserAgentPage(t *testing.T) {
 	// What gave it the right: its registration stands in the control log, and is checked here; so
 	// do all changes of it.
 	b.shows(`[data-authority="7"] .change-line[data-check="ok"]`)
-	b.reads(`[aria-label="Authority"]`, "the agent was registered then")
+	b.reads(`[aria-label="Authority"]`, "the agent was registered at that time")
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
 
 	// Which record is asked about stands in the URL: a record leads there, also one that is not
@@ -127,7 +127,7 @@ func TestBrowserAgentOfManyRecords(t *testing.T) {
 	b.goTo("#/agents/bot")
 	b.shows(`[data-drawn="500"][data-failed="0"]`)
 	b.reads(`[aria-label="Delegations"]`, "Based on 500 records: those in which it acted under a delegation (the newest 500 of 510)")
-	b.press("Draw from up to 5,000 records")
+	b.press("Include up to 5,000 records")
 	b.shows(`[data-drawn="510"]`)
 	b.wait(`document.querySelector('.delegations path.acts[data-count="510"]')`)
 }
@@ -283,7 +283,7 @@ func TestBrowserAgentAgain(t *testing.T) {
 	b.fill(`input[name="agentId"]`, "bot")
 	b.fill(`textarea[name="metadata"]`, `{"team":"pay\u202ements","limit":10.0,"owner":{"name":"Bob","since":2},"new/one":true}`)
 	b.press("Register agent")
-	b.reads(`dialog[open] h2`, "Register bot anew?")
+	b.reads(`dialog[open] h2`, "Edit the metadata of bot?")
 	b.shows(`.differences`)
 	const want = `/new~1one: nothing > true, /owner/name: "Ann" > "Bob", /owner/since: nothing > 2, /tags: ["a"] > nothing, /team: "payments" > "pay\u202ements"`
 	got := eval[string](b, `[...document.querySelectorAll('.differences li')].map((li) => li.dataset.pointer + ': ' + [...li.querySelectorAll('dd')].map((dd) => dd.textContent).join(' > ')).sort().join(', ')`)

@@ -81,7 +81,7 @@ func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
 		b.reads(`[role="columnheader"]:nth-child(4)`, "Time ("+zone[1:]+")")
 		b.reads(".histogram-axis", zone[1:])
 		b.goTo("#/report")
-		b.press("Make the report of everything")
+		b.press("Create the report of everything")
 		b.shows(`[data-report="ok"]`)
 		eval[bool](b, keepSaved)
 		b.press("Save this page")

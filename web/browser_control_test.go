@@ -160,7 +160,7 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 	told = "changed"
 	b.goTo("#/control")
 	b.shows(`.change.bad[data-check="bad"]`)
-	b.reads("[data-failed]", "1 record fails")
+	b.reads("[data-failed]", "1 record failed verification")
 	index := eval[string](b, `document.querySelector('.change.bad').dataset.index`)
 	b.goTo("#/control/" + index)
 	b.shows(`dialog [data-check="bad"]`)

@@ -51,7 +51,7 @@ func TestBrowserNothingIsGreenBesideAFinding(t *testing.T) {
 		}
 	}
 	b.goTo("#/report")
-	b.press("Make the report of everything")
+	b.press("Create the report of everything")
 	b.shows(`[data-report="bad"]`)
 	b.reads(`[data-report] .notice`, "The history was rewritten.")
 	nothingGreen("report")

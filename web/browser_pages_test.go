@@ -172,7 +172,7 @@ func (b *browser) furnishPage(name, passport string) {
 		b.fill(`textarea[name="token"]`, passport)
 		b.shows(`[data-token="ok"]`)
 	case "report":
-		b.press("Make the report of everything")
+		b.press("Create the report of everything")
 		b.shows(`[data-report="ok"]`)
 	case "record":
 		b.press("Verification steps")

@@ -295,7 +295,7 @@ func TestBrowserSaysWhyAWorkerFailed(t *testing.T) {
 	b.goTo("#/verify")
 	for is, says := range map[string]string{
 		"missing": "did not start: its script cannot be loaded (404).",
-		"proxy":   "did not start: not the server but something before it answered in place of its script, perhaps a proxy (text/html).",
+		"proxy":   "did not start: something else answered in place of the server, perhaps a proxy (text/html).",
 		"away":    "did not start: the server does not answer.",
 	} {
 		mode.Store(is)

@@ -48,7 +48,7 @@ func TestBrowserReport(t *testing.T) {
 	b := openBrowser(t, s.base)
 	b.signIn(key)
 	b.goTo("#/report")
-	b.press("Make the report of everything")
+	b.press("Create the report of everything")
 	b.shows(`[data-report="warn"]`)
 	b.reads("[data-report]", "the key isn’t confirmed")
 	if green := eval[int](b, `document.querySelectorAll('main .ok').length`); green > 0 {

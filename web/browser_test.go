@@ -238,7 +238,7 @@ func (b *browser) shows(selector string) {
 // reads waits until the text of an element holds want.
 func (b *browser) reads(selector, want string) {
 	b.t.Helper()
-	b.wait(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, want))
+	b.wait(fmt.Sprintf(`document.querySelector(%q)?.textContent.replace(/\s+/g, ' ').includes(%q)`, selector, want))
 }
 
 func (b *browser) goTo(hash string) {

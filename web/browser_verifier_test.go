@@ -89,7 +89,7 @@ func TestBrowserVerifier(t *testing.T) {
 	b.drop("changed.json", strings.Replace(whole, "Grüße", "Gruesse", 1))
 	verdict("changed.json", "fails")
 	b.shows(`[data-code="RECORD"]`)
-	b.reads(".notice.bad", "It fails: RECORD.")
+	b.reads(".notice.bad", "Invalid: RECORD.")
 }
 
 // What stands in a file is text, wherever it stands, and never an element, an address to fetch or a

@@ -20,7 +20,8 @@ import { Proof } from './pages/proof.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
 
-// The modules of the pages that need no server, and of those that follow the chain, are loaded at once, so that they go on working when there is none.
+// The modules of the pages that need no server, and of those that follow the chain, are loaded at
+// once, so that they go on working when there is none.
 const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
   { id: 'live', name: 'Live', page: Live },
@@ -29,16 +30,34 @@ const PAGES = [
   { id: 'verify', name: 'Verify', page: Verify },
   { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
   { id: 'passports', name: 'Passports', page: Passports, open: true },
-  { id: 'control', name: 'Control log', page: lazy('Control log', () => import('./pages/control.js').then((m) => m.Control)) },
-  { id: 'checkpoints', name: 'Checkpoints', page: lazy('Checkpoints', () => import('./pages/checkpoints.js').then((m) => m.Checkpoints)) },
+  {
+    id: 'control',
+    name: 'Control log',
+    page: lazy('Control log', () => import('./pages/control.js').then((m) => m.Control)),
+  },
+  {
+    id: 'checkpoints',
+    name: 'Checkpoints',
+    page: lazy('Checkpoints', () => import('./pages/checkpoints.js').then((m) => m.Checkpoints)),
+  },
   { id: 'report', name: 'Report', page: lazy('Report', () => import('./pages/report.js').then((m) => m.Report)) },
   { id: 'keys', name: 'Keys', page: lazy('Keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
-  { id: 'reference', name: 'Reference', page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)), open: true },
+  {
+    id: 'reference',
+    name: 'Reference',
+    page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)),
+    open: true,
+  },
 ];
 
 const NO_PAGE = {
-  id: '', name: 'Page not found', open: true,
-  page: () => html`<${Page} title="Page not found" lead="This console has no page at this address. Check its spelling, or go to Start."><div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
+  id: '',
+  name: 'Page not found',
+  open: true,
+  page: () =>
+    html`<${Page} title="Page not found"
+      lead="This console has no page at this address. Check its spelling, or go to Start.">
+      <div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
 };
 
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working
@@ -49,7 +68,9 @@ const GROUPS = [
   { name: 'Identities', ids: ['agents', 'passports', 'keys'] },
   { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
   { name: 'Develop', ids: ['reference'] },
-].map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) })).filter(({ pages }) => pages.length);
+]
+  .map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) }))
+  .filter(({ pages }) => pages.length);
 
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
 
@@ -62,11 +83,17 @@ function ThemeButton() {
 // All times of all pages, on paper too.
 function ZoneButton() {
   const { zone } = useStore(times);
-  return html`<button type="button" class="button quiet small" onClick=${() => chooseZone(zone === 'utc' ? 'local' : 'utc')}
+  return html`<button type="button" class="button quiet small"
+    onClick=${() => chooseZone(zone === 'utc' ? 'local' : 'utc')}
     aria-label="Times: ${zone === 'utc' ? 'UTC' : 'local'}. Change">${zone === 'utc' ? 'UTC' : 'Local time'}</button>`;
 }
 
-const DOTS = { ok: 'complete log verified by this browser', warn: 'complete log verified by this browser, key unconfirmed', bad: 'verification failed', '': 'complete log not verified yet' };
+const DOTS = {
+  ok: 'complete log verified by this browser',
+  warn: 'complete log verified by this browser, key unconfirmed',
+  bad: 'verification failed',
+  '': 'complete log not verified yet',
+};
 
 function LiveDot({ companyKey }) {
   const tone = toneOfLive(useStore(live), useJudge(companyKey));
@@ -80,20 +107,32 @@ function Side({ page }) {
   return html`
     <header class="side ${open ? 'open' : ''}">
       <a class="brand" href=${href('start')}><img src="/favicon.svg" alt="" />attestd</a>
-      <button type="button" class="button small menu-button" aria-expanded=${open ? 'true' : 'false'} aria-controls="nav" onClick=${() => setOpen(!open)}>
+      <button type="button" class="button small menu-button" aria-expanded=${open ? 'true' : 'false'}
+        aria-controls="nav" onClick=${() => setOpen(!open)}>
         <${Icon} name="menu" />Menu</button>
       <nav class="nav" id="nav" aria-label="Pages">
         ${GROUPS.map(({ name, pages }) => html`
-          <div class="nav-group" role="group" aria-label=${name}><span class="nav-name" aria-hidden="true">${name}</span>
-            ${pages.map((p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
-              <${Icon} name=${p.id} />${p.name}${p.id === 'live' && status === 'in' && html`<${LiveDot} companyKey=${key} />`}</a>`)}
-          </div>`)}
+          <div class="nav-group" role="group" aria-label=${name}>
+            <span class="nav-name" aria-hidden="true">${name}</span>
+            ${pages.map(
+              (p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
+              <${Icon} name=${p.id} />${p.name}
+                ${p.id === 'live' && status === 'in' && html`<${LiveDot} companyKey=${key} />`}</a>`,
+            )}
+          </div>`,
+        )}
       </nav>
       <div class="who">
-        ${status === 'in' && html`
-          <div><strong><${Text} of=${company.companyId} /></strong><br /><code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">key ${key.kid}</code></div>`}
+        ${
+          status === 'in' &&
+          html`
+          <div><strong><${Text} of=${company.companyId} /></strong><br />
+            <code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">
+              key ${key.kid}</code></div>`
+        }
         <div class="who-actions">
-          ${status === 'in' && html`<button type="button" class="button small" onClick=${() => signOut()}>Sign out</button>`}
+          ${status === 'in'
+            && html`<button type="button" class="button small" onClick=${() => signOut()}>Sign out</button>`}
           <${ZoneButton} /><${ThemeButton} />
         </div>
       </div>
@@ -108,9 +147,12 @@ function App() {
   const before = useRef(null); // what was shown before
   const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? NO_PAGE;
 
-  useLayoutEffect(() => { document.title = `${shown.name} · attestd`; }, [shown.id]); // before a page names what it shows
+  useLayoutEffect(() => {
+    document.title = `${shown.name} · attestd`;
+  }, [shown.id]); // before a page names what it shows
   useEffect(() => {
-    // A page change moves the focus to its heading, as a real page load would, and so does signing in or out; the first page is left alone.
+    // A page change moves the focus to its heading, as a real page load would, and so does signing
+    // in or out; the first page is left alone.
     const was = before.current;
     before.current = { id: shown.id, status };
     if (!was || (was.id === shown.id && (was.status === 'restoring' || status === 'restoring'))) return;
@@ -123,9 +165,12 @@ function App() {
     else stopStream();
   }, [status, company?.companyId, turn]);
 
-  const body = status === 'restoring'
-    ? html`<h1 tabindex="-1">Restoring your session …</h1>`
-    : shown.open || status === 'in' ? html`<${shown.page} key=${turn} argument=${argument} />` : html`<${SignInFirst} />`;
+  const body =
+    status === 'restoring'
+      ? html`<h1 tabindex="-1">Restoring your session …</h1>`
+      : shown.open || status === 'in'
+        ? html`<${shown.page} key=${turn} argument=${argument} />`
+        : html`<${SignInFirst} />`;
   const skip = (event) => {
     event.preventDefault();
     main.current.querySelector('h1')?.focus();
@@ -142,7 +187,8 @@ function App() {
 }
 
 restoreTheme();
-// Chosen before anything is checked, and while the server still answers: the fallback is a file of its own.
+// Chosen before anything is checked, and while the server still answers: the fallback is a file of
+// its own.
 engine().catch(() => {});
 render(html`<${App} />`, document.getElementById('app'));
 restore();

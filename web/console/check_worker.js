@@ -10,7 +10,9 @@ let ring = { name: '' }; // of the key that came last
 async function ringOf({ companyId, keys }) {
   const name = JSON.stringify([companyId, keys.map(({ raw, fromIndex }) => [[...raw], fromIndex])]);
   if (ring.name !== name) {
-    const prepared = await Promise.all(keys.map(async ({ raw, fromIndex }) => ({ raw, fromIndex, prepared: await publicKey(raw) })));
+    const prepared = await Promise.all(
+      keys.map(async ({ raw, fromIndex }) => ({ raw, fromIndex, prepared: await publicKey(raw) })),
+    );
     ring = { name, key: { companyId, ...prepared.at(-1), ring: prepared } };
   }
   return ring.key;
@@ -31,7 +33,11 @@ async function check(text, log, key) {
 async function answer({ id, texts, log, key: given }) {
   try {
     const key = await ringOf(given);
-    return { id, engine: (await engine()).name, results: await Promise.all(texts.map((text) => check(text, log, key))) };
+    return {
+      id,
+      engine: (await engine()).name,
+      results: await Promise.all(texts.map((text) => check(text, log, key))),
+    };
   } catch (err) {
     return { id, error: err.message };
   }

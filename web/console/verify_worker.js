@@ -1,5 +1,6 @@
-// Reads a whole chain away from the page, so that the page stays alive: hands its records to the workers that check them, holds each to its place,
-// and computes the root over all of them, from what the server streams.
+// Reads a whole chain away from the page, so that the page stays alive: hands its records to the
+// workers that check them, holds each to its place, and computes the root over all of them, from
+// what the server streams.
 import { chainVerdict } from './core/answers.js';
 import { NOTHING } from './core/asked.js';
 import { call, hear, recordLines, setCredential } from './core/api.js';
@@ -10,11 +11,14 @@ import { WholeLog } from './lib/whole_log.js';
 const BATCH = 256;
 const AHEAD = 3; // batches for each worker that are under way, which bounds what is held
 const LISTED = 50; // failures that are listed one by one
-const ROUNDS = 5; // records may arrive meanwhile: then the server's root is already that of a longer chain, and the rest is read as well
+// Records may arrive meanwhile: then the server's root is already that of a longer chain, and the
+// rest is read as well.
+const ROUNDS = 5;
 
 const log = new WholeLog();
 const failures = { count: 0, first: null, list: [] };
-let held = { heads: [], seen: new Map() }; // what this browser has seen before: heads, and the hashes of records by index
+let held = { heads: [],
+  seen: new Map() }; // what this browser has seen before: heads, and the hashes of records by index
 let contradicted = null; // the first of it that is not so, {head, from}, with how many records are still what they were
 let next = 0;
 let engine = '';
@@ -26,7 +30,10 @@ function fail(index, reason) {
 }
 
 const contradict = (head) => {
-  contradicted ??= { head, from: Math.max(0, ...held.heads.map(({ size }) => size).filter((size) => size < head.size)) };
+  contradicted ??= {
+    head,
+    from: Math.max(0, ...held.heads.map(({ size }) => size).filter((size) => size < head.size)),
+  };
 };
 
 async function take(checked) {
@@ -37,9 +44,11 @@ async function take(checked) {
       fail(next++, reason);
       continue;
     }
-    if (index !== next) fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
+    if (index !== next)
+      fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
     if (!ok) fail(index, reason);
-    if ((held.seen.get(index) ?? hash) !== hash) fail(index, 'the server showed another record with this index before, and the company signed both');
+    if ((held.seen.get(index) ?? hash) !== hash)
+      fail(index, 'the server showed another record with this index before, and the company signed both');
     read.push({ hash, leaf });
     next = index + 1;
   }

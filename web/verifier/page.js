@@ -1,4 +1,5 @@
-// A page that checks evidence files from disk, with no server: what the person trusts, the file, and the verdict.
+// A page that checks evidence files from disk, with no server: what the person trusts, the file,
+// and the verdict.
 import { html, render, useState } from '../console/vendor/preact-htm.js';
 import { Field, Notice, useResult } from '../console/parts/basic.js';
 import { Drop } from '../console/parts/drop.js';
@@ -11,11 +12,14 @@ import { Result } from './result.js';
 
 const LARGEST = 64 << 20;
 
-/** What was entered as {fingerprint}, {policy} or {}, or {error}. A fingerprint may lack its prefix. */
+/**
+ * What was entered as {fingerprint}, {policy} or {}, or {error}. A fingerprint may lack its prefix.
+ */
 async function trustOf(typed, policyText) {
   const fingerprint = typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
   if (fingerprint && policyText.trim()) return { error: 'Enter a fingerprint or a policy, not both.' };
-  if (fingerprint) return /^[A-Za-z0-9_-]{43}$/.test(fingerprint) ? { fingerprint: `SHA256:${fingerprint}` } : { error: 'A fingerprint is SHA256: and 43 letters, digits, - and _.' };
+  if (fingerprint) return /^[A-Za-z0-9_-]{43}$/.test(fingerprint) ? { fingerprint: `SHA256:${fingerprint}` }
+    : { error: 'A fingerprint is SHA256: and 43 letters, digits, - and _.' };
   if (!policyText.trim()) return {};
   try {
     return { policy: await readPolicy(policyText.endsWith('\n') ? policyText : `${policyText}\n`) };
@@ -40,7 +44,8 @@ function Page() {
     <main class="verifier">
       <div class="page-head">
         <h1>Check evidence</h1>
-        <p class="lead">Drop an evidence file from attestd. This page checks it and sends nothing anywhere. Save the page to use it offline.</p>
+        <p class="lead">Drop an evidence file from attestd. This page checks it and sends nothing anywhere. Save the
+          page to use it offline.</p>
       </div>
       <div class="columns ask">
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${(bytes, name) => setFile({ bytes, name })}>
@@ -49,9 +54,14 @@ function Page() {
         <//>
         <section class="card">
           <h2>What you trust</h2>
-          <p class="muted small">Get it from another source than the file: a contract, the company’s website, a policy of your own. Without it, the file can only be checked against itself.</p>
-          <${Field} label="Fingerprint of a key of the company">${(p) => html`<input ...${p} class="input" name="fingerprint" autocomplete="off" spellcheck="false" placeholder="SHA256:…" value=${fingerprint} onInput=${(e) => setFingerprint(e.target.value)} />`}<//>
-          <${Field} label="or a policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum.">${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${policy} onInput=${(e) => setPolicy(e.target.value)}></textarea>`}<//>
+          <p class="muted small">Get it from another source than the file: a contract, the company’s website, a policy
+            of your own. Without it, the file can only be checked against itself.</p>
+          <${Field} label="Fingerprint of a key of the company">
+            ${(p) => html`<input ...${p} class="input" name="fingerprint" autocomplete="off" spellcheck="false"
+              placeholder="SHA256:…" value=${fingerprint} onInput=${(e) => setFingerprint(e.target.value)} />`}<//>
+          <${Field} label="or a policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum.">
+            ${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${policy}
+              onInput=${(e) => setPolicy(e.target.value)}></textarea>`}<//>
           ${result?.trust.error && html`<div data-invalid><${Notice} kind="bad">${result.trust.error}<//></div>`}
         </section>
       </div>

@@ -26,8 +26,9 @@ export const activityOf = (agentId, buckets) => histogramOf(searchFor({ agent: a
 const PAGE = 500;
 
 /**
- * The newest records in which an agent acted for others and in which others acted for it, up to `most` of each: {found, drawn, total}. found is as of newest, the
- * newest first; drawn and total are {acted, gave}: how many were read of either kind, and how many there are.
+ * The newest records in which an agent acted for others and in which others acted for it, up to
+ * `most` of each: {found, drawn, total}. found is as of newest, the newest first; drawn and total
+ * are {acted, gave}: how many were read of either kind, and how many there are.
  */
 export async function delegationsOf({ agentId, spiffeId }, most) {
   const searches = [{ agent: agentId, delegatedBy: '*' }, { delegatedBy: spiffeId }];

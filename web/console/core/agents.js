@@ -1,28 +1,59 @@
-// Agents and their passports, and what the service says of why an agent might act: the forms of these answers, and where they are asked for.
+// Agents and their passports, and what the service says of why an agent might act: the forms of
+// these answers, and where they are asked for.
 import { having, integer, jsonOf, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
 import { decode } from '../lib/token.js';
 import { call } from './api.js';
 import { eachNames, mustFit, mustName } from './asked.js';
 
-export const agent = having({ agentId: string, spiffeId: string, registeredAt: timestamp }, { disabledAt: timestamp, metadata: jsonOf('object', 'null') });
+export const agent = having(
+  { agentId: string, spiffeId: string, registeredAt: timestamp },
+  { disabledAt: timestamp, metadata: jsonOf('object', 'null') },
+);
 export const agentPage = having({ agents: list(agent), total: integer }, { next: string });
 export const disabling = having({ agentId: string, disabledAt: timestamp, revokedPassports: integer });
 
-export const passportPage = having({
-  passports: list(having(
-    { jti: string, agentId: string, scopes: list(string), issuedAt: timestamp, expiresAt: timestamp, status: oneOf('valid', 'revoked', 'expired') },
-    { revokedAt: timestamp, reason: string },
-  )),
-}, { next: string });
+export const passportPage = having(
+  {
+    passports: list(
+      having(
+        {
+          jti: string,
+          agentId: string,
+          scopes: list(string),
+          issuedAt: timestamp,
+          expiresAt: timestamp,
+          status: oneOf('valid', 'revoked', 'expired'),
+        },
+        { revokedAt: timestamp, reason: string },
+      ),
+    ),
+  },
+  { next: string },
+);
 
 const entry = nullable(having({ index: integer, timestamp, actionType: string, by: nullable(string) }));
-const agentAuthority = having({ agentId: string, state: oneOf('registered', 'disabled', 'notRegistered', 'unknown'), registered: entry, last: entry, next: entry });
+const agentAuthority = having({
+  agentId: string,
+  state: oneOf('registered', 'disabled', 'notRegistered', 'unknown'),
+  registered: entry,
+  last: entry,
+  next: entry,
+});
 export const authorityForm = having({
   index: integer,
   timestamp,
   control: having({ size: integer }),
   agent: agentAuthority,
-  passports: list(having({ jti: string, scopes: list(string), issuedAt: timestamp, expiresAt: timestamp, issued: entry, revoked: entry })),
+  passports: list(
+    having({
+      jti: string,
+      scopes: list(string),
+      issuedAt: timestamp,
+      expiresAt: timestamp,
+      issued: entry,
+      revoked: entry,
+    }),
+  ),
   delegation: nullable(having({ delegationChain: list(string), agents: list(agentAuthority) })),
   signingKey: having({ kid: string, rotated: entry }),
   cannotSay: list(string),
@@ -37,12 +68,17 @@ const isOf = (agentId) => (found) => {
 const folded = (text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /** What a page of agents that match {q, status} must hold. */
-export const agentsAsked = ({ q, status }) => ({ agents }) => {
-  for (const { agentId, disabledAt } of agents) {
-    mustFit(!q || folded(agentId).includes(folded(q)), `it lists the agent ${agentId}`);
-    mustFit(!status || (status === 'disabled') === Boolean(disabledAt), `it lists the agent ${agentId}, which is not ${status}`);
-  }
-};
+export const agentsAsked =
+  ({ q, status }) =>
+  ({ agents }) => {
+    for (const { agentId, disabledAt } of agents) {
+      mustFit(!q || folded(agentId).includes(folded(q)), `it lists the agent ${agentId}`);
+      mustFit(
+        !status || (status === 'disabled') === Boolean(disabledAt),
+        `it lists the agent ${agentId}, which is not ${status}`,
+      );
+    }
+  };
 
 /** What a page of passports that match {agent, status} must hold. */
 export const passportsAsked = ({ agent: agentId, status }) => eachNames('passports', { agentId, status });
@@ -51,7 +87,12 @@ const at = (agentId, more = '') => `/v1/agents/${encodeURIComponent(agentId)}${m
 
 /** A fresh SVID of an agent. */
 export async function readSVID(agentId) {
-  const { svid, spiffeId } = await call(having({ agentId: string, spiffeId: string, svid: string }), 'GET', at(agentId, '/svid'), { asked: isOf(agentId) });
+  const { svid, spiffeId } = await call(
+    having({ agentId: string, spiffeId: string, svid: string }),
+    'GET',
+    at(agentId, '/svid'),
+    { asked: isOf(agentId) },
+  );
   mustFit(decode(svid).claims.value.sub === spiffeId, 'its token is of another agent');
   return svid;
 }
@@ -60,7 +101,10 @@ export async function readSVID(agentId) {
 export function mustBePassport(token, agentId, scopes) {
   const { passport } = decode(token);
   mustFit(passport?.agentId === agentId, 'its token is of another agent');
-  mustFit(!scopes || passport.scopes.every((scope) => scopes.includes(scope)), `its token has the scopes ${passport.scopes.join(' ')}`);
+  mustFit(
+    !scopes || passport.scopes.every((scope) => scopes.includes(scope)),
+    `its token has the scopes ${passport.scopes.join(' ')}`,
+  );
 }
 
 export const disable = (agentId) => call(disabling, 'POST', at(agentId, '/disable'), { asked: { agentId } });
@@ -78,7 +122,11 @@ export async function findAgent(agentId) {
 
 /** Registers an agent. isNew: only where it is none yet. metadata: a JSON object, or undefined. */
 export const register = (agentId, metadata, isNew) =>
-  call(agent, 'POST', '/v1/agents/register', { asked: isOf(agentId), body: { agentId, metadata }, headers: isNew ? { 'If-None-Match': '*' } : {} });
+  call(agent, 'POST', '/v1/agents/register', {
+    asked: isOf(agentId),
+    body: { agentId, metadata },
+    headers: isNew ? { 'If-None-Match': '*' } : {},
+  });
 
 /** What the control log says of whether a record's action was allowed when it happened. */
 export function authorityOf(index) {

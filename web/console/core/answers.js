@@ -1,30 +1,55 @@
-// What the service's answers must be. A call names one of these forms, and gets what it names and nothing else.
-import { boolean, hash, having, integer, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../lib/form.js';
+// What the service's answers must be. A call names one of these forms, and gets what it names and
+// nothing else.
+import {
+  boolean,
+  hash,
+  having,
+  integer,
+  list,
+  oneOf,
+  rawKey,
+  signature,
+  string,
+  stringThat,
+  timestamp,
+} from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 
 export const nothing = () => undefined; // where that it succeeded is all that matters
 
-// What is kept of a company is found by its ID: it holds no space, nor anything else that would make another entry of it.
+// What is kept of a company is found by its ID: it holds no space, nor anything else that would
+// make another entry of it.
 const companyId = stringThat((s) => /^[A-Za-z0-9._-]{1,128}$/.test(s), 'the ID of a company');
 
 export const company = having({ companyId, spiffeId: string });
 export const companyCreated = having({ companyId, apiKey: string });
 export const publishedKeys = having({
-  companyId, spiffeId: string, origin: string,
-  keys: list(having(
-    { kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }), fromIndex: integer },
-    { endedAt: timestamp, compromisedAt: timestamp, rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) },
-  )),
+  companyId,
+  spiffeId: string,
+  origin: string,
+  keys: list(
+    having(
+      { kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }), fromIndex: integer },
+      {
+        endedAt: timestamp,
+        compromisedAt: timestamp,
+        rotation: having({ statement: string, oldSignature: signature, newSignature: signature }),
+      },
+    ),
+  ),
 });
 export const discovery = having({ company_id: string, issuer: string, passport_format: having({ audience: string }) });
 
 const verdict = { valid: boolean };
 const more = { merkleRoot: hash, failedAtIndex: integer, error: string };
-const whole = (form) => (...args) => {
-  const said = form(...args);
-  if (said.valid ? said.merkleRoot === undefined : said.failedAtIndex === undefined) throw new Error('the server’s verdict names neither a root nor a failure');
-  return said;
-};
+const whole =
+  (form) =>
+  (...args) => {
+    const said = form(...args);
+    if (said.valid ? said.merkleRoot === undefined : said.failedAtIndex === undefined)
+      throw new Error('the server’s verdict names neither a root nor a failure');
+    return said;
+  };
 export const chainVerdict = whole(having(verdict, more));
 export const streamMessage = whole(having({ type: oneOf('record'), record: recordForm, ...verdict }, more));
 

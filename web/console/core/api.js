@@ -1,4 +1,5 @@
-// The service's HTTP API. The credential lives in this module's memory, in a header, and never in a URL.
+// The service's HTTP API. The credential lives in this module's memory, in a header, and never in a
+// URL.
 import { text } from '../lib/bytes.js';
 import { FormError, having, json, list, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
@@ -13,16 +14,21 @@ let credential = '';
 export const setCredential = (key) => { credential = key; };
 export const getCredential = () => credential;
 
-// What the page wants to hear of: refused({message}), when the server no longer takes the credential; clock(offset), after each answer.
+// What the page wants to hear of: refused({message}), when the server no longer takes the
+// credential; clock(offset), after each answer.
 const heard = { refused() {}, clock() {} };
 export const hear = (more) => Object.assign(heard, more);
 
-/** To be called where a worker found that a credential is no longer taken. What is said of another one than the present is of the past. */
+/**
+ * To be called where a worker found that a credential is no longer taken. What is said of another
+ * one than the present is of the past.
+ */
 export const refused = (used, message) => used && used === credential && heard.refused({ message });
 
 /**
- * What came instead of success. status is 0 when nothing came from the server at all. code: the server's own, or AWAY where nothing
- * answered, ELSEWHERE where something else answered in its place. retryAt: the time, in milliseconds, before which it is no use to try again.
+ * What came instead of success. status is 0 when nothing came from the server at all. code: the
+ * server's own, or AWAY where nothing answered, ELSEWHERE where something else answered in its
+ * place. retryAt: the time, in milliseconds, before which it is no use to try again.
  */
 export class APIError extends Error {
   constructor(status, message, code = '', retryAt = 0) {
@@ -33,7 +39,10 @@ export class APIError extends Error {
   }
 }
 
-/** A GET that the server puts off (429) waits as long as the server says, and asks again. What changes something is never repeated here. */
+/**
+ * A GET that the server puts off (429) waits as long as the server says, and asks again. What
+ * changes something is never repeated here.
+ */
 export async function send(method, path, options = {}) {
   for (let attempt = 1; ; attempt++) {
     const used = credential;
@@ -64,25 +73,40 @@ async function ask(method, path, { body, headers = {}, signal, accept = 'applica
     response = await fetch(request);
   } catch (err) {
     if (err.name === 'AbortError') throw err;
-    throw new APIError(0, navigator.onLine === false ? 'This computer is offline.' : 'The server does not answer.', 'AWAY');
+    throw new APIError(
+      0,
+      navigator.onLine === false ? 'This computer is offline.' : 'The server does not answer.',
+      'AWAY',
+    );
   }
   noteClock(response.headers, sent, Date.now());
   return response;
 }
 
-// The Date of an answer is the server's clock in whole seconds, taken somewhere between sent and answered. A cache's is not: it has an Age.
+// The Date of an answer is the server's clock in whole seconds, taken somewhere between sent and
+// answered. A cache's is not: it has an Age.
 function noteClock(headers, sent, answered) {
   const date = Date.parse(headers.get('Date') ?? '');
-  if (!Number.isNaN(date) && !headers.has('Age')) heard.clock({ offset: (date + 500 - (sent + answered) / 2) / 1000, error: (500 + (answered - sent) / 2) / 1000 });
+  if (!Number.isNaN(date) && !headers.has('Age'))
+    heard.clock({ offset: (date + 500 - (sent + answered) / 2) / 1000, error: (500 + (answered - sent) / 2) / 1000 });
 }
 
 const isPage = (response) => /^text\/html/i.test(response.headers.get('Content-Type') ?? ''); // the API has none
 
-// An answer that did not come from the server: what stands between may refuse, fail, or ask for a sign-in of its own.
+// An answer that did not come from the server: what stands between may refuse, fail, or ask for a
+// sign-in of its own.
 function fromElsewhere(response) {
-  const what = response.type === 'opaqueredirect' ? 'a redirect to somewhere else'
-    : response.ok ? 'something that is not JSON' : `status ${response.status}, and not in the server’s form`;
-  return new APIError(response.status, `Something else answered in place of the server, perhaps a proxy: ${what}.`, 'ELSEWHERE');
+  const what =
+    response.type === 'opaqueredirect'
+      ? 'a redirect to somewhere else'
+      : response.ok
+        ? 'something that is not JSON'
+        : `status ${response.status}, and not in the server’s form`;
+  return new APIError(
+    response.status,
+    `Something else answered in place of the server, perhaps a proxy: ${what}.`,
+    'ELSEWHERE',
+  );
 }
 
 async function refusal(response, used) {
@@ -93,8 +117,10 @@ async function refusal(response, used) {
   const { status } = response;
   const seconds = Number(response.headers.get('Retry-After') ?? NaN);
   const retryAt = seconds > 0 ? Date.now() + seconds * 1000 : 0;
-  if (status === 401 && answer && used && !answer.code) return new APIError(401, 'The server no longer accepts this key: it was deleted or revoked, or it has expired.');
-  if (status === 429) return new APIError(429, 'Rate limit reached: the server has received too many requests.', answer?.code, retryAt);
+  if (status === 401 && answer && used && !answer.code)
+    return new APIError(401, 'The server no longer accepts this key: it was deleted or revoked, or it has expired.');
+  if (status === 429)
+    return new APIError(429, 'Rate limit reached: the server has received too many requests.', answer?.code, retryAt);
   if (!answer) return fromElsewhere(response);
   return new APIError(status, answer.error ?? `status ${status}`, answer.code, retryAt);
 }
@@ -116,8 +142,8 @@ export const callText = async (method, path, options) => textOf(await send(metho
 
 /**
  * A call whose answer has a form of answers.js; it returns what the form makes of it. asked: what
- * the answer must name, as of mustName, or a function that
- * throws where the answer is to another question; a call cannot be made without it.
+ * the answer must name, as of mustName, or a function that throws where the answer is to another
+ * question; a call cannot be made without it.
  */
 export async function call(form, method, path, { asked, ...options } = {}) {
   if (!asked) throw new TypeError(`it is not said what an answer of ${path} must name`);
@@ -135,7 +161,8 @@ export async function call(form, method, path, { asked, ...options } = {}) {
   return found;
 }
 
-// The record that must have an index. The error names the index, so that a page can say where a chain fails.
+// The record that must have an index. The error names the index, so that a page can say where a
+// chain fails.
 function recordAt(index, node, source) {
   try {
     const record = recordForm(node, source, 'it');
@@ -148,7 +175,10 @@ function recordAt(index, node, source) {
 
 /** The records [from, from + limit) as far as they exist. */
 export async function records(from, limit, options) {
-  const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { ...options, asked: NOTHING }); // each record is compared below
+  const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, {
+    ...options,
+    asked: NOTHING,
+  }); // each record is compared below
   return found.records.map(({ node, source }, i) => recordAt(from + i, node, source));
 }
 
@@ -159,7 +189,9 @@ export async function* lines(path, accept, options) {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let rest = '';
   for (;;) {
-    const { done, value } = await reader.read().catch((err) => { throw err.name === 'AbortError' ? err : brokenOff(); });
+    const { done, value } = await reader.read().catch((err) => {
+      throw err.name === 'AbortError' ? err : brokenOff();
+    });
     rest += decoder.decode(value, { stream: !done });
     const whole = rest.split('\n');
     rest = whole.pop();

@@ -1,6 +1,5 @@
 // Whether an answer is to the question that was asked. A server that answers about something else,
-// on purpose or by a cache between, must not be shown under
-// the name that was asked for.
+// on purpose or by a cache between, must not be shown under the name that was asked for.
 import { FormError } from '../lib/form.js';
 
 const spelled = (value) => (value === undefined ? 'nothing' : JSON.stringify(value));
@@ -11,7 +10,11 @@ const spelled = (value) => (value === undefined ? 'nothing' : JSON.stringify(val
  */
 export function mustName(asked, answer, what = 'The server’s answer') {
   for (const [name, wanted] of Object.entries(asked)) {
-    if (answer[name] !== wanted) throw new FormError(`${what} is not to what was asked: it names ${spelled(answer[name])} as its ${name}, and not ${spelled(wanted)}.`);
+    if (answer[name] !== wanted)
+      throw new FormError(
+        `${what} is not to what was asked: it names ${spelled(answer[name])} as its ${name}, and not ` +
+          `${spelled(wanted)}.`,
+      );
   }
 }
 

@@ -1,5 +1,6 @@
-// The records of the chain that this page has checked one after the other. Of those that begin with the first, both trees are computed, and held against
-// what this browser has seen of the chain and against the root that the server names.
+// The records of the chain that this page has checked one after the other. Of those that begin with
+// the first, both trees are computed, and held against what this browser has seen of the chain and
+// against the root that the server names.
 import { WholeLog } from '../lib/whole_log.js';
 import { readLogs } from './growth.js';
 import { headsOf, keepChecked, keepHead, rewrittenSince } from './heads.js';
@@ -13,7 +14,10 @@ export class CheckedRange {
 
   #agreed = false;
 
-  /** The range of no record that begins at an index; of all that was read already with its state as of WholeLog. */
+  /**
+   * The range of no record that begins at an index; of all that was read already with its state as
+   * of WholeLog.
+   */
   constructor(from, state) {
     this.#whole = from === 0 ? new WholeLog(state) : null;
     this.from = from;
@@ -27,7 +31,12 @@ export class CheckedRange {
 
   /** What the store of Live has of it. */
   get shown() {
-    return { range: { from: this.from, to: this.to }, whole: this.isWhole, agreed: this.#agreed, root: this.#top?.root ?? '' };
+    return {
+      range: { from: this.from, to: this.to },
+      whole: this.isWhole,
+      agreed: this.#agreed,
+      root: this.#top?.root ?? '',
+    };
   }
 
   /** What is shown is as of before: it is settled anew. */
@@ -40,12 +49,22 @@ export class CheckedRange {
     this.to++;
     this.#agreed = false;
     const other = await this.#whole?.append([record], headsOf(key, LOG));
-    if (other) rewrittenSince(key, LOG, other, { from: Math.max(0, ...headsOf(key, LOG).map(({ size }) => size).filter((size) => size < other.size)), now: this.to });
+    if (other)
+      rewrittenSince(key, LOG, other, {
+        from: Math.max(
+          0,
+          ...headsOf(key, LOG)
+            .map(({ size }) => size)
+            .filter((size) => size < other.size),
+        ),
+        now: this.to,
+      });
   }
 
   /**
-   * Holds the roots against the root that the server named when it said that the chain has so many records or more, which may be under way. Resolves to why
-   * they are not the server's, and to '' where they are or nothing is known yet.
+   * Holds the roots against the root that the server named when it said that the chain has so many
+   * records or more, which may be under way. Resolves to why they are not the server's, and to ''
+   * where they are or nothing is known yet.
    */
   async settle({ root: named, length }, key) {
     if (!this.#whole) return '';
@@ -53,11 +72,19 @@ export class CheckedRange {
     if (top.root !== named) {
       const [now] = await readLogs();
       if (now.size > top.size) return '';
-      if (now.size < top.size) rewrittenSince(key, LOG, { size: top.size, at: new Date().toISOString(), source: 'checked' }, { from: 0, now: now.size });
-      else if (length === top.size || now.merkleRoot !== top.root || now.root !== top.logRoot) return `the server reports another root for ${top.size} records`;
+      if (now.size < top.size)
+        rewrittenSince(
+          key,
+          LOG,
+          { size: top.size, at: new Date().toISOString(), source: 'checked' },
+          { from: 0, now: now.size },
+        );
+      else if (length === top.size || now.merkleRoot !== top.root || now.root !== top.logRoot)
+        return `the server reports another root for ${top.size} records`;
     }
     // Where more was seen than was read here, the rest is under way.
-    if (await this.#whole.contradicts(headsOf(key, LOG)) || headsOf(key, LOG).some(({ size }) => size > top.size)) return '';
+    if ((await this.#whole.contradicts(headsOf(key, LOG))) || headsOf(key, LOG).some(({ size }) => size > top.size))
+      return '';
     // The beginnings of the chain are kept once; after that it only grows.
     if (this.#top) keepHead(key, { log: LOG, ...top, source: 'checked' }, [this.#top]);
     else await keepChecked(key, LOG, this.#whole);

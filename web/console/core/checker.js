@@ -1,4 +1,5 @@
-// The workers of this page that check records: one for each core, so that a chain is read as fast as the machine can, and the page stays alive.
+// The workers of this page that check records: one for each core, so that a chain is read as fast
+// as the machine can, and the page stays alive.
 import { keyAt } from '../lib/keyring.js';
 import { fail } from './failures.js';
 import { heads, rewrittenSince } from './heads.js';
@@ -38,12 +39,14 @@ heads.subscribe(() => { if (!heads.get().rewritten) held.clear(); });
 
 const nameOf = ({ companyId }, log, { fingerprint }) => `${companyId} ${log} ${fingerprint} `;
 
-// Two records that a key has signed for one place are two histories, whatever each of them is worth.
+// Two records that a key has signed for one place are two histories, whatever each of them is
+// worth.
 function hold({ ok, index, hash }, key, log) {
   if (!ok) return;
   const name = `${nameOf(key, log, keyAt(key, index))}${index}`;
   const known = held.get(name);
-  if (known && known.hash !== hash) rewrittenSince(key, log, { size: index + 1, at: known.at, source: 'checked' }, { from: 0, now: index + 1 });
+  if (known && known.hash !== hash)
+    rewrittenSince(key, log, { size: index + 1, at: known.at, source: 'checked' }, { from: 0, now: index + 1 });
   if (known) return;
   held.set(name, { index, hash, at: new Date().toISOString() });
   if (held.size > HELD) held.delete(held.keys().next().value);
@@ -52,22 +55,36 @@ function hold({ ok, index, hash }, key, log) {
 /** [index, hash] of records of a log that were checked here with a company's keys. */
 export function checkedHere(key, log) {
   const names = (key.ring ?? [key]).map((one) => nameOf(key, log, one));
-  return [...held].filter(([name]) => names.some((one) => name.startsWith(one))).map(([, { index, hash }]) => [index, hash]);
+  return [...held]
+    .filter(([name]) => names.some((one) => name.startsWith(one)))
+    .map(([, { index, hash }]) => [index, hash]);
 }
 
-/** Checks records of a log as parseRecord gives them: what checkRecord says of each with its leaf in the log tree, in their order. */
+/**
+ * Checks records of a log as parseRecord gives them: what checkRecord says of each with its leaf in
+ * the log tree, in their order.
+ */
 export async function checkRecords(records, key, log = 'actions') {
   if (!workers) start();
   const slices = [];
-  for (let i = 0; i < records.length; i += SLICE) slices.push(pool.check(records.slice(i, i + SLICE).map((r) => r.text), plain(key), log));
+  for (let i = 0; i < records.length; i += SLICE)
+    slices.push(
+      pool.check(
+        records.slice(i, i + SLICE).map((r) => r.text),
+        plain(key),
+        log,
+      ),
+    );
   const results = (await Promise.all(slices)).flatMap((slice) => slice.results);
   for (const result of results) hold(result, key, log);
   return results;
 }
 
 /**
- * Checks records of the log of actions with the key of the session, and where that did not sign one of them with the company's keys as they are now: one
- * may have been rotated. What fails is a failure of the chain, on every page. Rejects where the keys cannot be asked for, for then nothing is known.
+ * Checks records of the log of actions with the key of the session, and where that did not sign one
+ * of them with the company's keys as they are now: one may have been rotated. What fails is a
+ * failure of the chain, on every page. Rejects where the keys cannot be asked for, for then nothing
+ * is known.
  */
 export async function checkNewest(records) {
   const { key } = session.get();
@@ -75,11 +92,15 @@ export async function checkNewest(records) {
   const late = results.findLastIndex(({ hashOK, signatureOK }) => hashOK && !signatureOK);
   const newer = late < 0 ? key : await refreshKey(key.companyId, records[late].index);
   if (newer !== key) results = await checkRecords(records, newer);
-  if (session.get().company?.companyId === key.companyId) results.forEach(({ ok, reason }, i) => ok || fail(records[i].index, reason));
+  if (session.get().company?.companyId === key.companyId)
+    results.forEach(({ ok, reason }, i) => ok || fail(records[i].index, reason));
   return results;
 }
 
-/** A port to each of the workers, for a worker that reads a whole chain. failed is called where no answer will come. */
+/**
+ * A port to each of the workers, for a worker that reads a whole chain. failed is called where no
+ * answer will come.
+ */
 export function checkerPorts(failed) {
   if (!workers) start();
   readers = [failed]; // one chain is read at a time

@@ -24,18 +24,24 @@ function recordOf({ node, source }, what) {
 
 /** The control record with an index, or undefined where there is none. */
 export async function change(index, options) {
-  const { records: [found] } = await call(having({ records: list(json, 1) }), 'GET', `/v1/chain?log=control&from=${index}&limit=1`, { ...options, asked: NOTHING });
+  const {
+    records: [found],
+  } = await call(having({ records: list(json, 1) }), 'GET', `/v1/chain?log=control&from=${index}&limit=1`, {
+    ...options,
+    asked: NOTHING,
+  });
   if (!found) return undefined;
   const record = recordOf(found, `Control record ${index}`);
-  if (record.index !== index) throw new FormError(`Control record ${index} is none: record ${record.index} stands in its place`);
+  if (record.index !== index)
+    throw new FormError(`Control record ${index} is none: record ${record.index} stands in its place`);
   return record;
 }
 
 /**
  * The newest control records that match, the newest first, after a page of before: {found, page}.
- * page is {size, read, next}: read.from is the index down to which the
- * server has looked, and next '' at the beginning of the log. asked: {action, since, until, q} for
- * the server; what it cannot be asked for matches decides here.
+ * page is {size, read, next}: read.from is the index down to which the server has looked, and next
+ * '' at the beginning of the log. asked: {action, since, until, q} for the server; what it cannot
+ * be asked for matches decides here.
  */
 export async function searchChanges(asked, matches, before = null) {
   const found = [];
@@ -48,17 +54,28 @@ export async function searchChanges(asked, matches, before = null) {
   let below = before?.below ?? null;
   for (let i = 0; i < MOST && found.length < PAGE && (i === 0 || page.next); i++) {
     const last = page;
-    const { records, ...says } = await call(pageForm, 'GET', `/v1/records?${new URLSearchParams(last ? [...query, ['cursor', last.next]] : query)}`, { asked: NOTHING });
+    const { records, ...says } = await call(
+      pageForm,
+      'GET',
+      `/v1/records?${new URLSearchParams(last ? [...query, ['cursor', last.next]] : query)}`,
+      { asked: NOTHING },
+    );
     page = { next: '', ...says };
     for (const one of records) {
       const record = recordOf(one, below === null ? 'The newest control record' : `The control record before ${below}`);
-      if (below === null && whole && record.index !== page.size - 1) throw new FormError(`Of ${page.size} control records the newest that the server shows is ${record.index}.`);
-      if (below !== null && (whole ? record.index !== below - 1 : record.index >= below)) throw new FormError(`Before control record ${below} the server shows record ${record.index}.`);
+      if (below === null && whole && record.index !== page.size - 1)
+        throw new FormError(`Of ${page.size} control records the newest that the server shows is ${record.index}.`);
+      if (below !== null && (whole ? record.index !== below - 1 : record.index >= below))
+        throw new FormError(`Before control record ${below} the server shows record ${record.index}.`);
       below = record.index;
       if (matches(record)) found.push(record);
     }
     mustGoOn(page, last, { ...asked, order: 'newest', proven });
-    if (whole && (below ?? page.size) !== page.read.from) throw new FormError(`The server shows control records down to ${below ?? page.size}, and says that it has shown them down to ${page.read.from}.`);
+    if (whole && (below ?? page.size) !== page.read.from)
+      throw new FormError(
+        `The server shows control records down to ${below ?? page.size}, and says that it has shown them down to ` +
+          `${page.read.from}.`,
+      );
     page.below = below;
   }
   return { found, page };

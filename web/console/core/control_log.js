@@ -1,4 +1,5 @@
-// Changes that the control log holds about something: found by the server by a text in them, or by their indices, and checked here.
+// Changes that the control log holds about something: found by the server by a text in them, or by
+// their indices, and checked here.
 import { having, json, list, nullable, string } from '../lib/form.js';
 import { controlRecordForm } from '../lib/record.js';
 import { call } from './api.js';
@@ -15,8 +16,8 @@ const about = having({ subject: string, by: nullable(string) }, { agentId: strin
 
 /**
  * Checks records of the control log: {key, results}, with what checkRecords says of each and the
- * key that it was checked with. Where that did not sign one
- * of them the company's keys are asked for again. What fails is a finding.
+ * key that it was checked with. Where that did not sign one of them the company's keys are asked
+ * for again. What fails is a finding.
  */
 export async function checkControl(records) {
   const { companyId } = session.get().key;
@@ -26,14 +27,21 @@ export async function checkControl(records) {
     key = await controlKey(await refreshKey(companyId));
     results = await checkRecords(records, key, 'control');
   }
-  if (session.get().company?.companyId === companyId) results.forEach(({ ok, reason }, i) => ok || fail(records[i].index, reason, 'here', 'control'));
+  if (session.get().company?.companyId === companyId)
+    results.forEach(({ ok, reason }, i) => ok || fail(records[i].index, reason, 'here', 'control'));
   return { key, results };
 }
 
-// Records as changes: {record, subject, by, agentId, ok, flaw}; ok and flaw are what was found when the record was checked.
+// Records as changes: {record, subject, by, agentId, ok, flaw}; ok and flaw are what was found when
+// the record was checked.
 async function checked(records) {
   const { results } = await checkControl(records);
-  return records.map((record, i) => ({ record, ...about(record.inner, record.source, `control record ${record.index}`), ok: results[i].ok, flaw: results[i].reason }));
+  return records.map((record, i) => ({
+    record,
+    ...about(record.inner, record.source, `control record ${record.index}`),
+    ok: results[i].ok,
+    flaw: results[i].reason,
+  }));
 }
 
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
@@ -45,7 +53,10 @@ const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: str
 export async function changesWith(text, before, limit) {
   const query = new URLSearchParams({ log: 'control', q: text, limit, ...(before && { cursor: before.next }) });
   const proven = provenSize(session.get().key, 'control');
-  const { records, ...page } = { next: '', ...(await call(pageForm, 'GET', `/v1/records?${query}`, { asked: NOTHING })) };
+  const { records, ...page } = {
+    next: '',
+    ...(await call(pageForm, 'GET', `/v1/records?${query}`, { asked: NOTHING })),
+  };
   mustGoOn(page, before, { order: 'newest', proven });
   const found = records.map(({ node, source }, i) => controlRecordForm(node, source, `records[${i}]`));
   mustBeInOrder(found, page, { order: 'newest' });

@@ -1,20 +1,30 @@
-// Keys and OAuth clients without their secrets: what each may do, until when, who made it, and when it was last used.
+// Keys and OAuth clients without their secrets: what each may do, until when, who made it, and when
+// it was last used.
 import { having, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
 import { sha256hex } from '../lib/sha256.js';
 import { call } from './api.js';
 import { NOTHING } from './asked.js';
 
 export const credential = having(
-  { kind: oneOf('apiKey', 'oauthClient'), fingerprint: string, createdAt: timestamp, role: oneOf('admin', 'writer', 'reader') },
+  {
+    kind: oneOf('apiKey', 'oauthClient'),
+    fingerprint: string,
+    createdAt: timestamp,
+    role: oneOf('admin', 'writer', 'reader'),
+  },
   { clientId: string, label: nullable(string), madeBy: string, lastUsedAt: timestamp, expiresAt: timestamp },
 );
 
 /** The company's keys, then its clients, each in the order of creation. */
-export const readCredentials = async () => (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials', { asked: NOTHING })).credentials;
+export const readCredentials = async () =>
+  (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials', { asked: NOTHING })).credentials;
 
 export const fingerprintOf = async (secret) => (await sha256hex(secret)).slice(0, 16);
 
-/** The secret of the API key with a fingerprint. The server gives all keys at once; the others are not kept. */
+/**
+ * The secret of the API key with a fingerprint. The server gives all keys at once; the others are
+ * not kept.
+ */
 export async function secretOf(fingerprint) {
   const { keys } = await call(having({ keys: list(having({ key: string })) }), 'GET', '/v1/keys', { asked: NOTHING });
   for (const { key } of keys) if ((await fingerprintOf(key)) === fingerprint) return key;
@@ -24,7 +34,10 @@ export async function secretOf(fingerprint) {
 const DAY = 24 * 60 * 60 * 1000;
 export const LONG = 30; // days without use after which a credential stands out
 
-/** What stands out in a credential at a time (ms): expired, unused (for LONG days), never (used); or ''. */
+/**
+ * What stands out in a credential at a time (ms): expired, unused (for LONG days), never (used); or
+ * ''.
+ */
 export function stateOf({ expiresAt, lastUsedAt, createdAt }, now) {
   if (expiresAt && Date.parse(expiresAt) <= now) return 'expired';
   if (now - Date.parse(lastUsedAt ?? createdAt) > LONG * DAY) return 'unused';
@@ -34,7 +47,10 @@ export function stateOf({ expiresAt, lastUsedAt, createdAt }, now) {
 /** Whether a key opens every door for ever: a company always has one that does. */
 export const lasting = (c) => c.kind === 'apiKey' && c.role === 'admin' && !c.expiresAt;
 
-/** What a credential made, and what that made: [{credential, made: […]}]. No credential stands twice. */
+/**
+ * What a credential made, and what that made: [{credential, made: […]}]. No credential stands
+ * twice.
+ */
 export function madeBy(credentials, fingerprint, seen = new Set([fingerprint])) {
   return credentials.filter((c) => c.madeBy === fingerprint && !seen.has(c.fingerprint)).map((one) => {
     seen.add(one.fingerprint);
@@ -55,10 +71,19 @@ const ORDERS = {
   maker: (c) => c.madeBy ?? '',
 };
 
-/** Those that a query of the URL asks for, in its order: {kind, role, state, maker, sort}; state expired, unused, never or inuse. */
+/**
+ * Those that a query of the URL asks for, in its order: {kind, role, state, maker, sort}; state
+ * expired, unused, never or inuse.
+ */
 export function chosen(credentials, { kind, role, state, maker, sort }, now) {
   const order = ORDERS[Object.hasOwn(ORDERS, sort ?? '') ? sort : 'created'];
   return credentials
-    .filter((c) => (!kind || c.kind === kind) && (!role || c.role === role) && (!maker || c.madeBy === maker) && (!state || (stateOf(c, now) || 'inuse') === state))
+    .filter(
+      (c) =>
+        (!kind || c.kind === kind) &&
+        (!role || c.role === role) &&
+        (!maker || c.madeBy === maker) &&
+        (!state || (stateOf(c, now) || 'inuse') === state),
+    )
     .toSorted((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0));
 }

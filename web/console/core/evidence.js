@@ -5,7 +5,11 @@ import { callText } from './api.js';
 import { mustFit, mustName } from './asked.js';
 import { session } from './session.js';
 
-const evidenceForm = having({ companyId: string, log: oneOf('actions', 'control'), record: having({ index: integer }) });
+const evidenceForm = having({
+  companyId: string,
+  log: oneOf('actions', 'control'),
+  record: having({ index: integer }),
+});
 const reportForm = having({ companyId: string, from: timestamp, to: timestamp });
 
 /**
@@ -27,5 +31,8 @@ export async function evidenceOf(index, log, options) {
 export function mustBeReport(line, companyId, { since, until }) {
   const { from, to, ...found } = read(reportForm, line, 'report');
   mustName({ companyId }, found);
-  mustFit((!since || from === since) && (!until || to === until), `it is the report of another period, from ${from} to ${to}`);
+  mustFit(
+    (!since || from === since) && (!until || to === until),
+    `it is the report of another period, from ${from} to ${to}`,
+  );
 }

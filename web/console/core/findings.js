@@ -1,18 +1,33 @@
-// What was found to be wrong with a company, kept beyond the page. A server that shows the truth again has lied all the same: so what was red once stays
-// red until a person acknowledges it, with a reason (journal.js).
+// What was found to be wrong with a company, kept beyond the page. A server that shows the truth
+// again has lied all the same: so what was red once stays red until a person acknowledges it, with
+// a reason (journal.js).
 import { FormError, exactly, integer, oneOf, string, timestamp } from '../lib/form.js';
 import { member } from '../lib/json.js';
 import { keptList } from './kept.js';
 
-const of = (kind, members, optional) => exactly({ kind: oneOf(kind), companyId: string, found: timestamp, ...members }, optional);
+const of = (kind, members, optional) =>
+  exactly({ kind: oneOf(kind), companyId: string, found: timestamp, ...members }, optional);
 
 const forms = {
-  // At that time the log had so many records that are not the beginning of the now records that the server showed. Those before from still were.
-  rewritten: of('rewritten', { log: oneOf('actions', 'control'), size: integer, at: timestamp, source: oneOf('seen', 'checked', 'checkpoint'), from: integer, now: integer }),
+  // At that time the log had so many records that are not the beginning of the now records that the
+  // server showed. Those before from still were.
+  rewritten: of('rewritten', {
+    log: oneOf('actions', 'control'),
+    size: integer,
+    at: timestamp,
+    source: oneOf('seen', 'checked', 'checkpoint'),
+    from: integer,
+    now: integer,
+  }),
   // The first record that failed, or "the root", of the log of actions where none is named; by says
   // whether it failed here or the server said so.
-  failure: of('failure', { failedAt: string, reason: string, by: oneOf('here', 'server') }, { log: oneOf('actions', 'control') }),
-  // A key that the server published for the company, and that nothing proves to follow from the one that was known.
+  failure: of(
+    'failure',
+    { failedAt: string, reason: string, by: oneOf('here', 'server') },
+    { log: oneOf('actions', 'control') },
+  ),
+  // A key that the server published for the company, and that nothing proves to follow from the one
+  // that was known.
   key: of('key', { fingerprint: string }),
 };
 
@@ -31,23 +46,42 @@ export const logOf = ({ log = 'actions' }) => log;
 
 /** The first finding of a kind about a company, and about a log where one is named; or null. */
 export const findingOf = (kind, companyId, log, { all } = findings.get()) =>
-  all.find((one) => one.kind === kind && one.companyId === companyId && (log === undefined || logOf(one) === log)) ?? null;
+  all.find((one) => one.kind === kind && one.companyId === companyId && (log === undefined || logOf(one) === log)) ??
+  null;
 
 const place = ({ failedAt }) => (failedAt === 'the root' ? Infinity : Number(failedAt));
 
-const isAbout = (one) => (known) => known.kind === one.kind && known.companyId === one.companyId && logOf(known) === logOf(one);
+const isAbout = (one) => (known) =>
+  known.kind === one.kind && known.companyId === one.companyId && logOf(known) === logOf(one);
 
-// Of two failures the one with the lower index says more, and of two rewritings the one that knows better where; else the first does.
-const saysMore = (one, known) => (one.kind === 'failure' ? place(one) < place(known) : one.kind === 'rewritten' && one.from > known.from);
+// Of two failures the one with the lower index says more, and of two rewritings the one that knows
+// better where; else the first does.
+const saysMore = (one, known) =>
+  one.kind === 'failure' ? place(one) < place(known) : one.kind === 'rewritten' && one.from > known.from;
 
-/** Keeps a finding, {kind, companyId, …} as its form says. Since when something is wrong stays as it was found first. */
+/**
+ * Keeps a finding, {kind, companyId, …} as its form says. Since when something is wrong stays as it
+ * was found first.
+ */
 export function keepFinding(given) {
   const isKnown = isAbout(given);
   const settled = (all) => all.some((known) => isKnown(known) && !saysMore(given, known));
   if (settled(findings.get().all)) return;
-  findings.change((all) => (settled(all) ? all : [...all.filter((one) => !isKnown(one)), { ...given, found: all.find(isKnown)?.found ?? new Date().toISOString() }]));
+  findings.change((all) =>
+    settled(all)
+      ? all
+      : [
+          ...all.filter((one) => !isKnown(one)),
+          { ...given, found: all.find(isKnown)?.found ?? new Date().toISOString() },
+        ],
+  );
 }
 
-/** Forgets the findings of a kind about a company, those about one log where it is named: for who knows why. */
+/**
+ * Forgets the findings of a kind about a company, those about one log where it is named: for who
+ * knows why.
+ */
 export const dropFinding = (kind, companyId, log) =>
-  findings.change((all) => all.filter((one) => one.kind !== kind || one.companyId !== companyId || (log !== undefined && logOf(one) !== log)));
+  findings.change((all) =>
+    all.filter((one) => one.kind !== kind || one.companyId !== companyId || (log !== undefined && logOf(one) !== log)),
+  );

@@ -6,7 +6,8 @@ export const count = (n) => n.toLocaleString('en');
 
 export const plural = (n, one, many = one + 's') => `${count(n)} ${n === 1 ? one : many}`;
 
-export const short = (s, head = 8, tail = 6) => (s.length > head + tail + 1 ? `${s.slice(0, head)}…${s.slice(-tail)}` : s);
+export const short = (s, head = 8, tail = 6) =>
+  s.length > head + tail + 1 ? `${s.slice(0, head)}…${s.slice(-tail)}` : s;
 
 /**
  * The beginning of a timestamp in the zone that the reader chose, without that zone: for a column

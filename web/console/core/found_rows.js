@@ -27,7 +27,8 @@ class ListedRows extends Rows {
   place(index) { return this.rows.findIndex((row) => row.index === index); }
   want() {}
 
-  // Records come in their order, each once, and only such as were asked for; of the whole log none is left out.
+  // Records come in their order, each once, and only such as were asked for; of the whole log none
+  // is left out.
   found(given) {
     const due = this.last === undefined ? 0 : this.last + 1;
     let record;
@@ -40,7 +41,10 @@ class ListedRows extends Rows {
     const follows = this.last === undefined || (this.newest ? record.index < this.last : record.index > this.last);
     const before = this.last;
     if (follows) this.last = record.index;
-    if (this.whole ? record.index !== due : !follows) throw new FormError(before === undefined ? `it is record ${record.index}` : `record ${record.index} comes after record ${before}`);
+    if (this.whole ? record.index !== due : !follows)
+      throw new FormError(
+        before === undefined ? `it is record ${record.index}` : `record ${record.index} comes after record ${before}`,
+      );
     return record;
   }
 }
@@ -63,7 +67,8 @@ export class FoundRows extends ListedRows {
     this.done = !next || this.count >= MOST;
   }
 
-  // What comes is the newest: in a list that begins with the oldest it has a place once all is read.
+  // What comes is the newest: in a list that begins with the oldest it has a place once all is
+  // read.
   take(entries) {
     if (this.busy || !(this.done || this.newest) || this.count >= MOST) return false;
     const rows = entries.filter(({ record }) => matches(record, this.search)).map((entry) => this.came(entry));
@@ -76,7 +81,10 @@ export class FoundRows extends ListedRows {
   }
 
   async page(options) {
-    const page = await pageOf(this.search, this.before, PAGE, { ...options, proven: provenSize(session.get().key, 'actions') });
+    const page = await pageOf(this.search, this.before, PAGE, {
+      ...options,
+      proven: provenSize(session.get().key, 'actions'),
+    });
     this.before = page;
     this.size = page.size;
     this.add(page.records, page.next);
@@ -103,7 +111,10 @@ export class FoundRows extends ListedRows {
       if (progress ?? end) this.read = before + (progress ?? end).read;
       if (end) {
         // The record with a hash is one: nothing need be read after it.
-        mustFit(end.next || since || until || hash || this.read === this.size, `it has read ${this.read} of ${this.size} records`);
+        mustFit(
+          end.next || since || until || hash || this.read === this.size,
+          `it has read ${this.read} of ${this.size} records`,
+        );
         this.before = end;
         show(end.next);
       } else timer ??= setTimeout(show, OFTEN);
@@ -112,8 +123,9 @@ export class FoundRows extends ListedRows {
 }
 
 /**
- * Of what a search finds, what fails. A search ends at a record that is damaged on disk. So where no less than all records are asked for,
- * the log itself is read, from its beginning, and what is missing fails too.
+ * Of what a search finds, what fails. A search ends at a record that is damaged on disk. So where
+ * no less than all records are asked for, the log itself is read, from its beginning, and what is
+ * missing fails too.
  */
 export class FailedRows extends ListedRows {
   constructor(search, changed) {
@@ -132,7 +144,10 @@ export class FailedRows extends ListedRows {
         this.list(await under.shift());
       };
       let texts = [];
-      for await (const text of jsonLines(this.whole ? '/v1/chain' : pathOf(this.search, { order: this.search.order }), options)) {
+      for await (const text of jsonLines(
+        this.whole ? '/v1/chain' : pathOf(this.search, { order: this.search.order }),
+        options,
+      )) {
         texts.push(text);
         if (texts.length < PIECE) continue;
         begin(texts);
@@ -142,7 +157,8 @@ export class FailedRows extends ListedRows {
       begin(texts);
       while (under.length) await show();
       const missing = this.whole ? this.size - 1 - (this.last ?? -1) : 0;
-      if (missing > 0) this.list([brokenRow(null, `the server has ${this.size} records, but returned none of the last ${missing}`)]);
+      if (missing > 0)
+        this.list([brokenRow(null, `the server has ${this.size} records, but returned none of the last ${missing}`)]);
       this.done = true;
     });
   }
@@ -155,7 +171,11 @@ export class FailedRows extends ListedRows {
 
   async piece(texts) {
     this.read += texts.length;
-    const { rows, checked } = this.rowsOf(texts, (text) => this.found(() => read(json, text, 'record')), () => (this.whole ? this.last : null));
+    const { rows, checked } = this.rowsOf(
+      texts,
+      (text) => this.found(() => read(json, text, 'record')),
+      () => (this.whole ? this.last : null),
+    );
     await checked;
     return rows.filter((row) => !row.check?.ok);
   }

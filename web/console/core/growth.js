@@ -1,4 +1,5 @@
-// Proves that the logs which the server shows have grown from all that this browser has seen of them.
+// Proves that the logs which the server shows have grown from all that this browser has seen of
+// them.
 import { hex } from '../lib/bytes.js';
 import { grows } from '../lib/consistency.js';
 import { FormError, hash, having, integer, list, oneOf, string } from '../lib/form.js';
@@ -13,21 +14,39 @@ import { headsOf, keepHead, rewrittenSince } from './heads.js';
 const LOGS = ['actions', 'control'];
 
 const logs = having({
-  logs: list(having({ log: oneOf(...LOGS), logId: string, origin: string, vkeys: list(string), size: integer, merkleRoot: hash, root: hash })),
+  logs: list(
+    having({
+      log: oneOf(...LOGS),
+      logId: string,
+      origin: string,
+      vkeys: list(string),
+      size: integer,
+      merkleRoot: hash,
+      root: hash,
+    }),
+  ),
 });
 const proofForm = having({ from: integer, to: integer, proof: list(hash, 128) });
 
-/** The logs of the company that is signed in, actions and then control, with their sizes and both roots of each, as the server says. */
+/**
+ * The logs of the company that is signed in, actions and then control, with their sizes and both
+ * roots of each, as the server says.
+ */
 export async function readLogs(options) {
-  const { logs: all } = await call(logs, 'GET', '/v1/logs', { ...options, asked: NOTHING }); // their names are compared below
-  if (all.map(({ log }) => log).join() !== LOGS.join()) throw new FormError('The server does not list the two logs of the company.');
+  const { logs: all } = await call(logs, 'GET', '/v1/logs',
+    { ...options, asked: NOTHING }); // their names are compared below
+  if (all.map(({ log }) => log).join() !== LOGS.join())
+    throw new FormError('The server does not list the two logs of the company.');
   return all;
 }
 
 // The server's newest checkpoint and how it grew from a size. A history that was rewritten has no
 // such proof at all, whoever signed it.
 async function logProof(now, from, options) {
-  const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`, options), from);
+  const { hashes, signed } = readConsistency(
+    await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`, options),
+    from,
+  );
   const { origin, size, root } = readCheckpoint(signed);
   if (origin !== now.origin) throw new FormError('The server’s proof of consistency is of another log.');
   return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex), signed };
@@ -45,24 +64,28 @@ async function signedHead(signed, now, key) {
 }
 
 // Whether a kept head is the beginning of a log as the server shows it now: the proof is the
-// server's, checking it is not. Returns a list of the text of the
-// checkpoint that the log tree's proof leads to, if one was asked for, and null where there is no
-// proof.
+// server's, checking it is not. Returns a list of the text of the checkpoint that the log tree's
+// proof leads to, if one was asked for, and null where there is no proof.
 async function grownInto({ size: from, root, logRoot }, now, options) {
   if (from > now.size) return null;
-  if (from === now.size) return (root ?? now.merkleRoot) === now.merkleRoot && (logRoot ?? now.root) === now.root ? [] : null;
+  if (from === now.size)
+    return (root ?? now.merkleRoot) === now.merkleRoot && (logRoot ?? now.root) === now.root ? [] : null;
   if (root !== undefined) {
-    const { proof } = await call(proofForm, 'GET', `/v1/consistency?from=${from}&to=${now.size}&log=${now.log}`, { ...options, asked: { from, to: now.size } });
+    const { proof } = await call(proofForm, 'GET', `/v1/consistency?from=${from}&to=${now.size}&log=${now.log}`, {
+      ...options,
+      asked: { from, to: now.size },
+    });
     if (!(await grows({ from, to: now.size, fromRoot: root, toRoot: now.merkleRoot, proof }, nodeHash))) return null;
   }
   if (logRoot === undefined) return [];
   const { signed, ...proven } = await logProof(now, from, options);
   if (!(await grows({ from, fromRoot: logRoot, ...proven }, nodeOfHex))) return null;
-  return proven.to === now.size && proven.toRoot !== now.root ? null : [signed]; // of another size where records came meanwhile
+  return proven.to === now.size && proven.toRoot !== now.root ? null
+    : [signed]; // of another size where records came meanwhile
 }
 
-// The shortest head that does not hold, {head, from}, with how many records are still what they were; all that are longer fail with it, if any does. Else
-// {grown}: what grownInto says of each.
+// The shortest head that does not hold, {head, from}, with how many records are still what they
+// were; all that are longer fail with it, if any does. Else {grown}: what grownInto says of each.
 async function judge(entries, now, options) {
   const grown = [];
   for (const head of entries) {
@@ -78,10 +101,9 @@ const due = (entries) => entries.filter(({ proven }, i) => !proven || i === entr
 
 /**
  * Proves that all that was seen of a company's logs is the beginning of what the server shows now,
- * and keeps the checkpoints that a key of the company has
- * signed: returns the logs. What is only said of them is not kept, for an honest server would be
- * held to it later. What was
- * rewritten is in heads. Throws where the server does not answer: then nothing is known.
+ * and keeps the checkpoints that a key of the company has signed: returns the logs. What is only
+ * said of them is not kept, for an honest server would be held to it later. What was rewritten is
+ * in heads. Throws where the server does not answer: then nothing is known.
  */
 export async function proveSince(key, options) {
   // Only what was seen before the server is asked can be no longer than what it answers.
@@ -104,14 +126,21 @@ export async function proveSince(key, options) {
       }
     }
     if (now.size > 0 && !before[i].some(({ logRoot }) => logRoot)) {
-      const first = await signedHead(await callText('GET', `/v1/log/${now.logId}/checkpoint`, { accept: 'text/plain', ...options }), now, key);
+      const first = await signedHead(
+        await callText('GET', `/v1/log/${now.logId}/checkpoint`, { accept: 'text/plain', ...options }),
+        now,
+        key,
+      );
       if (first) keepHead(key, first);
     }
   }
   return shown;
 }
 
-/** The first of some records, which stand in their order, that the server does not show any more as it was; undefined where there is none. */
+/**
+ * The first of some records, which stand in their order, that the server does not show any more as
+ * it was; undefined where there is none.
+ */
 export async function changedOf(held) {
   const [{ index: first }] = held;
   const hashes = new Map((await records(first, held.at(-1).index + 1 - first)).map(({ index, hash }) => [index, hash]));

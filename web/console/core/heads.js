@@ -1,5 +1,6 @@
-// What this browser has seen of each log: lengths and roots, kept beyond the page. A chain only ever grows, so each of them must be the beginning of
-// what the server shows later (growth.js). Where it is not, the history was rewritten, whatever the server says of itself.
+// What this browser has seen of each log: lengths and roots, kept beyond the page. A chain only
+// ever grows, so each of them must be the beginning of what the server shows later (growth.js).
+// Where it is not, the history was rewritten, whatever the server says of itself.
 import { boolean, exactly, hash, integer, list, oneOf, string, timestamp } from '../lib/form.js';
 import { dropFinding, findingOf, findings, keepFinding } from './findings.js';
 import { keptList } from './kept.js';
@@ -7,11 +8,17 @@ import { store } from './store.js';
 
 const KEPT = 24; // for each log; between them the place of a change is found
 
-// fingerprints: of all keys that the company was known by. root is of the specification's tree, logRoot of that of RFC 6962. proven: a longer one is kept
-// of which it is the beginning, so that to prove the longer one is enough.
+// fingerprints: of all keys that the company was known by. root is of the specification's tree,
+// logRoot of that of RFC 6962. proven: a longer one is kept of which it is the beginning, so that
+// to prove the longer one is enough.
 const head = exactly(
   {
-    companyId: string, fingerprints: list(string), log: oneOf('actions', 'control'), size: integer, at: timestamp, source: oneOf('seen', 'checked', 'checkpoint'),
+    companyId: string,
+    fingerprints: list(string),
+    log: oneOf('actions', 'control'),
+    size: integer,
+    at: timestamp,
+    source: oneOf('seen', 'checked', 'checkpoint'),
     proven: boolean,
   },
   { root: hash, logRoot: hash },
@@ -19,7 +26,10 @@ const head = exactly(
 
 const kept = keptList('attestd.heads', head);
 
-/** rewritten: null, or the finding of findings.js that a log of the company that is signed in is not what it was. */
+/**
+ * rewritten: null, or the finding of findings.js that a log of the company that is signed in is not
+ * what it was.
+ */
 export const heads = store({ rewritten: null });
 
 let shownOf = '';
@@ -40,10 +50,14 @@ export function showFindings(companyId) {
 
 const fingerprintsOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => fingerprint);
 
-// One key in common makes it the same log: whoever leaves out the first keys of a company, or puts one before them, names no other log by that.
+// One key in common makes it the same log: whoever leaves out the first keys of a company, or puts
+// one before them, names no other log by that.
 function ofLog(key, log) {
   const own = fingerprintsOf(key);
-  return (one) => one.companyId === key.companyId && one.log === log && one.fingerprints.some((fingerprint) => own.includes(fingerprint));
+  return (one) =>
+    one.companyId === key.companyId &&
+    one.log === log &&
+    one.fingerprints.some((fingerprint) => own.includes(fingerprint));
 }
 
 const holdsAll = (own, other) => other === undefined || own === other;
@@ -54,8 +68,8 @@ const covers = (a, b) => a.size === b.size && holdsAll(a.root, b.root) && holdsA
 const differ = (a, b) => a !== undefined && b !== undefined && a !== b;
 const contradicts = (a) => (b) => a.size === b.size && (differ(a.root, b.root) || differ(a.logRoot, b.logRoot));
 
-// Of too many, that one goes whose neighbours are nearest to each other: what stays is spread over the whole length. What is not proven to have grown
-// into another one stays.
+// Of too many, that one goes whose neighbours are nearest to each other: what stays is spread over
+// the whole length. What is not proven to have grown into another one stays.
 function thinned(entries) {
   const span = (i) => entries[i + 1].size - entries[i - 1].size;
   const free = entries.length > KEPT ? entries.map((_, i) => i).slice(1, -1).filter((i) => entries[i].proven) : [];
@@ -63,8 +77,9 @@ function thinned(entries) {
 }
 
 /**
- * Keeps a head of a company's log, {log, size, root, logRoot, source}, of which one root may be missing. beginnings: heads of which it is known that this one has
- * grown from them. An empty log says nothing. Two of one length that differ are two histories, whoever shows them.
+ * Keeps a head of a company's log, {log, size, root, logRoot, source}, of which one root may be
+ * missing. beginnings: heads of which it is known that this one has grown from them. An empty log
+ * says nothing. Two of one length that differ are two histories, whoever shows them.
  */
 export function keepHead(key, { at = new Date().toISOString(), ...given }, beginnings = []) {
   if (given.size === 0) return;
@@ -72,9 +87,16 @@ export function keepHead(key, { at = new Date().toISOString(), ...given }, begin
   const other = headsOf(key, given.log).find(contradicts(given));
   if (other) rewrittenSince(key, given.log, other, { from: 0, now: given.size });
   kept.change((all) => {
-    const own = all.filter(isOwn).map((one) => (one.size < given.size && beginnings.some((begin) => covers(begin, one)) ? { ...one, proven: true } : one));
+    const own = all
+      .filter(isOwn)
+      .map((one) =>
+        one.size < given.size && beginnings.some((begin) => covers(begin, one)) ? { ...one, proven: true } : one,
+      );
     const known = own.filter((one) => covers(one, given) || covers(given, one));
-    const roots = Object.assign({}, ...[given, ...known].flatMap(({ root, logRoot }) => [root && { root }, logRoot && { logRoot }]));
+    const roots = Object.assign(
+      {},
+      ...[given, ...known].flatMap(({ root, logRoot }) => [root && { root }, logRoot && { logRoot }]),
+    );
     const one = {
       companyId: key.companyId, log: given.log, size: given.size, ...roots,
       at: [at, ...known.map((e) => e.at)].sort()[0], // the first time stays
@@ -83,11 +105,17 @@ export function keepHead(key, { at = new Date().toISOString(), ...given }, begin
       proven: known.some((e) => e.proven && covers(e, { size: given.size, ...roots })),
       fingerprints: [...new Set([...known.flatMap(({ fingerprints }) => fingerprints), ...fingerprintsOf(key)])],
     };
-    return [...all.filter((e) => !isOwn(e)), ...thinned([...own.filter((e) => !known.includes(e)), one].sort((a, b) => a.size - b.size))];
+    return [
+      ...all.filter((e) => !isOwn(e)),
+      ...thinned([...own.filter((e) => !known.includes(e)), one].sort((a, b) => a.size - b.size)),
+    ];
   });
 }
 
-/** Keeps what was checked of a company's log, as WholeLog, and the beginnings of it, by which the place of a later change is found. Resolves to its head. */
+/**
+ * Keeps what was checked of a company's log, as WholeLog, and the beginnings of it, by which the
+ * place of a later change is found. Resolves to its head.
+ */
 export async function keepChecked(key, log, whole) {
   const [top, beginnings] = await Promise.all([whole.head(), whole.beginnings()]);
   const shorter = beginnings.slice(0, -1);
@@ -102,11 +130,17 @@ export const provenSize = (key, log) => Math.max(0, ...headsOf(key, log).map(({ 
 /** The heads that are kept of a company's log, the shortest first. */
 export const headsOf = (key, log) => kept.get().all.filter(ofLog(key, log));
 
-/** Says that a head, {size, at, source}, is not the beginning of what is shown now. from is how many records are still what they were, now how many are shown. */
+/**
+ * Says that a head, {size, at, source}, is not the beginning of what is shown now. from is how many
+ * records are still what they were, now how many are shown.
+ */
 export const rewrittenSince = (key, log, { size, at, source }, { from, now }) =>
   keepFinding({ kind: 'rewritten', companyId: key.companyId, log, size, at, source, from, now });
 
-/** Forgets what was seen of a log that was rewritten: for who knows why. What is shown from now on is remembered anew. */
+/**
+ * Forgets what was seen of a log that was rewritten: for who knows why. What is shown from now on
+ * is remembered anew.
+ */
 export function forgetHeads({ companyId, log }) {
   kept.change((all) => all.filter((e) => e.companyId !== companyId || e.log !== log));
   dropFinding('rewritten', companyId, log);

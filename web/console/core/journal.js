@@ -13,8 +13,7 @@ export const journal = keptList('attestd.journal', exactly({ finding, at: timest
 
 /**
  * Ends a finding, for a reason that is kept. What was seen of a log that was rewritten is
- * forgotten: what is shown from now on is remembered anew.
- * Throws where no reason is given.
+ * forgotten: what is shown from now on is remembered anew. Throws where no reason is given.
  */
 export function acknowledge(found, reason) {
   const given = reason.trim().slice(0, LONGEST);

@@ -3,8 +3,9 @@ import { list, read } from '../lib/form.js';
 import { store } from './store.js';
 
 /**
- * A list of entries of a form, kept in localStorage by a name: a store of {all}, with change(f), which puts f(all) in its place. What other tabs
- * change is seen here. Without storage it lasts as long as the page.
+ * A list of entries of a form, kept in localStorage by a name: a store of {all}, with change(f),
+ * which puts f(all) in its place. What other tabs change is seen here. Without storage it lasts as
+ * long as the page.
  */
 export function keptList(name, form) {
   let alone = false; // whether what is here could not be written
@@ -22,7 +23,9 @@ export function keptList(name, form) {
   }
 
   const state = store({ all: stored([]) });
-  globalThis.addEventListener?.('storage', ({ key }) => { if (key === name) state.set({ all: stored(state.get().all) }); });
+  globalThis.addEventListener?.('storage', ({ key }) => {
+    if (key === name) state.set({ all: stored(state.get().all) });
+  });
   return {
     ...state,
     change(f) {

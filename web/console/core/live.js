@@ -1,5 +1,6 @@
-// The stream of records as it happens. Each record is checked on arrival; what a broken connection missed is fetched and checked after it. What was
-// found here and what the server says of its chain are kept apart: the server may lie.
+// The stream of records as it happens. Each record is checked on arrival; what a broken connection
+// missed is fetched and checked after it. What was found here and what the server says of its chain
+// are kept apart: the server may lie.
 import { FormError, read } from '../lib/form.js';
 import { chainVerdict, streamMessage } from './answers.js';
 import { call, records } from './api.js';
@@ -16,9 +17,13 @@ import { closeStream, isConnecting, openStream, whyRefused } from './stream.js';
 import { forget } from './verification.js';
 
 const HISTORY = 20; // records read at first from a chain that is not read whole
-const WHOLE = 1000; // records of a chain that is read whole at once, and most that are fetched of those that were missed
+// Records of a chain that is read whole at once, and most that are fetched of those that were
+// missed.
+const WHOLE = 1000;
 const BATCH = 256; // messages taken together
-const BACKLOG = 2000; // messages waiting beyond which records are passed on unchecked; they are fetched and checked after it
+// Messages waiting beyond which records are passed on unchecked; they are fetched and checked after
+// it.
+const BACKLOG = 2000;
 const LOOK = 30_000; // ms after which the server is asked what it has, though the stream is silent
 const PATIENCE = 10_000; // ms until a server that does not answer then is taken for gone
 
@@ -77,7 +82,8 @@ function found() {
 heads.subscribe(found);
 findings.subscribe(found);
 
-// A stream may be silent because nothing happens, because the network is gone and nobody has noticed, or because the server withholds what it shows elsewhere.
+// A stream may be silent because nothing happens, because the network is gone and nobody has
+// noticed, or because the server withholds what it shows elsewhere.
 function look() {
   if (state('connection') === 'open' && everOpen) queue(compare);
 }
@@ -111,7 +117,10 @@ async function askWhy() {
   if (epoch === mine && state('connection') !== 'open') change({ problem });
 }
 
-/** Tries again at once, where the next attempt would come later; what could not be read while the stream stands is read again. */
+/**
+ * Tries again at once, where the next attempt would come later; what could not be read while the
+ * stream stands is read again.
+ */
 export function reconnect() {
   if (state('connection') === 'open' && state('problem')) {
     range?.doubt();
@@ -140,7 +149,8 @@ const stream = {
   },
 };
 
-// Jobs run one after the other. current() is false once the company that a job belongs to has signed out: then what comes late is dropped.
+// Jobs run one after the other. current() is false once the company that a job belongs to has
+// signed out: then what comes late is dropped.
 function queue(job) {
   const mine = epoch;
   const current = () => epoch === mine;
@@ -186,12 +196,19 @@ async function given(from, count, current) {
   return found;
 }
 
-// What this page shows must be there still, for a chain never loses or changes a record. Of a whole chain, its root says so too (settle).
+// What this page shows must be there still, for a chain never loses or changes a record. Of a whole
+// chain, its root says so too (settle).
 async function stillThere(size, key, current) {
   const from = Math.max(0, last + 1 - WHOLE);
   const held = live.get().entries.map(({ record }) => record).toReversed().filter(({ index }) => index >= from);
   const changed = held.length > 0 && (await changedOf(held));
-  if (current() && changed) rewrittenSince(key, 'actions', { size: last + 1, at: live.get().since, source: 'checked' }, { from: changed.index, now: size });
+  if (current() && changed)
+    rewrittenSince(
+      key,
+      'actions',
+      { size: last + 1, at: live.get().since, source: 'checked' },
+      { from: changed.index, now: size },
+    );
 }
 
 async function receive(current) {
@@ -231,8 +248,9 @@ async function receive(current) {
   if (!inbox.length) await settle(current);
 }
 
-// Fetches the records before to that did not come over the stream, WHOLE at most, and says which they were and how many of them were fetched. away is
-// whether the connection was; else the stream left them out.
+// Fetches the records before to that did not come over the stream, WHOLE at most, and says which
+// they were and how many of them were fetched. away is whether the connection was; else the stream
+// left them out.
 async function fetchMissed(to, away, current) {
   const from = last + 1;
   if (from >= to) return;
@@ -246,7 +264,8 @@ function show(next) {
   change(range.shown);
 }
 
-// Checks records that come after the last one, shows them, and extends the range with those that hold.
+// Checks records that come after the last one, shows them, and extends the range with those that
+// hold.
 async function take(found, late, current) {
   const due = found.filter(({ index }) => index > last);
   if (!current() || !due.length) return;
@@ -316,15 +335,20 @@ async function settle(current) {
   change(range.shown);
 }
 
-/** Takes over what a run over the whole chain has checked, {count, state}, to extend it record by record. */
-export const adopt = ({ count, state: read, failures, server }) => queue(async (current) => {
-  if (failures.first || !server.valid) return fail(failures.first?.index ?? server.failedAtIndex, failures.first?.reason ?? server.error);
-  show(new CheckedRange(0, read));
-  change({ unchecked: 0 });
-  last = Math.max(last, count - 1);
-  if (range.to > last && state('server')) await settle(current);
-  fillSoon();
-});
+/**
+ * Takes over what a run over the whole chain has checked, {count, state}, to extend it record by
+ * record.
+ */
+export const adopt = ({ count, state: read, failures, server }) =>
+  queue(async (current) => {
+    if (failures.first || !server.valid)
+      return fail(failures.first?.index ?? server.failedAtIndex, failures.first?.reason ?? server.error);
+    show(new CheckedRange(0, read));
+    change({ unchecked: 0 });
+    last = Math.max(last, count - 1);
+    if (range.to > last && state('server')) await settle(current);
+    fillSoon();
+  });
 
 function serverSays({ valid, merkleRoot, failedAtIndex, error }, length) {
   const said = { valid, length, at: now() };

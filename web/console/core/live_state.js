@@ -1,26 +1,43 @@
-// What the page Live shows, and what every page shows of it: collected, so that a thousand records a second are ten renderings and not a thousand.
+// What the page Live shows, and what every page shows of it: collected, so that a thousand records
+// a second are ten renderings and not a thousand.
 import { store } from './store.js';
 
 const SHOWN = 400; // entries kept, the newest first
 
 const quiet = {
-  connection: 'off', since: '', entries: [], range: null, whole: false, root: '', agreed: false, behind: 0, unchecked: 0, failure: null, server: null, missed: [], problem: '', beats: 0,
+  connection: 'off',
+  since: '',
+  entries: [],
+  range: null,
+  whole: false,
+  root: '',
+  agreed: false,
+  behind: 0,
+  unchecked: 0,
+  failure: null,
+  server: null,
+  missed: [],
+  problem: '',
+  beats: 0,
 };
 
 /**
- * connection: off, connecting, open, retrying; since: when that began. range: the records [from, to) that were checked here one after the
- * other, or null; whole: it begins with the first record, and so has a root; agreed: that root is
- * the one that the server names for that length. behind: how many records
- * came since the range, and are fetched and checked after it. failure: the first that failed
- * here or by the server's word, a finding of findings.js that lasts until it is dismissed, or null. server: what it said last of its whole chain, {valid, root, length, at} or
- * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the stream, {from, to, fetched, away}.
+ * connection: off, connecting, open, retrying; since: when that began. range: the records [from,
+ * to) that were checked here one after the other, or null; whole: it begins with the first record,
+ * and so has a root; agreed: that root is the one that the server names for that length. behind:
+ * how many records came since the range, and are fetched and checked after it. failure: the first
+ * that failed here or by the server's word, a finding of findings.js that lasts until it is
+ * dismissed, or null. server: what it said last of its whole chain, {valid, root, length, at} or
+ * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the
+ * stream, {from, to, fetched, away}.
  */
 export const live = store(quiet);
 
 /**
- * The tone of the chain as far as it is known: bad where a check failed here or the server says one did; ok or warn only where the whole chain was
- * checked here, up to the root that the server names, while the connection stands. The server's
- * word alone has no tone, nor has a part. judge: as judgeOf.
+ * The tone of the chain as far as it is known: bad where a check failed here or the server says one
+ * did; ok or warn only where the whole chain was checked here, up to the root that the server
+ * names, while the connection stands. The server's word alone has no tone, nor has a part. judge:
+ * as judgeOf.
  */
 export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, judge) {
   const { tone, against } = judge(true);
@@ -57,7 +74,10 @@ export function change(patch) {
     changes = {};
     let { entries } = live.get();
     if (added.length) entries = [...added.toReversed(), ...entries].slice(0, SHOWN);
-    if (checks.size) entries = entries.map((entry) => (entry.check || !checks.has(entry.record.index) ? entry : { ...entry, check: checks.get(entry.record.index) }));
+    if (checks.size)
+      entries = entries.map((entry) =>
+        entry.check || !checks.has(entry.record.index) ? entry : { ...entry, check: checks.get(entry.record.index) },
+      );
     live.set({ ...patch, entries, beats: live.get().beats + added.length });
   }, 80);
 }

@@ -8,7 +8,10 @@ import { PIECE, Rows, logSize } from './rows.js';
 const KEPT = 32; // pieces of the whole log kept in memory on each side of what is shown
 const SOON = 60; // ms that a list must rest before something is fetched for it
 
-/** The whole log. A row is known by its index, so a record that is missing or stands elsewhere is seen. */
+/**
+ * The whole log. A row is known by its index, so a record that is missing or stands elsewhere is
+ * seen.
+ */
 export class LogRows extends Rows {
   pieces = new Map(); // of the log; null while one is on its way
   count = 0;
@@ -50,11 +53,16 @@ export class LogRows extends Rows {
 
   want(first, last) {
     this.view = [first, last];
-    this.timer ??= setTimeout(() => {
-      this.timer = undefined;
-      const [a, b] = [this.order(this.view[0]), this.order(this.view[1] - 1)].map((index) => Math.floor(index / PIECE)).sort((x, y) => x - y);
-      for (let piece = a; piece <= b; piece++) this.fetch(piece);
-    }, this.pieces.size ? SOON : 0);
+    this.timer ??= setTimeout(
+      () => {
+        this.timer = undefined;
+        const [a, b] = [this.order(this.view[0]), this.order(this.view[1] - 1)]
+          .map((index) => Math.floor(index / PIECE))
+          .sort((x, y) => x - y);
+        for (let piece = a; piece <= b; piece++) this.fetch(piece);
+      },
+      this.pieces.size ? SOON : 0,
+    );
   }
 
   async fetch(piece) {
@@ -63,7 +71,12 @@ export class LogRows extends Rows {
     if (this.stopped || from < 0 || limit < 1 || this.pieces.has(piece)) return;
     this.pieces.set(piece, null);
     try {
-      const { records } = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, { signal: this.abort.signal, asked: NOTHING });
+      const { records } = await call(
+        having({ records: list(json, limit) }),
+        'GET',
+        `/v1/chain?from=${from}&limit=${limit}`,
+        { signal: this.abort.signal, asked: NOTHING },
+      );
       let next = 0;
       const recordAt = (_, i) => {
         const record = records[next] && recordForm(records[next++].node, records[next - 1].source, 'it');

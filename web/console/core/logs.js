@@ -1,4 +1,5 @@
-// The two logs of the company that is signed in: how long they are, which keys sign them, and the checkpoints that the server gives of them.
+// The two logs of the company that is signed in: how long they are, which keys sign them, and the
+// checkpoints that the server gives of them.
 import { equalBytes, hex } from '../lib/bytes.js';
 import { grows } from '../lib/consistency.js';
 import { FormError, having, integer, list, oneOf, signature, string } from '../lib/form.js';
@@ -13,26 +14,42 @@ import { refreshKey, session } from './session.js';
 
 const logKeys = having({
   companyId: string,
-  logs: list(having({
-    log: oneOf('control'), origin: string,
-    keys: list(having({ kid: string, fromIndex: integer }, { rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) })),
-  })),
+  logs: list(
+    having({
+      log: oneOf('control'),
+      origin: string,
+      keys: list(
+        having(
+          { kid: string, fromIndex: integer },
+          { rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) },
+        ),
+      ),
+    }),
+  ),
 });
 
-/** Both logs as the server says they are: {actions, control}, each {log, logId, origin, vkeys, size, merkleRoot, root}. */
+/**
+ * Both logs as the server says they are: {actions, control}, each {log, logId, origin, vkeys, size,
+ * merkleRoot, root}.
+ */
 export async function bothLogs() {
   const logs = await readLogs();
   const [actions, control] = logs;
   must(actions.origin !== control.origin, 'The server names both logs by one origin.');
-  for (const { origin, logId } of logs) must(/^[0-9a-f]{32}$/.test(logId) && origin.endsWith(`/v1/log/${logId}`), 'The server names another log by its origin than by its ID.');
+  for (const { origin, logId } of logs)
+    must(
+      /^[0-9a-f]{32}$/.test(logId) && origin.endsWith(`/v1/log/${logId}`),
+      'The server names another log by its origin than by its ID.',
+    );
   return { actions, control };
 }
 
 const rings = new WeakMap(); // by the key of a session
 
 /**
- * The key that control records are checked with: the company's keys as they follow one another in that log, where each has a first index of its own. key is that
- * of the session, which vouches for each of them; throws where one does not follow from the one before it.
+ * The key that control records are checked with: the company's keys as they follow one another in
+ * that log, where each has a first index of its own. key is that of the session, which vouches for
+ * each of them; throws where one does not follow from the one before it.
  */
 export async function controlKey(key = session.get().key) {
   if (!rings.has(key)) rings.set(key, ringOf(key).catch((err) => { rings.delete(key); throw err; }));
@@ -40,40 +57,70 @@ export async function controlKey(key = session.get().key) {
 }
 
 async function ringOf(key) {
-  const { logs: [log] } = await call(logKeys, 'GET', `/v1/ca/public-keys?companyId=${encodeURIComponent(key.companyId)}`, { asked: { companyId: key.companyId } });
+  const {
+    logs: [log],
+  } = await call(logKeys, 'GET', `/v1/ca/public-keys?companyId=${encodeURIComponent(key.companyId)}`, {
+    asked: { companyId: key.companyId },
+  });
   if (!log?.keys.length) throw new FormError('The server does not say which keys sign the control log.');
   let { ring = [key] } = key;
-  if (!log.keys.every(({ kid }) => ring.some((one) => one.kid === kid))) ({ ring = [key] } = await refreshKey(key.companyId)); // one may have been rotated since
+  if (!log.keys.every(({ kid }) => ring.some((one) => one.kid === kid)))
+    ({ ring = [key] } = await refreshKey(key.companyId)); // one may have been rotated since
   const keys = log.keys.map(({ kid, fromIndex, rotation }, i) => {
     const known = ring[ring.length - log.keys.length + i];
-    if (known?.kid !== kid) throw new FormError(`Key ${kid} of the control log is not the one that the company had then.`);
+    if (known?.kid !== kid)
+      throw new FormError(`Key ${kid} of the control log is not the one that the company had then.`);
     return { ...known, fromIndex, rotation };
   });
   if (keys[0].fromIndex !== 0) throw new FormError('The first key of the control log is missing.');
   for (let i = 1; i < keys.length; i++) {
-    if (!(await follows(log.origin, keys[i - 1], keys[i]))) throw new FormError(`Nothing proves that key ${keys[i].kid} follows key ${keys[i - 1].kid} in the control log.`);
+    if (!(await follows(log.origin, keys[i - 1], keys[i])))
+      throw new FormError(`Nothing proves that key ${keys[i].kid} follows key ${keys[i - 1].kid} in the control log.`);
   }
-  // Keys that ended before the log began have signed none of its records, and vouch for those that did.
+  // Keys that ended before the log began have signed none of its records, and vouch for those that
+  // did.
   const earlier = ring.slice(0, -keys.length).map((one) => ({ ...one, fromIndex: Infinity }));
   return { ...key, ...keys.at(-1), origin: log.origin, ring: [...earlier, ...keys] };
 }
 
 /** The newest checkpoint that the server gives of a log, as openCheckpoint reads it. */
-export const newestCheckpoint = async (log, key, options) => openCheckpoint(await callText('GET', `/v1/log/${log.logId}/checkpoint`, { accept: 'text/plain', ...options }), log.origin, key);
+export const newestCheckpoint = async (log, key, options) =>
+  openCheckpoint(
+    await callText('GET', `/v1/log/${log.logId}/checkpoint`, { accept: 'text/plain', ...options }),
+    log.origin,
+    key,
+  );
 
 /**
- * Whether the newest checkpoint of a log follows from an older one, {size, root}, by a proof that is checked here: {ok, reason, newest}. A server that has fewer
- * records than the older one cannot prove it.
+ * Whether the newest checkpoint of a log follows from an older one, {size, root}, by a proof that
+ * is checked here: {ok, reason, newest}. A server that has fewer records than the older one cannot
+ * prove it.
  */
 export async function follow(older, log, key, options) {
   const newest = await newestCheckpoint(log, key, options);
   if (older.size > newest.size) return { ok: false, reason: 'shorter', newest };
   if (older.size === newest.size) return { ok: equalBytes(older.root, newest.root), reason: 'rewritten', newest };
-  const { hashes, signed } = readConsistency(await callText('GET', `/v1/log/${log.logId}/consistency?from=${older.size}`, { accept: 'text/plain', ...options }), older.size);
+  const { hashes, signed } = readConsistency(
+    await callText('GET', `/v1/log/${log.logId}/consistency?from=${older.size}`, { accept: 'text/plain', ...options }),
+    older.size,
+  );
   const then = await openCheckpoint(signed, log.origin, key);
-  const ok = await grows({ from: Number(older.size), to: Number(then.size), fromRoot: hex(older.root), toRoot: hex(then.root), proof: hashes.map(hex) }, nodeOfHex);
+  const ok = await grows(
+    {
+      from: Number(older.size),
+      to: Number(then.size),
+      fromRoot: hex(older.root),
+      toRoot: hex(then.root),
+      proof: hashes.map(hex),
+    },
+    nodeOfHex,
+  );
   return { ok, reason: 'rewritten', newest: then };
 }
 
-/** Remembers a checkpoint of a log that a key of the company has signed: what the server shows later must have grown from it. */
-export const keepCheckpoint = (key, log, { size, root }, source = 'checkpoint') => keepHead(key, { log, size: Number(size), logRoot: hex(root), source });
+/**
+ * Remembers a checkpoint of a log that a key of the company has signed: what the server shows later
+ * must have grown from it.
+ */
+export const keepCheckpoint = (key, log, { size, root }, source = 'checkpoint') =>
+  keepHead(key, { log, size: Number(size), logRoot: hex(root), source });

@@ -10,7 +10,8 @@ const map = (form) => (node, source, name) => {
   return new Map(node.members.map(({ key, value }) => [key, form(value, source, `${name}.${key}`)]));
 };
 
-const words = (node, source, name) => (node.type === 'array' ? list(string)(node, source, name) : [string(node, source, name)]);
+const words = (node, source, name) =>
+  node.type === 'array' ? list(string)(node, source, name) : [string(node, source, name)];
 const lexeme = (node, source, name) => {
   if (node.type !== 'number') throw new FormError(`${name} is not a number`);
   return node.lexeme;
@@ -22,12 +23,35 @@ function schema(node, source, name) {
   return schemaMembers(node, source, name);
 }
 
-const schemaMembers = having({}, {
-  $ref: string, type: words, description: string, format: string, pattern: string, properties: map(schema), required: list(string),
-  items: schema, additionalProperties: schema, oneOf: list(schema), anyOf: list(schema), allOf: list(schema),
-  enum: list(json), const: json, default: json, examples: list(json),
-  minimum: lexeme, maximum: lexeme, minLength: lexeme, maxLength: lexeme, minItems: lexeme, maxItems: lexeme, minProperties: lexeme, maxProperties: lexeme,
-});
+const schemaMembers = having(
+  {},
+  {
+    $ref: string,
+    type: words,
+    description: string,
+    format: string,
+    pattern: string,
+    properties: map(schema),
+    required: list(string),
+    items: schema,
+    additionalProperties: schema,
+    oneOf: list(schema),
+    anyOf: list(schema),
+    allOf: list(schema),
+    enum: list(json),
+    const: json,
+    default: json,
+    examples: list(json),
+    minimum: lexeme,
+    maximum: lexeme,
+    minLength: lexeme,
+    maxLength: lexeme,
+    minItems: lexeme,
+    maxItems: lexeme,
+    minProperties: lexeme,
+    maxProperties: lexeme,
+  },
+);
 
 // What may stand there itself or as a reference to a component.
 const orReference = (form) => (node, source, name) => {
@@ -36,49 +60,100 @@ const orReference = (form) => (node, source, name) => {
 };
 
 const media = having({}, { schema, example: json, examples: map(having({}, { summary: string, value: json })) });
-const parameter = orReference(having({ name: string, in: string }, { required: boolean, description: string, schema, example: json }));
+const parameter = orReference(
+  having({ name: string, in: string }, { required: boolean, description: string, schema, example: json }),
+);
 const header = orReference(having({}, { description: string, schema, example: json }));
 const answer = orReference(having({ description: string }, { headers: map(header), content: map(media) }));
-const operation = having({ operationId: string, tags: list(string), summary: string, responses: map(answer) }, {
-  description: string, parameters: list(parameter), requestBody: having({}, { required: boolean, description: string, content: map(media) }),
-  security: list(map(json)), 'x-rate-tier': string, 'x-role': string, 'x-addition': boolean, 'x-websocket-message': schema,
-});
+const operation = having(
+  { operationId: string, tags: list(string), summary: string, responses: map(answer) },
+  {
+    description: string,
+    parameters: list(parameter),
+    requestBody: having({}, { required: boolean, description: string, content: map(media) }),
+    security: list(map(json)),
+    'x-rate-tier': string,
+    'x-role': string,
+    'x-addition': boolean,
+    'x-websocket-message': schema,
+  },
+);
 const pathItem = having({}, Object.fromEntries(METHODS.map((method) => [method, operation])));
 
-const documentForm = having({
-  info: having({ title: string, version: string }, { summary: string, description: string }),
-  tags: list(having({ name: string }, { description: string })),
-  paths: map(pathItem),
-}, {
-  components: having({}, { parameters: map(parameter), headers: map(header), responses: map(answer), schemas: map(schema) }),
-});
+const documentForm = having(
+  {
+    info: having({ title: string, version: string }, { summary: string, description: string }),
+    tags: list(having({ name: string }, { description: string })),
+    paths: map(pathItem),
+  },
+  {
+    components: having(
+      {},
+      { parameters: map(parameter), headers: map(header), responses: map(answer), schemas: map(schema) },
+    ),
+  },
+);
 
-const mediaOf = (content) => [...content ?? []].map(([type, { schema: form, example, examples }]) => ({
-  type, schema: form,
-  examples: examples ? [...examples].map(([name, { summary, value }]) => ({ name: summary ?? name, value })).filter(({ value }) => value) : example ? [{ name: 'example', value: example }] : [],
-}));
+const mediaOf = (content) =>
+  [...(content ?? [])].map(([type, { schema: form, example, examples }]) => ({
+    type,
+    schema: form,
+    examples: examples
+      ? [...examples]
+          .map(([name, { summary, value }]) => ({ name: summary ?? name, value }))
+          .filter(({ value }) => value)
+      : example
+        ? [{ name: 'example', value: example }]
+        : [],
+  }));
 
 function describe(method, path, op, resolve) {
   const responses = [...op.responses].map(([status, given]) => {
     const { description, headers, content } = resolve(given);
-    return { status, description, headers: [...headers ?? []].map(([name, h]) => ({ name, ...resolve(h) })), media: mediaOf(content) };
+    return {
+      status,
+      description,
+      headers: [...(headers ?? [])].map(([name, h]) => ({ name, ...resolve(h) })),
+      media: mediaOf(content),
+    };
   });
   return {
-    id: op.operationId, method: method.toUpperCase(), path, tag: op.tags[0], summary: op.summary, description: op.description ?? '',
-    role: op['x-role'] ?? '', tier: op['x-rate-tier'] ?? '', addition: op['x-addition'] === true, message: op['x-websocket-message'],
+    id: op.operationId,
+    method: method.toUpperCase(),
+    path,
+    tag: op.tags[0],
+    summary: op.summary,
+    description: op.description ?? '',
+    role: op['x-role'] ?? '',
+    tier: op['x-rate-tier'] ?? '',
+    addition: op['x-addition'] === true,
+    message: op['x-websocket-message'],
     // Whether a credential belongs to a request: always, if one likes, or never.
-    credential: !op.security || op.security.every((one) => one.has('bearer')) && op.security.length ? 'needed' : op.security.some((one) => one.has('bearer')) ? 'optional' : 'none',
+    credential:
+      !op.security || (op.security.every((one) => one.has('bearer')) && op.security.length)
+        ? 'needed'
+        : op.security.some((one) => one.has('bearer'))
+          ? 'optional'
+          : 'none',
     parameters: (op.parameters ?? []).map(resolve),
-    body: op.requestBody && { required: op.requestBody.required === true, description: op.requestBody.description, media: mediaOf(op.requestBody.content) },
+    body: op.requestBody && {
+      required: op.requestBody.required === true,
+      description: op.requestBody.description,
+      media: mediaOf(op.requestBody.content),
+    },
     responses,
   };
 }
 
-const headingsOf = (text) => parseMarkdown(text).filter(({ type }) => type === 'heading').map(({ id, text: name }) => ({ id, name }));
+const headingsOf = (text) =>
+  parseMarkdown(text)
+    .filter(({ type }) => type === 'heading')
+    .map(({ id, text: name }) => ({ id, name }));
 
 /**
- * {title, version, description, sections, resources, schemas, places}. resources: the tags, each {id, name, description, sections, operations}.
- * places: what a URL may name, as id → {resource, operation}; of a section of the beginning, neither.
+ * {title, version, description, sections, resources, schemas, places}. resources: the tags, each
+ * {id, name, description, sections, operations}. places: what a URL may name, as id → {resource,
+ * operation}; of a section of the beginning, neither.
  */
 export function openAPI(node, source, name) {
   const { info, tags, paths, components = {} } = documentForm(node, source, name);
@@ -89,9 +164,15 @@ export function openAPI(node, source, name) {
     if (!found) throw new FormError(`${name} has no ${given.$ref}`);
     return resolve(found);
   };
-  const operations = [...paths].flatMap(([path, item]) => METHODS.filter((m) => item[m]).map((m) => describe(m, path, item[m], resolve)));
+  const operations = [...paths].flatMap(([path, item]) =>
+    METHODS.filter((m) => item[m]).map((m) => describe(m, path, item[m], resolve)),
+  );
   const resources = tags.map(({ name: tag, description = '' }) => ({
-    id: slug(tag), name: tag, description, sections: headingsOf(description), operations: operations.filter((op) => op.tag === tag),
+    id: slug(tag),
+    name: tag,
+    description,
+    sections: headingsOf(description),
+    operations: operations.filter((op) => op.tag === tag),
   }));
   const sections = headingsOf(info.description ?? '');
   const places = new Map(sections.map(({ id }) => [id, {}]));
@@ -100,7 +181,15 @@ export function openAPI(node, source, name) {
     for (const { id } of resource.sections) places.set(id, { resource });
     for (const op of resource.operations) places.set(op.id, { resource, operation: op });
   }
-  return { title: info.title, version: info.version, description: info.description ?? '', sections, resources, schemas: components.schemas ?? new Map(), places };
+  return {
+    title: info.title,
+    version: info.version,
+    description: info.description ?? '',
+    sections,
+    resources,
+    schemas: components.schemas ?? new Map(),
+    places,
+  };
 }
 
 /** The schema that a schema refers to, with its name; itself where it refers to none. */
@@ -113,7 +202,10 @@ export function follow(given, schemas, depth = 0) {
   return { ...target, ...own, name: name ?? inner };
 }
 
-/** Words that are all in an operation, in its method, path, names or prose; those found in its head come first. */
+/**
+ * Words that are all in an operation, in its method, path, names or prose; those found in its head
+ * come first.
+ */
 export function search(resources, query) {
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (!wanted.length) return [];
@@ -121,8 +213,11 @@ export function search(resources, query) {
   for (const { operations } of resources) {
     for (const op of operations) {
       const head = `${op.method} ${op.path} ${op.summary} ${op.id}`.toLowerCase();
-      const rest = `${op.tag} ${op.description} ${op.parameters.map((p) => `${p.name} ${p.description ?? ''}`).join(' ')}`.toLowerCase();
-      if (wanted.every((word) => head.includes(word) || rest.includes(word))) found.push({ op, rank: wanted.filter((word) => !head.includes(word)).length });
+      const rest =
+        `${op.tag} ${op.description} ` +
+          `${op.parameters.map((p) => `${p.name} ${p.description ?? ''}`).join(' ')}`.toLowerCase();
+      if (wanted.every((word) => head.includes(word) || rest.includes(word)))
+        found.push({ op, rank: wanted.filter((word) => !head.includes(word)).length });
     }
   }
   return found.sort((a, b) => a.rank - b.rank).map(({ op }) => op);

@@ -1,18 +1,25 @@
-// A pause that the server asked for (429 with Retry-After). All reads that it put off wait here, so that one countdown is shown for them.
+// A pause that the server asked for (429 with Retry-After). All reads that it put off wait here, so
+// that one countdown is shown for them.
 const waiting = new Map(); // what wakes each of them, and the time in milliseconds at which it goes on by itself
 let elsewhere = 0; // until when a worker waits
 let watch = () => {};
 
 const changed = () => watch(Math.max(elsewhere, ...waiting.values()));
 
-/** Calls f with the time, in milliseconds, at which the last of those that wait goes on; with 0 when nobody waits. */
+/**
+ * Calls f with the time, in milliseconds, at which the last of those that wait goes on; with 0 when
+ * nobody waits.
+ */
 export const watchPause = (f) => { watch = f; };
 
 /** Says until when a worker waits; 0 where it goes on. */
 export function pauseElsewhere(until) {
   elsewhere = until;
   changed();
-  if (until) setTimeout(() => { if (elsewhere === until) pauseElsewhere(0); }, until - Date.now()); // it may have been ended meanwhile
+  if (until)
+    setTimeout(() => {
+      if (elsewhere === until) pauseElsewhere(0);
+    }, until - Date.now()); // it may have been ended meanwhile
 }
 
 /** Lets all go on that wait here. */

@@ -1,4 +1,5 @@
-// Whose cosignatures a person asks for below the checkpoints of a company: a policy (c2sp.org/tlog-policy) that came from outside, kept in this browser.
+// Whose cosignatures a person asks for below the checkpoints of a company: a policy
+// (c2sp.org/tlog-policy) that came from outside, kept in this browser.
 import { equalBytes, hex } from '../lib/bytes.js';
 import { cosignature } from '../lib/note.js';
 import { quorum, readPolicy } from '../lib/policy.js';
@@ -29,14 +30,18 @@ function put(companyId, text) {
 
 /** Keeps a policy for a company; throws an Error that names the line where it is none. */
 export async function keepPolicy(companyId, text) {
-  const whole = text === '' || text.endsWith('\n') ? text : `${text}\n`; // what is pasted often lacks its last line break
+  const whole = text === '' || text.endsWith('\n') ? text
+    : `${text}\n`; // what is pasted often lacks its last line break
   await readPolicy(whole);
   put(companyId, whole);
 }
 
 export const forgetPolicy = (companyId) => put(companyId, '');
 
-/** The text of the policy that is kept for a company, '' where there is none; policies tells when it changes. */
+/**
+ * The text of the policy that is kept for a company, '' where there is none; policies tells when it
+ * changes.
+ */
 export const policyText = (companyId) => policies.get().texts[companyId] ?? restored(companyId);
 
 // What a line below a checkpoint says of itself: when it was made, in seconds, or null.
@@ -46,8 +51,10 @@ function timeOf({ blob }) {
 }
 
 /**
- * The lines of others below a checkpoint, as openCheckpoint gives it: [{name, time, witness, failed}]. witness is the name that the policy has for who made it, '' where it knows nobody with that
- * key: then the time is only said. failed is that a line says to be of one of its witnesses, and is not.
+ * The lines of others below a checkpoint, as openCheckpoint gives it: [{name, time, witness,
+ * failed}]. witness is the name that the policy has for who made it, '' where it knows nobody with
+ * that key: then the time is only said. failed is that a line says to be of one of its witnesses,
+ * and is not.
  */
 export const cosignaturesOf = (checkpoint, policy) => Promise.all(checkpoint.lines.slice(1).map(async (line) => {
   for (const [name, key] of policy?.witnesses ?? []) {
@@ -61,11 +68,17 @@ export const cosignaturesOf = (checkpoint, policy) => Promise.all(checkpoint.lin
   return { name: line.name, time: timeOf(line), witness: '', failed: false };
 }));
 
-/** Whether a checkpoint meets a policy: {met, reason}. origins are those of the company's logs: a policy names a key once, and that counts for both. */
+/**
+ * Whether a checkpoint meets a policy: {met, reason}. origins are those of the company's logs: a
+ * policy names a key once, and that counts for both.
+ */
 export async function meets(policy, checkpoint, origins) {
-  if (!policy.logs.some(({ name, raw }) => origins.includes(name) && equalBytes(raw, checkpoint.signer.raw))) return { met: false, reason: 'the policy doesn’t name the key that signed this checkpoint' };
+  if (!policy.logs.some(({ name, raw }) => origins.includes(name) && equalBytes(raw, checkpoint.signer.raw)))
+    return { met: false, reason: 'the policy doesn’t name the key that signed this checkpoint' };
   try {
-    return await quorum(policy, checkpoint) ? { met: true, reason: '' } : { met: false, reason: 'too few of the policy’s witnesses have cosigned this checkpoint' };
+    return (await quorum(policy, checkpoint))
+      ? { met: true, reason: '' }
+      : { met: false, reason: 'too few of the policy’s witnesses have cosigned this checkpoint' };
   } catch (err) {
     return { met: false, reason: err.message };
   }

@@ -1,4 +1,5 @@
-// Hands records to the workers that check them (check_worker.js), each text to the one that has least to do.
+// Hands records to the workers that check them (check_worker.js), each text to the one that has
+// least to do.
 
 export class Pool {
   #workers;
@@ -23,8 +24,9 @@ export class Pool {
   }
 
   /**
-   * Checks the texts of records of a log with a company's key as of plain: {engine, results}, and in results for each text what checkRecord
-   * says with the record's index and hash, or {error} where it is no record.
+   * Checks the texts of records of a log with a company's key as of plain: {engine, results}, and
+   * in results for each text what checkRecord says with the record's index and hash, or {error}
+   * where it is no record.
    */
   check(texts, key, log) {
     const worker = this.#workers.reduce((a, b) => (b.waiting.size < a.waiting.size ? b : a));
@@ -44,6 +46,9 @@ export class Pool {
   }
 }
 
-/** What of a company's key goes to a worker: {companyId, keys}, the raw keys with their first records. */
+/**
+ * What of a company's key goes to a worker: {companyId, keys}, the raw keys with their first
+ * records.
+ */
 export const plain = ({ companyId, raw, ring = [{ raw, fromIndex: 0 }] }) =>
   ({ companyId, keys: ring.map((one) => ({ raw: one.raw, fromIndex: one.fromIndex })) });

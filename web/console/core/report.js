@@ -1,4 +1,5 @@
-// A report, read and checked by a worker of its own. The work goes on while other pages are shown, and the report stays until its reader signs out.
+// A report, read and checked by a worker of its own. The work goes on while other pages are shown,
+// and the report stays until its reader signs out.
 import { getCredential } from './api.js';
 import { session } from './session.js';
 import { store } from './store.js';
@@ -8,14 +9,18 @@ const SCRIPT = '/report_worker.js';
 
 let idle = null; // a worker that waits for a report
 
-/** Starts the worker while the server still answers: a report in a file can be checked without it then. */
+/**
+ * Starts the worker while the server still answers: a report in a file can be checked without it
+ * then.
+ */
 export function prepareChecker() {
   if (idle) return;
   idle = startWorker(SCRIPT);
   idle.onerror = ({ target }) => { if (idle === target) idle = null; }; // the next report tries again
 }
 
-// What takeReport of report_reader.js resolves to for a job; progress({done, total}) is called now and then. An aborted signal ends the work.
+// What takeReport of report_reader.js resolves to for a job; progress({done, total}) is called now
+// and then. An aborted signal ends the work.
 async function checkReport(job, { signal, progress }) {
   prepareChecker();
   const worker = idle;

@@ -1,4 +1,5 @@
-// Reads a report from the server, or from a file, and checks it while it comes: in a worker, so that the page stays alive.
+// Reads a report from the server, or from a file, and checks it while it comes: in a worker, so
+// that the page stays alive.
 import { hex } from '../lib/bytes.js';
 import { checkReport, linesOf } from '../lib/report.js';
 import { sha256 } from '../lib/sha256.js';
@@ -35,15 +36,22 @@ class Copy {
 function shown({ verdict, code, reason, checked, file, ends, checkpoints, all, last, logs }) {
   const key = (one) => one && { kid: one.kid, fingerprint: one.fingerprint, raw: one.raw };
   return {
-    verdict, code, reason, checked, ends, all: all?.map(key), last: key(last), checkpoints: ends && Object.fromEntries(checkpoints),
+    verdict,
+    code,
+    reason,
+    checked,
+    ends,
+    all: all?.map(key),
+    last: key(last),
+    checkpoints: ends && Object.fromEntries(checkpoints),
     origins: logs && [...logs.values()].map(({ origin }) => origin),
     file: file && { companyId: file.companyId, from: file.from, to: file.to, notProven: file.notProven },
   };
 }
 
 /**
- * Checks the report in a stream of bytes. progress({done, total}) is called now and then. Resolves to {check, tally, file, digest, at}: file is the Blob of what was read, and digest its
- * SHA-256.
+ * Checks the report in a stream of bytes. progress({done, total}) is called now and then. Resolves
+ * to {check, tally, file, digest, at}: file is the Blob of what was read, and digest its SHA-256.
  */
 async function readReport(stream, progress) {
   const copy = new Copy();
@@ -69,20 +77,33 @@ async function readReport(stream, progress) {
   });
   progress({ done, total });
   const file = copy.fold();
-  return { check: shown(check), tally: tally?.result(), file, digest: hex(await sha256(new Uint8Array(await file.arrayBuffer()))), at: new Date().toISOString() };
+  return {
+    check: shown(check),
+    tally: tally?.result(),
+    file,
+    digest: hex(await sha256(new Uint8Array(await file.arrayBuffer()))),
+    at: new Date().toISOString(),
+  };
 }
 
 /**
  * The report of a period of a company, [since, until) in timestamps, either of which may be '',
- * from the server; or that in a Blob, given. A report of another period than the one that was
- * asked for is none.
+ * from the server; or that in a Blob, given. A report of another period than the one that was asked
+ * for is none.
  */
 export async function takeReport({ companyId, since, until, given }, progress) {
   if (given) return readReport(given.stream(), progress);
   const query = new URLSearchParams(Object.entries({ from: since, to: until }).filter(([, value]) => value)).toString();
-  const report = await readReport(await callStream(`/v1/report${query && `?${query}`}`, { accept: 'application/x-ndjson' }), progress);
+  const report = await readReport(
+    await callStream(`/v1/report${query && `?${query}`}`, { accept: 'application/x-ndjson' }),
+    progress,
+  );
   const { file } = report.check;
   if (file) mustName({ companyId }, file);
-  if (file) mustFit((!since || file.from === since) && (!until || file.to === until), `it is the report of another period, from ${file.from} to ${file.to}`);
+  if (file)
+    mustFit(
+      (!since || file.from === since) && (!until || file.to === until),
+      `it is the report of another period, from ${file.from} to ${file.to}`,
+    );
   return report;
 }

@@ -1,11 +1,14 @@
-// What a report says, counted while its records come. Of what was done only times, names and numbers are held, of what was changed the records themselves.
+// What a report says, counted while its records come. Of what was done only times, names and
+// numbers are held, of what was changed the records themselves.
 const MOST = 5000; // changes and failures that are held; all are counted
 const DEEDS = 10_000; // names of agents and actions: they are free text
 const OTHERS = '(others)';
 const FAILED = /(^|[._-])(failed|denied|error)$/; // tool.failed and tool.denied are ours (package toolcall)
 
 const DAY = 86400; // seconds
-const WIDTHS = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, DAY / 2, DAY, 7 * DAY, 30 * DAY, 90 * DAY, 365 * DAY].map((seconds) => seconds * 1000);
+const WIDTHS = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, DAY / 2, DAY, 7 * DAY, 30 * DAY, 90 * DAY, 365 * DAY].map(
+  (seconds) => seconds * 1000,
+);
 const BARS = 60;
 
 const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
@@ -41,7 +44,8 @@ export class Tally {
     actions.total++;
     actions.times.push(time);
     let deed = { agent: agentId, action, delegated, times: 0 };
-    if (actions.deeds.size >= DEEDS && !actions.deeds.has(nameOf(deed))) deed = { agent: OTHERS, action: OTHERS, delegated: false, times: 0 };
+    if (actions.deeds.size >= DEEDS && !actions.deeds.has(nameOf(deed)))
+      deed = { agent: OTHERS, action: OTHERS, delegated: false, times: 0 };
     if (!actions.deeds.has(nameOf(deed))) actions.deeds.set(nameOf(deed), deed);
     actions.deeds.get(nameOf(deed)).times++;
     add(actions.agents, deed.agent);
@@ -74,8 +78,8 @@ export class Tally {
   }
 
   /**
-   * All that was counted, as plain values. deeds: who did what and how often, in the order of agents; span: the first and the last time of a record, in ms, or null
-   * where there is none.
+   * All that was counted, as plain values. deeds: who did what and how often, in the order of
+   * agents; span: the first and the last time of a record, in ms, or null where there is none.
    */
   result() {
     const { actions: { deeds, ...actions }, failures, changes, alone, witnesses } = this;
@@ -95,7 +99,10 @@ export function greatest(map, most) {
   return rest ? [...sorted.slice(0, most), [OTHERS, rest]] : sorted;
 }
 
-/** A period in equal parts of a round length, [[start in ms, how many of times are in it]]; bounds in ms. */
+/**
+ * A period in equal parts of a round length, [[start in ms, how many of times are in it]]; bounds
+ * in ms.
+ */
 export function histogram(times, [first, last]) {
   const width = WIDTHS.find((one) => (last - first) / one < BARS) ?? Math.ceil((last - first + 1) / BARS);
   const start = Math.floor(first / width) * width;

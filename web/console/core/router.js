@@ -1,4 +1,5 @@
-// Which page is shown, and what of it: the part of the URL after "#/", so that the server knows one page only and reads nothing of it.
+// Which page is shown, and what of it: the part of the URL after "#/", so that the server knows one
+// page only and reads nothing of it.
 import { store } from './store.js';
 
 function read() {
@@ -11,14 +12,19 @@ function read() {
   return { page: page || 'start', argument, query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
-/** {page, argument, query}: "#/records/12?agent=bot" is the page records with the argument "12" and the query {agent: "bot"}. */
+/**
+ * {page, argument, query}: "#/records/12?agent=bot" is the page records with the argument "12" and
+ * the query {agent: "bot"}.
+ */
 export const route = store(read());
 
 addEventListener('hashchange', () => route.set(read()));
 
 /** The URL of a page. Of the query, what is empty is left out. */
 export function href(page, argument = '', query = {}) {
-  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== '')).toString();
+  const search = new URLSearchParams(
+    Object.entries(query).filter(([, value]) => value !== undefined && value !== ''),
+  ).toString();
   return `#/${page}${argument === '' ? '' : `/${encodeURIComponent(argument)}`}${search && `?${search}`}`;
 }
 

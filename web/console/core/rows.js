@@ -1,10 +1,14 @@
-// The rows that the page Records shows, each with its verdict. Three sources have the same members: the whole log, of which any place can
-// be shown at once; what a search finds, page after page; and what fails, for which all that matches is read and checked.
+// The rows that the page Records shows, each with its verdict. Three sources have the same members:
+// the whole log, of which any place can be shown at once; what a search finds, page after page; and
+// what fails, for which all that matches is read and checked.
 //
-// count: rows that there are. at(i): a row, or undefined while it is on its way. indexAt(i): of which record, null where it is none.
-// place(index): where a record is, or -1. want(first, last): these rows are shown. size: records in the log. read: how many of them the server has looked at. checked: records that were checked here.
-// failed: the times of those that fail. busy, done, stopped, error; more() goes on. take(entries) puts records that came since, {record, check} from size on one
-// after the other, where they belong, and says whether it did; those that fail are not followed.
+// count: rows that there are. at(i): a row, or undefined while it is on its way. indexAt(i): of
+// which record, null where it is none. place(index): where a record is, or -1. want(first, last):
+// these rows are shown. size: records in the log. read: how many of them the server has looked at.
+// checked: records that were checked here. failed: the times of those that fail. busy, done,
+// stopped, error; more() goes on. take(entries) puts records that came since, {record, check} from
+// size on one after the other, where they belong, and says whether it did; those that fail are not
+// followed.
 import { checkNewest } from './checker.js';
 import { fail as failsHere } from './failures.js';
 import { readLogs } from './growth.js';
@@ -16,16 +20,35 @@ import { session } from './session.js';
 export const PIECE = 256;
 const SNIPPET = 240; // characters of a payload that a row has
 
-// The beginning of a payload as it stands, on one line; half of a surrogate pair is cut off with the rest.
-const snippetOf = ({ inner, source }) => source.slice(inner.start, Math.min(inner.end, inner.start + SNIPPET)).replace(/\s+/g, ' ').replace(/[\ud800-\udbff]$/, '');
+// The beginning of a payload as it stands, on one line; half of a surrogate pair is cut off with
+// the rest.
+const snippetOf = ({ inner, source }) =>
+  source
+    .slice(inner.start, Math.min(inner.end, inner.start + SNIPPET))
+    .replace(/\s+/g, ' ')
+    .replace(/[\ud800-\udbff]$/, '');
 
 const rowOf = (record) => ({
-  index: record.index, timestamp: record.timestamp, hash: record.hash, agentId: record.agentId, actionType: record.actionType,
-  delegated: Boolean(record.delegation), text: snippetOf(record), check: null,
+  index: record.index,
+  timestamp: record.timestamp,
+  hash: record.hash,
+  agentId: record.agentId,
+  actionType: record.actionType,
+  delegated: Boolean(record.delegation),
+  text: snippetOf(record),
+  check: null,
 });
 
 /** What stands where a record should be. */
-export const brokenRow = (index, reason) => ({ index, timestamp: '', agentId: '', actionType: '', hash: '', text: '', check: { ok: false, reason } });
+export const brokenRow = (index, reason) => ({
+  index,
+  timestamp: '',
+  agentId: '',
+  actionType: '',
+  hash: '',
+  text: '',
+  check: { ok: false, reason },
+});
 
 /** How many records the log has, as the server says, and no fewer than its keys have signed. */
 export async function logSize() {
@@ -35,10 +58,24 @@ export async function logSize() {
   return size;
 }
 
-/** What the three sources share. search is as of searchOf; changed() is called whenever the rows are others. */
+/**
+ * What the three sources share. search is as of searchOf; changed() is called whenever the rows are
+ * others.
+ */
 export class Rows {
   constructor(search, changed) {
-    Object.assign(this, { search, changed, size: 0, read: 0, checked: 0, failed: [], busy: false, done: false, error: null, abort: new AbortController() });
+    Object.assign(this, {
+      search,
+      changed,
+      size: 0,
+      read: 0,
+      checked: 0,
+      failed: [],
+      busy: false,
+      done: false,
+      error: null,
+      abort: new AbortController(),
+    });
   }
 
   stop() {
@@ -69,7 +106,10 @@ export class Rows {
 
   take() { return false; }
 
-  /** The rows of what the server gave, each {node, source}; recordAt(one, i) reads one. Their verdicts come later. */
+  /**
+   * The rows of what the server gave, each {node, source}; recordAt(one, i) reads one. Their
+   * verdicts come later.
+   */
   rowsOf(given, recordAt, index = () => null) {
     const records = [];
     const rows = given.map((one, i) => {
@@ -93,7 +133,11 @@ export class Rows {
     whole.forEach((row, i) => { row.check = results[i]; });
     this.checked += rows.length;
     this.failed.push(...[...broken, ...whole.filter((row) => !row.check.ok)].map((row) => row.timestamp));
-    for (const { index, check: { reason } } of broken) if (index !== null) failsHere(index, reason); // nowhere is the chain green then
+    for (const {
+      index,
+      check: { reason },
+    } of broken)
+      if (index !== null) failsHere(index, reason); // nowhere is the chain green then
     this.changed();
   }
 }

@@ -1,5 +1,6 @@
-// Searches over the records: what the URL asks for, and what the server finds. A search is the server's word. What it finds is checked
-// here record by record; that it left nothing out is shown by verifying the whole log alone.
+// Searches over the records: what the URL asks for, and what the server finds. A search is the
+// server's word. What it finds is checked here record by record; that it left nothing out is shown
+// by verifying the whole log alone.
 import { FormError, having, integer, json, list, read, string, timestamp } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
 import { call, lines } from './api.js';
@@ -12,14 +13,21 @@ export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d':
 
 const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'hash'];
 
-/** {agent, action, delegatedBy, since, until, q, hash, order, failures} of a URL's query; what is not asked for is ''. now: milliseconds. */
+/**
+ * {agent, action, delegatedBy, since, until, q, hash, order, failures} of a URL's query; what is
+ * not asked for is ''. now: milliseconds.
+ */
 export function searchOf(query, now) {
   const search = Object.fromEntries(ASKED.map((name) => [name, query[name] ?? '']));
-  if (Object.hasOwn(LAST, query.last ?? '')) Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
+  if (Object.hasOwn(LAST, query.last ?? ''))
+    Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
   return { ...search, order: query.order === 'oldest' ? 'oldest' : 'newest', failures: query.failures === '1' };
 }
 
-/** Whether the server reads every record for a search, as none of its summaries has what is asked for. */
+/**
+ * Whether the server reads every record for a search, as none of its summaries has what is asked
+ * for.
+ */
 export const readsAll = ({ q, hash }) => Boolean(q || hash);
 
 /** Whether a search asks for less than all records. */
@@ -30,7 +38,9 @@ export const narrows = (search) => ASKED.some((name) => search[name]);
  * where it is none.
  */
 export function timeOf(typed) {
-  const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?(Z)?$/.exec(typed.trim());
+  const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?(Z)?$/.exec(
+    typed.trim(),
+  );
   if (!m) return null;
   const exact = `${m[1]}T${m[2] ?? '00:00'}:${m[3] ?? '00'}.${(m[4] ?? '').padEnd(3, '0')}`;
   if (!m[5]) return dateOf(exact)?.toISOString() ?? null;
@@ -50,11 +60,22 @@ function holds(node, text) {
 /** Whether a record is one that a search asks for. */
 export function matches(record, { agent, action, delegatedBy, since, until, q, hash }) {
   const { delegation } = record;
-  return (!agent || record.agentId === agent)
-    && (!action || (action.endsWith('*') ? record.actionType.startsWith(action.slice(0, -1)) : record.actionType === action))
-    && (!delegatedBy || Boolean(delegation && (delegatedBy === '*' || delegation.subject === delegatedBy || delegation.chain.slice(0, -1).includes(delegatedBy))))
-    && (!since || record.timestamp >= since) && (!until || record.timestamp < until)
-    && (!hash || record.hash === hash.toLowerCase()) && (!q || holds(record.inner, folded(q)));
+  return (
+    (!agent || record.agentId === agent) &&
+    (!action ||
+      (action.endsWith('*') ? record.actionType.startsWith(action.slice(0, -1)) : record.actionType === action)) &&
+    (!delegatedBy ||
+      Boolean(
+        delegation &&
+          (delegatedBy === '*' ||
+            delegation.subject === delegatedBy ||
+            delegation.chain.slice(0, -1).includes(delegatedBy)),
+      )) &&
+    (!since || record.timestamp >= since) &&
+    (!until || record.timestamp < until) &&
+    (!hash || record.hash === hash.toLowerCase()) &&
+    (!q || holds(record.inner, folded(q)))
+  );
 }
 
 /** The path that asks the server for a search, or for its histogram. */
@@ -66,33 +87,59 @@ export function pathOf(search, more = {}, what = '/v1/records') {
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 const progressForm = having({ read: integer, at: integer, size: integer });
 const endForm = having({ read: integer, found: integer }, { next: string });
-const histogramForm = having({ since: timestamp, until: timestamp, total: integer, size: integer, buckets: list(having({ since: timestamp, count: integer }), 200) });
+const histogramForm = having({
+  since: timestamp,
+  until: timestamp,
+  total: integer,
+  size: integer,
+  buckets: list(having({ since: timestamp, count: integer }), 200),
+});
 
 /**
  * A page of what a search finds after another one (null for the first): {records: [{node, source}],
  * size, read, next}, next '' at the end. proven: how many records the log has at least.
  */
 export async function pageOf(search, before, limit, { proven, ...options }) {
-  const page = { next: '', ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor: before?.next, limit }), { ...options, asked: NOTHING })) };
+  const page = {
+    next: '',
+    ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor: before?.next, limit }), {
+      ...options,
+      asked: NOTHING,
+    })),
+  };
   mustGoOn(page, before, { ...search, proven });
   return page;
 }
 
 /** How many records match in each part of a period; neither text nor hash is asked for. */
-export const histogramOf = (search, buckets, options) => call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), {
-  ...options,
-  asked({ since, until, total, buckets: given }) {
-    mustFit((!search.since || since === search.since) && (!search.until || until === search.until), `it counts the records of another period, from ${since} to ${until}`);
-    mustFit(given.length <= buckets && total === given.reduce((sum, { count }) => sum + count, 0), 'its parts are not of the total that it names');
-  },
-});
+export const histogramOf = (search, buckets, options) =>
+  call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), {
+    ...options,
+    asked({ since, until, total, buckets: given }) {
+      mustFit(
+        (!search.since || since === search.since) && (!search.until || until === search.until),
+        `it counts the records of another period, from ${since} to ${until}`,
+      );
+      mustFit(
+        given.length <= buckets && total === given.reduce((sum, { count }) => sum + count, 0),
+        'its parts are not of the total that it names',
+      );
+    },
+  });
 
-/** What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read, found, next}}. */
+/**
+ * What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read,
+ * found, next}}.
+ */
 export async function* streamOf(search, cursor, limit, options) {
   let event = '';
   let data = [];
   let given = 0;
-  for await (const line of lines(pathOf(search, { order: search.order, cursor, limit }), 'text/event-stream', options)) {
+  for await (const line of lines(
+    pathOf(search, { order: search.order, cursor, limit }),
+    'text/event-stream',
+    options,
+  )) {
     const [, name, value] = /^(event|data): ?(.*)$/s.exec(line) ?? [];
     if (name === 'event') event = value;
     else if (name === 'data') data.push(value);
@@ -113,9 +160,13 @@ export async function* streamOf(search, cursor, limit, options) {
   throw new FormError('The server ended the search early.');
 }
 
-/** The record of an answer, which must be one that was asked for. The text alone may be read otherwise than here. */
+/**
+ * The record of an answer, which must be one that was asked for. The text alone may be read
+ * otherwise than here.
+ */
 export function foundRecord({ node, source }, search) {
   const record = recordForm(node, source, 'it');
-  if (!matches(record, { ...search, q: '' })) throw new FormError(`record ${record.index} is not one that was asked for`);
+  if (!matches(record, { ...search, q: '' }))
+    throw new FormError(`record ${record.index} is not one that was asked for`);
   return record;
 }

@@ -10,26 +10,44 @@ import { store } from './store.js';
 import { changeOf, remember, see, seenOf } from './trust.js';
 
 /**
- * status is out, restoring or in; company and key are set when it is in. message says why it ended; back is the hash of the page that is
- * to be shown again after signing in, and is empty where none is; waits is whether a kept key could not be taken up yet; first is whether this
- * browser sees the company for the first time, until its key was shown. turn counts the keys that came in place of one which they do not follow from: what was checked
- * with one of them says nothing of the other.
+ * status is out, restoring or in; company and key are set when it is in. message says why it ended;
+ * back is the hash of the page that is to be shown again after signing in, and is empty where none
+ * is; waits is whether a kept key could not be taken up yet; first is whether this browser sees the
+ * company for the first time, until its key was shown. turn counts the keys that came in place of
+ * one which they do not follow from: what was checked with one of them says nothing of the other.
  */
-export const session = store({ status: 'out', company: null, key: null, kept: false, message: '', back: '', waits: false, first: false, turn: 0 });
+export const session = store({
+  status: 'out',
+  company: null,
+  key: null,
+  kept: false,
+  message: '',
+  back: '',
+  waits: false,
+  first: false,
+  turn: 0,
+});
 
-/** The server's clock as of its last answer: offset is how many seconds it is ahead of this computer's, give or take error. */
+/**
+ * The server's clock as of its last answer: offset is how many seconds it is ahead of this
+ * computer's, give or take error.
+ */
 export const clock = store({ offset: 0, error: Infinity, dismissed: false });
 
 const companyKeys = new Map();
 
-// Keys of which one does not follow from the one before it are worth nothing: the last alone is taken, with what is wrong as its flaw.
+// Keys of which one does not follow from the one before it are worth nothing: the last alone is
+// taken, with what is wrong as its flaw.
 async function prepare({ keys, ...company }) {
   const plain = keys.map(({ jwk, ...key }) => ({ ...key, x: jwk.x }));
   try {
     return await prepareRing({ ...company, keys: plain });
   } catch (err) {
     if (!plain.length) throw err;
-    return { ...(await prepareKey({ ...plain.at(-1), companyId: company.companyId, spiffeId: company.spiffeId })), flaw: err.message };
+    return {
+      ...(await prepareKey({ ...plain.at(-1), companyId: company.companyId, spiffeId: company.spiffeId })),
+      flaw: err.message,
+    };
   }
 }
 
@@ -39,12 +57,18 @@ async function askKey(companyId) {
     call(answers.publishedKeys, 'GET', `/v1/ca/public-keys?${query}`, { asked: { companyId } }),
     call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`, { asked: { company_id: companyId } }),
   ]);
-  return { ...(await prepare(published)), audience: discovery.passport_format.audience, issuer: discovery.issuer, published: true };
+  return {
+    ...(await prepare(published)),
+    audience: discovery.passport_format.audience,
+    issuer: discovery.issuer,
+    published: true,
+  };
 }
 
 /**
- * The public key that this server publishes for a company, with all that it had before in its ring, and what its tokens must say:
- * {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared, origin, ring, audience, issuer, published}.
+ * The public key that this server publishes for a company, with all that it had before in its ring,
+ * and what its tokens must say: {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared,
+ * origin, ring, audience, issuer, published}.
  */
 export async function companyKey(companyId) {
   if (!companyKeys.has(companyId)) companyKeys.set(companyId, await askKey(companyId));
@@ -52,13 +76,22 @@ export async function companyKey(companyId) {
 }
 
 const ringOf = ({ ring, fingerprint }) => ring ?? [{ fingerprint, fromIndex: 0 }];
-const isSame = (a, b) => a.flaw === b.flaw && JSON.stringify(ringOf(a).map(facts)) === JSON.stringify(ringOf(b).map(facts));
+const isSame = (a, b) =>
+  a.flaw === b.flaw && JSON.stringify(ringOf(a).map(facts)) === JSON.stringify(ringOf(b).map(facts));
 const facts = ({ fingerprint, fromIndex, endedAt, compromisedAt }) => [fingerprint, fromIndex, endedAt, compromisedAt];
-const continues = (old, next) => !old.flaw && !next.flaw && ringOf(old).every(({ fingerprint, fromIndex }, i) => ringOf(next)[i]?.fingerprint === fingerprint && ringOf(next)[i].fromIndex === fromIndex);
+const continues = (old, next) =>
+  !old.flaw &&
+  !next.flaw &&
+  ringOf(old).every(
+    ({ fingerprint, fromIndex }, i) =>
+      ringOf(next)[i]?.fingerprint === fingerprint && ringOf(next)[i].fromIndex === fromIndex,
+  );
 
-// Of a key that follows from the known one it is remembered that it was there; one that does not is found fault with until a person says that they know why.
+// Of a key that follows from the known one it is remembered that it was there; one that does not is
+// found fault with until a person says that they know why.
 function judge(key) {
-  if (key.flaw || changeOf(key)?.replaced) keepFinding({ kind: 'key', companyId: key.companyId, fingerprint: key.fingerprint });
+  if (key.flaw || changeOf(key)?.replaced)
+    keepFinding({ kind: 'key', companyId: key.companyId, fingerprint: key.fingerprint });
   else see(key);
 }
 
@@ -66,8 +99,9 @@ const covered = new Map(); // by company: the last record that was there when it
 const SETTLED = 400; // ms after which a server knows what another one, of the same database, has rotated
 
 /**
- * Asks for a company's keys again, for one may have been rotated. With the index of a record that its keys do not verify, only where
- * they were not asked for since the record was there. Rejects where they cannot be had.
+ * Asks for a company's keys again, for one may have been rotated. With the index of a record that
+ * its keys do not verify, only where they were not asked for since the record was there. Rejects
+ * where they cannot be had.
  */
 export async function refreshKey(companyId, index = Infinity) {
   if (index <= (covered.get(companyId) ?? -1)) return companyKey(companyId);
@@ -88,16 +122,25 @@ export async function refreshKey(companyId, index = Infinity) {
   return key;
 }
 
-// What cannot stand in a header cannot be sent, and no key holds it: mostly a quotation mark, a dash or a space that came with the copy.
+// What cannot stand in a header cannot be sent, and no key holds it: mostly a quotation mark, a
+// dash or a space that came with the copy.
 function assertKey(credential) {
   const found = [...credential].findIndex((c) => c < '!' || c > '~');
   if (found < 0) return;
   const character = [...credential][found];
   const code = `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
-  throw new Error(`That is not a key: character ${found + 1} is ${character > ' ' && character !== '\u007f' && /\P{C}/u.test(character) && /\S/.test(character) ? `“${character}” (${code})` : code}, which no key contains. Copy it again, complete and without anything else.`);
+  throw new Error(
+    `That is not a key: character ${found + 1} is ` +
+      `${character > ' ' && character !== '\u007f' && /\P{C}/u.test(character) && /\S/.test(character)
+        ? `“${character}” (${code})` : code}, which no key contains. Copy it again, complete and without anything ` +
+          `else.`,
+  );
 }
 
-/** Signs in with an API key or OAuth token. keep: it serves reloads and new tabs of this browser, until the last tab is closed. */
+/**
+ * Signs in with an API key or OAuth token. keep: it serves reloads and new tabs of this browser,
+ * until the last tab is closed.
+ */
 export async function signIn(credential, keep) {
   assertKey(credential);
   setCredential(credential);
@@ -114,11 +157,16 @@ export async function signIn(credential, keep) {
     session.set({ status: 'in', company, key, kept: keep, message: '', back: '', waits: false, first });
   } catch (err) {
     if (getCredential() === credential) setCredential('');
-    throw err.status === 401 && err.code === '' ? Object.assign(new Error('The server does not know this key.'), { refused: true }) : err;
+    throw err.status === 401 && err.code === ''
+      ? Object.assign(new Error('The server does not know this key.'), { refused: true })
+      : err;
   }
 }
 
-/** Ends the session, in all tabs of this browser unless others is false. Who ends it on purpose starts at Start again. */
+/**
+ * Ends the session, in all tabs of this browser unless others is false. Who ends it on purpose
+ * starts at Start again.
+ */
 export function signOut(message = '', { back = '#/start', others = true } = {}) {
   setCredential('');
   keepCredential('', others);
@@ -126,7 +174,10 @@ export function signOut(message = '', { back = '#/start', others = true } = {}) 
   session.set({ status: 'out', company: null, key: null, kept: false, message, back, waits: false, first: false });
 }
 
-/** Takes up a key that was kept: by this tab, before it was loaded anew, or by another one that is open. */
+/**
+ * Takes up a key that was kept: by this tab, before it was loaded anew, or by another one that is
+ * open.
+ */
 export async function restore() {
   const kept = keptCredential();
   if (kept) await takeUp(kept);
@@ -154,5 +205,6 @@ hear({
 shareCredential({
   given: () => (session.get().kept ? getCredential() : ''),
   taken: (credential) => session.get().status === 'out' && !session.get().message && takeUp(credential),
-  ended: () => session.get().status !== 'out' && signOut('You signed out in another tab.', { back: location.hash, others: false }),
+  ended: () =>
+    session.get().status !== 'out' && signOut('You signed out in another tab.', { back: location.hash, others: false }),
 });

@@ -1,9 +1,12 @@
-// A key that is to be kept: in the sessionStorage of its tab, for a reload, and handed to new tabs of this browser over a channel that only
-// pages of this origin hear. It ends with the last tab; a browser that restores its tabs after a restart restores that too, unless somebody signed
-// out before. Nothing of it is in localStorage. Whoever signs out in one tab signs out in all of them.
+// A key that is to be kept: in the sessionStorage of its tab, for a reload, and handed to new tabs
+// of this browser over a channel that only pages of this origin hear. It ends with the last tab; a
+// browser that restores its tabs after a restart restores that too, unless somebody signed out
+// before. Nothing of it is in localStorage. Whoever signs out in one tab signs out in all of them.
 const KEY = 'attestd.key';
 const SINCE = 'attestd.key-since'; // when it was kept, beside it
-const ENDED = 'attestd.signed-out'; // in localStorage: when somebody signed out. A tab that slept through it does not wake up signed in.
+// In localStorage: when somebody signed out. A tab that slept through it does not wake up signed
+// in.
+const ENDED = 'attestd.signed-out';
 
 const channel = globalThis.BroadcastChannel && new BroadcastChannel('attestd.session');
 
@@ -22,10 +25,14 @@ export function keepCredential(credential, inAllTabs = false) {
   if (inAllTabs) channel?.postMessage({ type: 'ended' });
 }
 
-/** The credential that this tab kept; empty where there is none, or where somebody has signed out since. */
+/**
+ * The credential that this tab kept; empty where there is none, or where somebody has signed out
+ * since.
+ */
 export function keptCredential() {
   try {
-    if (Number(localStorage.getItem(ENDED)) < Number(sessionStorage.getItem(SINCE))) return sessionStorage.getItem(KEY) ?? '';
+    if (Number(localStorage.getItem(ENDED)) < Number(sessionStorage.getItem(SINCE)))
+      return sessionStorage.getItem(KEY) ?? '';
     sessionStorage.removeItem(KEY);
     sessionStorage.removeItem(SINCE);
   } catch { /* as above */ }
@@ -33,8 +40,9 @@ export function keptCredential() {
 }
 
 /**
- * Speaks with the other tabs. given() is what a new tab may have, empty where nothing is kept; taken(credential) is called once at most,
- * with what another tab gives this one; ended() when somebody signed out elsewhere.
+ * Speaks with the other tabs. given() is what a new tab may have, empty where nothing is kept;
+ * taken(credential) is called once at most, with what another tab gives this one; ended() when
+ * somebody signed out elsewhere.
  */
 export function shareCredential({ given, taken, ended }) {
   if (!channel) return;

@@ -1,4 +1,5 @@
-// The connection on which the server sends records as they are written: opened, and opened again whenever it is lost.
+// The connection on which the server sends records as they are written: opened, and opened again
+// whenever it is lost.
 import { company } from './answers.js';
 import { call, getCredential } from './api.js';
 import { NOTHING } from './asked.js';
@@ -12,14 +13,16 @@ let attempts = 0;
 let timer = 0;
 
 /**
- * Connects, and again whenever the connection is lost, until closeStream. on: {connecting(), opened(), message(data), lost(refused)}; refused is whether the
- * server ended or never opened it, and not the network.
+ * Connects, and again whenever the connection is lost, until closeStream. on: {connecting(),
+ * opened(), message(data), lost(refused)}; refused is whether the server ended or never opened it,
+ * and not the network.
  */
 export function openStream(on) {
   clearTimeout(timer);
   if (!getCredential()) return; // signed out before this came to run
   on.connecting();
-  // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in the URL.
+  // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in
+  // the URL.
   const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
   socket = ws;
   let opened = false;
@@ -49,8 +52,9 @@ export function closeStream() {
 export const isConnecting = () => socket?.readyState === WebSocket.CONNECTING;
 
 /**
- * Why a stream was refused, which a browser does not say. A plain request is answered; where it is that the credential is gone, that ends the session. Like a
- * stream, and unlike a GET, a POST names the address of the page: there is none on this path, so it changes nothing.
+ * Why a stream was refused, which a browser does not say. A plain request is answered; where it is
+ * that the credential is gone, that ends the session. Like a stream, and unlike a GET, a POST names
+ * the address of the page: there is none on this path, so it changes nothing.
  */
 export async function whyRefused() {
   try {

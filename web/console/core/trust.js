@@ -1,6 +1,8 @@
-// Which public keys the person at this browser vouches for, and which key each company had when it was last seen here. A signature shows
-// that a key signed; whose key it is no file and no server can say of itself. So nothing is green before its key's fingerprint was entered
-// here, from another source, and a company's key that changes is red, unless it is proven that the one follows the other.
+// Which public keys the person at this browser vouches for, and which key each company had when it
+// was last seen here. A signature shows that a key signed; whose key it is no file and no server
+// can say of itself. So nothing is green before its key's fingerprint was entered here, from
+// another source, and a company's key that changes is red, unless it is proven that the one follows
+// the other.
 import { dropFinding } from './findings.js';
 import { store } from './store.js';
 
@@ -20,7 +22,10 @@ function restored(name) {
 const entry = (companyId, fingerprint) => `${companyId} ${fingerprint}`;
 const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN), latest: restored(LATEST) });
 
-/** confirmed: a list of "companyId fingerprint"; a company may have several keys. seen and latest: one "companyId fingerprint time" of each company. */
+/**
+ * confirmed: a list of "companyId fingerprint"; a company may have several keys. seen and latest:
+ * one "companyId fingerprint time" of each company.
+ */
 export const trust = store(all());
 globalThis.addEventListener?.('storage', () => trust.set(all())); // another tab has learned something
 
@@ -31,7 +36,8 @@ function keep(name, member, list) {
   } catch { /* it then lasts as long as the page */ }
 }
 
-// A key and those that are proven to come before or after it: whoever vouches for one vouches for all.
+// A key and those that are proven to come before or after it: whoever vouches for one vouches for
+// all.
 const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));
 
 function known(list, companyId) {
@@ -39,11 +45,17 @@ function known(list, companyId) {
   return fingerprint && { fingerprint, at: at ?? '' };
 }
 
-/** What this browser remembers of a company, {fingerprint, at}; undefined where it was never signed in to. */
+/**
+ * What this browser remembers of a company, {fingerprint, at}; undefined where it was never signed
+ * in to.
+ */
 export const seenOf = (companyId, { seen } = trust.get()) => known(seen, companyId);
 
 const put = (name, member, { companyId, fingerprint }, now) =>
-  keep(name, member, [...trust.get()[member].filter((e) => !e.startsWith(`${companyId} `)), `${entry(companyId, fingerprint)} ${now.toISOString()}`]);
+  keep(name, member, [
+    ...trust.get()[member].filter((e) => !e.startsWith(`${companyId} `)),
+    `${entry(companyId, fingerprint)} ${now.toISOString()}`,
+  ]);
 
 /** Remembers a company's key from now on in place of the one that is remembered. */
 export function remember(key, now = new Date()) {
@@ -51,14 +63,19 @@ export function remember(key, now = new Date()) {
   see(key, now);
 }
 
-/** Remembers that a key was there which follows from the one that is remembered: the next must follow from both. */
+/**
+ * Remembers that a key was there which follows from the one that is remembered: the next must
+ * follow from both.
+ */
 export function see(key, now = new Date()) {
   if (known(trust.get().latest, key.companyId)?.fingerprint !== key.fingerprint) put(LATEST, 'latest', key, now);
 }
 
 /**
- * How the key that a server publishes differs from the one that is remembered of its company: null where it does not; {known, replaced: true}
- * where nothing proves that it follows from that one, or from the last that was there; else the proven rotations since, as pairs {old, next} of keys, in their order.
+ * How the key that a server publishes differs from the one that is remembered of its company: null
+ * where it does not; {known, replaced: true} where nothing proves that it follows from that one, or
+ * from the last that was there; else the proven rotations since, as pairs {old, next} of keys, in
+ * their order.
  */
 export function changeOf(key, { seen, latest = [] } = trust.get()) {
   const remembered = known(seen, key.companyId);
@@ -68,10 +85,15 @@ export function changeOf(key, { seen, latest = [] } = trust.get()) {
   const lost = [remembered, known(latest, key.companyId)].find((one) => one && place(one) < 0);
   if (lost) return { known: lost, replaced: true };
   const at = place(remembered);
-  return at === ring.length - 1 ? null : { known: remembered, rotations: ring.slice(at + 1).map((next, i) => ({ old: ring[at + i], next })) };
+  return at === ring.length - 1
+    ? null
+    : { known: remembered, rotations: ring.slice(at + 1).map((next, i) => ({ old: ring[at + i], next })) };
 }
 
-/** Takes what was typed for the fingerprint of a key, or of one that is proven with it; false where it is that of another key. */
+/**
+ * Takes what was typed for the fingerprint of a key, or of one that is proven with it; false where
+ * it is that of another key.
+ */
 export function confirm(key, typed) {
   const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
   if (!entriesOf(key).includes(given)) return false;
@@ -83,11 +105,17 @@ export function confirm(key, typed) {
   return true;
 }
 
-export const forget = (key) => keep(CONFIRMED, 'confirmed', trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)));
+export const forget = (key) =>
+  keep(
+    CONFIRMED,
+    'confirmed',
+    trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)),
+  );
 
 /**
- * confirmed; other, where only other keys of its company are confirmed, or where nothing proves that it follows from those before it or
- * from the one that is remembered; or unconfirmed. What is remembered says nothing of keys in files: only of the one that a server publishes.
+ * confirmed; other, where only other keys of its company are confirmed, or where nothing proves
+ * that it follows from those before it or from the one that is remembered; or unconfirmed. What is
+ * remembered says nothing of keys in files: only of the one that a server publishes.
  */
 export function standing(key, state = trust.get()) {
   if (key.flaw || (key.published && changeOf(key, state)?.replaced)) return 'other';

@@ -1,4 +1,5 @@
-// Requests of a person's own making, from the reference: whatever comes back is text to be read, not data to work with.
+// Requests of a person's own making, from the reference: whatever comes back is text to be read,
+// not data to work with.
 import { getCredential } from './api.js';
 
 const MOST = 256 * 1024; // bytes of an answer that are read
@@ -22,11 +23,15 @@ async function beginning(response, abort) {
 
 const isText = (type) => /^(text\/|application\/(json|x-ndjson|problem\+json))/.test(type) || type === '';
 
-const dump = (bytes) => Array.from(bytes.subarray(0, 512), (b, i) => b.toString(16).padStart(2, '0') + ((i + 1) % 16 ? ' ' : '\n')).join('').trim();
+const dump = (bytes) =>
+  Array.from(bytes.subarray(0, 512), (b, i) => b.toString(16).padStart(2, '0') + ((i + 1) % 16 ? ' ' : '\n'))
+    .join('')
+    .trim();
 
 /**
- * Sends {method, url, headers, body, credential} to this server and returns {status, type, headers, text, size, cut, ms}. The credential of
- * the session goes with it only where the operation needs one, and only in a header. Ends early with abort, an AbortController.
+ * Sends {method, url, headers, body, credential} to this server and returns {status, type, headers,
+ * text, size, cut, ms}. The credential of the session goes with it only where the operation needs
+ * one, and only in a header. Ends early with abort, an AbortController.
  */
 export async function sendRequest({ method, url, headers, body, credential }, abort) {
   if (new URL(url).origin !== location.origin) throw new Error('Requests go to this server alone.');
@@ -35,14 +40,28 @@ export async function sendRequest({ method, url, headers, body, credential }, ab
   const began = performance.now();
   let response;
   try {
-    response = await fetch(url, { method, body, headers: all, signal: abort.signal, cache: 'no-store', credentials: 'omit', redirect: 'error', referrerPolicy: 'no-referrer' });
+    response = await fetch(url, {
+      method,
+      body,
+      headers: all,
+      signal: abort.signal,
+      cache: 'no-store',
+      credentials: 'omit',
+      redirect: 'error',
+      referrerPolicy: 'no-referrer',
+    });
   } catch (err) {
     throw err.name === 'AbortError' ? err : new Error('The server does not answer.');
   }
   const type = (response.headers.get('Content-Type') ?? '').split(';')[0];
   const { bytes, cut } = await beginning(response, abort);
   return {
-    status: response.status, type, headers: [...response.headers], size: bytes.length, cut, ms: Math.round(performance.now() - began),
+    status: response.status,
+    type,
+    headers: [...response.headers],
+    size: bytes.length,
+    cut,
+    ms: Math.round(performance.now() - began),
     text: isText(type) ? new TextDecoder().decode(bytes) : dump(bytes),
   };
 }

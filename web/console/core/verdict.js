@@ -1,7 +1,6 @@
 // Where green comes from. All that is shown in a tone is judged here: by its own check, by the key
-// that it was checked with,
-// and by all that this browser has found to be wrong with the company. No other module names the
-// tone of what holds.
+// that it was checked with, and by all that this browser has found to be wrong with the company. No
+// other module names the tone of what holds.
 import { findings, logOf } from './findings.js';
 import { standing, trust } from './trust.js';
 
@@ -18,21 +17,21 @@ export const PART = {};
 const SAYS = { rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' };
 const ORDER = Object.keys(SAYS);
 
-const isRecord = ({ kind, failedAt, ...finding }, about) => kind === 'failure' && logOf(finding) === about.log && failedAt === String(about.index);
+const isRecord = ({ kind, failedAt, ...finding }, about) =>
+  kind === 'failure' && logOf(finding) === about.log && failedAt === String(about.index);
 
 // That one record fails says nothing of the bytes of another one. All else bears on all that is
 // shown of the company.
 const bearsOn = (about) => (finding) => finding.kind !== 'failure' || !about || isRecord(finding, about);
 
-const ownTone = (ok, keyStanding) => (!ok || keyStanding === 'other' ? 'bad' : keyStanding === 'confirmed' ? GREEN : 'warn');
+const ownTone = (ok, keyStanding) =>
+  !ok || keyStanding === 'other' ? 'bad' : keyStanding === 'confirmed' ? GREEN : 'warn';
 
 /**
  * {tone, own, is, against}: the tone of what was checked here, ok says whether it holds, with a key
- * of that standing, of a
- * company with these findings. own is its tone without them, is the verdict in a word or two, and
- * against the finding
- * for which it is not green, or null. A whole log is red then; a part that holds by itself is
- * amber.
+ * of that standing, of a company with these findings. own is its tone without them, is the verdict
+ * in a word or two, and against the finding for which it is not green, or null. A whole log is red
+ * then; a part that holds by itself is amber.
  */
 export function verdict({ ok, keyStanding, found, about = null }) {
   const own = ownTone(ok, keyStanding);

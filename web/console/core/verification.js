@@ -1,4 +1,5 @@
-// The whole chain, recomputed away from the page. The run goes on while other pages are shown, and its result stays.
+// The whole chain, recomputed away from the page. The run goes on while other pages are shown, and
+// its result stays.
 import { WholeLog } from '../lib/whole_log.js';
 import { getCredential, refused } from './api.js';
 import { checkedHere, checkerPorts } from './checker.js';
@@ -16,8 +17,10 @@ const SCRIPT = '/verify_worker.js';
 const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, result: null, message: '' };
 
 /**
- * phase: ready, running, done or error. result: what the worker found, {count, state, root, contradicted, server, failures, engine, workers, seconds}, with
- * {key, companyId, fingerprint, startedAt, endedAt}, where key is the one that it was checked with; message: why there is none. While it runs, the result of the run before stays.
+ * phase: ready, running, done or error. result: what the worker found, {count, state, root,
+ * contradicted, server, failures, engine, workers, seconds}, with {key, companyId, fingerprint,
+ * startedAt, endedAt}, where key is the one that it was checked with; message: why there is none.
+ * While it runs, the result of the run before stays.
  */
 export const verification = store(ready);
 
@@ -60,7 +63,8 @@ export function start() {
 
 async function run(mine, startedAt, end) {
   const key = await refreshKey(session.get().key.companyId);
-  // What was seen before must still be there: a chain that was rewritten as a whole verifies as well as any.
+  // What was seen before must still be there: a chain that was rewritten as a whole verifies as
+  // well as any.
   const shown = await proveSince(key);
   if (worker !== mine) return;
   verification.set({ total: shown[0].size });
@@ -71,28 +75,70 @@ async function run(mine, startedAt, end) {
     else if (data.type === 'refused') refused(data.credential, data.message);
     else if (data.type === 'error') end({ phase: 'error', message: data.message });
     else {
-      const result = { ...data, key, companyId: key.companyId, fingerprint: key.fingerprint, startedAt, endedAt: new Date().toISOString() };
-      if (result.contradicted) rewrittenSince(key, 'actions', result.contradicted.head, { from: result.contradicted.from, now: result.count });
+      const result = {
+        ...data,
+        key,
+        companyId: key.companyId,
+        fingerprint: key.fingerprint,
+        startedAt,
+        endedAt: new Date().toISOString(),
+      };
+      if (result.contradicted)
+        rewrittenSince(key, 'actions', result.contradicted.head, { from: result.contradicted.from, now: result.count });
       if (holds(result)) keepChecked(key, 'actions', new WholeLog(result.state));
       end({ phase: 'done', result, done: data.count, failures: data.failures.count, first: data.failures.first });
     }
   };
   const ports = checkerPorts((err) => end({ phase: 'error', message: err.message }));
-  mine.postMessage({ credential: getCredential(), key: plain(key), ports, heads: headsOf(key, 'actions'), seen: checkedHere(key, 'actions') }, ports);
+  mine.postMessage(
+    {
+      credential: getCredential(),
+      key: plain(key),
+      ports,
+      heads: headsOf(key, 'actions'),
+      seen: checkedHere(key, 'actions'),
+    },
+    ports,
+  );
 }
 
-/** Whether everything that a run has read verifies, has grown from what was seen before, and has the root that the server names. */
-export const holds = ({ failures, root, server, contradicted }) => !failures.first && !contradicted && server.valid && server.merkleRoot === root;
+/**
+ * Whether everything that a run has read verifies, has grown from what was seen before, and has the
+ * root that the server names.
+ */
+export const holds = ({ failures, root, server, contradicted }) =>
+  !failures.first && !contradicted && server.valid && server.merkleRoot === root;
 
-/** Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads, and failure a finding of what failed at another time. */
+/**
+ * Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads,
+ * and failure a finding of what failed at another time.
+ */
 export function compare(result, rewritten, failure) {
   const { failures, root, server } = result;
   const ours = failures.first;
-  if (rewritten || result.contradicted) return { ok: false, text: 'Whether or not the log verifies now, it is not the log that this browser saw before.' };
-  if (holds(result) && failure) return { ok: false, text: `Every record verifies now. But at ${timeText(failure.found)} ${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. The server showed something else then.` };
-  if (holds(result)) return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
+  if (rewritten || result.contradicted)
+    return { ok: false, text: 'Whether or not the log verifies now, it is not the log that this browser saw before.' };
+  if (holds(result) && failure)
+    return {
+      ok: false,
+      text: `Every record verifies now. But at ${timeText(failure.found)} ` +
+        `${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. ` +
+          `The server showed something else then.`,
+    };
+  if (holds(result))
+    return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
   if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server reports another root.' };
-  if (ours && !server.valid && ours.index === server.failedAtIndex) return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };
-  if (!ours) return { ok: false, text: `Every record that the server sent verifies, but the server says that the chain fails at ${server.failedAtIndex}: ${server.error}` };
-  return { ok: false, text: `Your browser finds that the chain fails at record ${ours.index}; the server ${server.valid ? 'says that it is valid' : `says that it fails at ${server.failedAtIndex}`}.` };
+  if (ours && !server.valid && ours.index === server.failedAtIndex)
+    return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };
+  if (!ours)
+    return {
+      ok: false,
+      text: `Every record that the server sent verifies, but the server says that the chain fails at ` +
+        `${server.failedAtIndex}: ${server.error}`,
+    };
+  return {
+    ok: false,
+    text: `Your browser finds that the chain fails at record ${ours.index}; the server ` +
+      `${server.valid ? 'says that it is valid' : `says that it fails at ${server.failedAtIndex}`}.`,
+  };
 }

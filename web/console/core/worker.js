@@ -10,7 +10,10 @@ const policy = globalThis.trustedTypes?.createPolicy('worker', {
 
 export const startWorker = (script) => new Worker(policy ? policy.createScriptURL(script) : script, { type: 'module' });
 
-/** Why a worker failed, as an Error. Of one that did not start the browser says nothing: its script is asked for once more to find out. */
+/**
+ * Why a worker failed, as an Error. Of one that did not start the browser says nothing: its script
+ * is asked for once more to find out.
+ */
 export async function whyFailed({ message }, script) {
   if (message) return new Error(`A verification worker failed: ${message}`);
   let why = 'the browser, or an extension of it, may forbid workers';
@@ -18,7 +21,8 @@ export async function whyFailed({ message }, script) {
     const response = await fetch(script, { cache: 'no-store', credentials: 'omit', redirect: 'manual' });
     const type = response.headers.get('Content-Type') ?? '';
     if (!response.ok) why = `its script cannot be loaded (${response.status || 'a redirect'})`;
-    else if (!type.includes('javascript')) why = `something else answered in place of the server, perhaps a proxy (${type || 'no type'})`;
+    else if (!type.includes('javascript'))
+      why = `something else answered in place of the server, perhaps a proxy (${type || 'no type'})`;
   } catch {
     why = 'the server does not answer';
   }

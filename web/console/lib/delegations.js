@@ -1,8 +1,10 @@
-// Who acted for whom: a graph of principals, drawn from the delegation chains of records, and where it stands in a picture.
+// Who acted for whom: a graph of principals, drawn from the delegation chains of records, and where
+// it stands in a picture.
 
 /**
- * The graph of records that hold, the newest first: nodes {name, count}, and edges {from, to, count, index}: in count records `to` acted for `from`,
- * and index is the newest of them. alone: {name, count} of those who acted under a token of their own, for nobody.
+ * The graph of records that hold, the newest first: nodes {name, count}, and edges {from, to,
+ * count, index}: in count records `to` acted for `from`, and index is the newest of them. alone:
+ * {name, count} of those who acted under a token of their own, for nobody.
  */
 export function graphOf(records) {
   const nodes = new Map();
@@ -25,14 +27,22 @@ export function graphOf(records) {
   };
 }
 
-/** The part of a graph with its `most` busiest nodes, keep among them: {nodes, edges, left}; left: how many nodes are not in it. */
+/**
+ * The part of a graph with its `most` busiest nodes, keep among them: {nodes, edges, left}; left:
+ * how many nodes are not in it.
+ */
 export function busiest({ nodes, edges }, most, keep) {
   const chosen = nodes.toSorted((a, b) => (b.name === keep) - (a.name === keep) || b.count - a.count).slice(0, most);
   const names = new Set(chosen.map(({ name }) => name));
-  return { nodes: chosen, edges: edges.filter(({ from, to }) => names.has(from) && names.has(to)), left: nodes.length - chosen.length };
+  return {
+    nodes: chosen,
+    edges: edges.filter(({ from, to }) => names.has(from) && names.has(to)),
+    left: nodes.length - chosen.length,
+  };
 }
 
-// How far each node is from those who act for nobody: one more than the farthest that it acts for. An edge that closes a circle does not count.
+// How far each node is from those who act for nobody: one more than the farthest that it acts for.
+// An edge that closes a circle does not count.
 function layersOf({ nodes, edges }) {
   const depths = new Map();
   const depth = (name, below) => {
@@ -43,7 +53,8 @@ function layersOf({ nodes, edges }) {
     return depths.get(name);
   };
   const layers = [];
-  for (const node of nodes.toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))) (layers[depth(node.name, [node.name])] ??= []).push(node);
+  for (const node of nodes.toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)))
+    (layers[depth(node.name, [node.name])] ??= []).push(node);
   return layers.filter(Boolean);
 }
 
@@ -59,7 +70,13 @@ function across(layers, width) {
   const left = (width - layers.length * (box + gap) + gap) / 2;
   const boxes = layers.flatMap((layer, column) => {
     const top = (height - layer.length * (BOX.height + GAP.y) + GAP.y) / 2;
-    return layer.map((node, i) => ({ ...node, x: left + column * (box + gap), y: top + i * (BOX.height + GAP.y), width: box, height: BOX.height }));
+    return layer.map((node, i) => ({
+      ...node,
+      x: left + column * (box + gap),
+      y: top + i * (BOX.height + GAP.y),
+      width: box,
+      height: BOX.height,
+    }));
   });
   return { boxes, height, down: false };
 }
@@ -75,14 +92,21 @@ function downwards(layers, width) {
       const line = Math.floor(i / fit);
       const inLine = Math.min(fit, layer.length - line * fit);
       const left = (width - inLine * (box + GAP.narrow) + GAP.narrow) / 2;
-      boxes.push({ ...node, x: left + (i % fit) * (box + GAP.narrow), y: y + line * (BOX.height + GAP.tall), width: box, height: BOX.height });
+      boxes.push({
+        ...node,
+        x: left + (i % fit) * (box + GAP.narrow),
+        y: y + line * (BOX.height + GAP.tall),
+        width: box,
+        height: BOX.height,
+      });
     });
     y += Math.ceil(layer.length / fit) * (BOX.height + GAP.tall);
   }
   return { boxes, height: y - GAP.tall, down: true };
 }
 
-// The line of an edge between two boxes, and where its number stands, near its end. shift keeps apart the lines that end at one box, and back their numbers.
+// The line of an edge between two boxes, and where its number stands, near its end. shift keeps
+// apart the lines that end at one box, and back their numbers.
 function lineOf(a, b, down, shift, back) {
   if (a === b) { // a principal that acts for itself
     const [x, y] = [a.x + a.width - 26, a.y];
@@ -95,18 +119,33 @@ function lineOf(a, b, down, shift, back) {
   return { d: `M${x1} ${y1}C${c1} ${c2} ${x2} ${y2}`, x: down ? x2 : x2 - 22 - back, y: down ? y2 - 19 - back : y2 };
 }
 
-/** A graph in a picture of a width: boxes of its nodes, {x, y, width, height}, lines of its edges, {d, x, y}, and its height. */
+/**
+ * A graph in a picture of a width: boxes of its nodes, {x, y, width, height}, lines of its edges,
+ * {d, x, y}, and its height.
+ */
 export function placed(graph, width) {
   const layers = layersOf(graph);
   const { boxes, height, down } = across(layers, width) ?? downwards(layers, width);
   const at = new Map(boxes.map((box) => [box.name, box]));
   const lines = graph.edges.map((edge) => {
-    const ending = graph.edges.filter(({ to }) => to === edge.to).map(({ from }) => at.get(from)).sort((a, b) => (down ? a.x - b.x : a.y - b.y));
+    const ending = graph.edges
+      .filter(({ to }) => to === edge.to)
+      .map(({ from }) => at.get(from))
+      .sort((a, b) => (down ? a.x - b.x : a.y - b.y));
     const box = at.get(edge.to);
     const [most, enough] = down ? [32, 24] : [15, 13]; // of the room of a number
     const room = Math.min(most, ((down ? box.width : box.height) - 12) / ending.length);
     const place = ending.indexOf(at.get(edge.from));
-    return { ...edge, ...lineOf(at.get(edge.from), box, down, (place - (ending.length - 1) / 2) * room, room < enough && place % 2 ? (down ? 14 : 24) : 0) };
+    return {
+      ...edge,
+      ...lineOf(
+        at.get(edge.from),
+        box,
+        down,
+        (place - (ending.length - 1) / 2) * room,
+        room < enough && place % 2 ? (down ? 14 : 24) : 0,
+      ),
+    };
   });
   return { boxes, lines, height };
 }

@@ -1,7 +1,7 @@
-// The one reader of what comes from outside: answers, stream messages, evidence files, tokens. A form is a function
-// (node, source, name) that checks a node of json.js and gives strings, numbers and booleans, in objects made here of the
-// members that were asked for. Nothing else may reach a template: Preact takes an object that looks like one of its own
-// nodes for an element of the page.
+// The one reader of what comes from outside: answers, stream messages, evidence files, tokens. A
+// form is a function (node, source, name) that checks a node of json.js and gives strings, numbers
+// and booleans, in objects made here of the members that were asked for. Nothing else may reach a
+// template: Preact takes an object that looks like one of its own nodes for an element of the page.
 import { isHash, unbase64url } from './bytes.js';
 import { parse } from './json.js';
 
@@ -30,7 +30,7 @@ export function integer(node, source, name) {
 }
 
 export const boolean = (node, source, name) =>
-  (node.type === 'true' || node.type === 'false' ? node.type === 'true' : refuse(name, 'true or false'));
+  node.type === 'true' || node.type === 'false' ? node.type === 'true' : refuse(name, 'true or false');
 
 export const hash = stringThat(isHash, 'a SHA-256 in 64 lower-case hex digits');
 
@@ -53,40 +53,62 @@ export const signature = stringThat(bytes(64), '64 bytes in base64url');
 export const rawKey = stringThat(bytes(32), '32 bytes in base64url');
 
 /** One of some strings or numbers. */
-export const oneOf = (...values) => (node, source, name) => {
-  const value = node.type === 'number' ? integer(node, source, name) : string(node, source, name);
-  return values.includes(value) ? value : refuse(name, values.join(' or '));
-};
+export const oneOf =
+  (...values) =>
+  (node, source, name) => {
+    const value = node.type === 'number' ? integer(node, source, name) : string(node, source, name);
+    return values.includes(value) ? value : refuse(name, values.join(' or '));
+  };
 
 export const nullable = (form) => (node, source, name) => (node.type === 'null' ? null : form(node, source, name));
 
-export const list = (form, most = Infinity) => (node, source, name) => {
-  if (node.type !== 'array' || node.items.length > most) refuse(name, most === Infinity ? 'a list' : `a list of at most ${most}`);
-  return node.items.map((item, i) => form(item, source, `${name}[${i}]`));
-};
+export const list =
+  (form, most = Infinity) =>
+  (node, source, name) => {
+    if (node.type !== 'array' || node.items.length > most)
+      refuse(name, most === Infinity ? 'a list' : `a list of at most ${most}`);
+    return node.items.map((item, i) => form(item, source, `${name}[${i}]`));
+  };
 
-/** Any JSON value, kept as {node, source}: it is shown by JSONView, which takes pieces of the source alone. */
+/**
+ * Any JSON value, kept as {node, source}: it is shown by JSONView, which takes pieces of the source
+ * alone.
+ */
 export const json = (node, source) => ({ node, source });
 
 /** As json, but of some types of json.js only. */
-export const jsonOf = (...types) => (node, source, name) => (types.includes(node.type) ? { node, source } : refuse(name, `of type ${types.join(' or ')}`));
+export const jsonOf =
+  (...types) =>
+  (node, source, name) =>
+    types.includes(node.type) ? { node, source } : refuse(name, `of type ${types.join(' or ')}`);
 
-const members = (strict) => (required, optional = {}) => (node, source, name) => {
-  if (node.type !== 'object') refuse(name, 'an object');
-  const out = {};
-  const given = new Map(node.members.map((m) => [m.key, m.value]));
-  for (const [forms, needed] of [[required, true], [optional, false]]) {
-    for (const key of Object.keys(forms)) {
-      if (given.has(key)) out[key] = forms[key](given.get(key), source, `${name}.${key}`);
-      else if (needed) throw new FormError(`${name} has no ${key}`);
-      given.delete(key);
+const members =
+  (strict) =>
+  (required, optional = {}) =>
+  (node, source, name) => {
+    if (node.type !== 'object') refuse(name, 'an object');
+    const out = {};
+    const given = new Map(node.members.map((m) => [m.key, m.value]));
+    for (const [forms, needed] of [
+      [required, true],
+      [optional, false],
+    ]) {
+      for (const key of Object.keys(forms)) {
+        if (given.has(key)) out[key] = forms[key](given.get(key), source, `${name}.${key}`);
+        else if (needed) throw new FormError(`${name} has no ${key}`);
+        given.delete(key);
+      }
     }
-  }
-  if (strict) for (const key of given.keys()) throw new FormError(`${name} has a member that does not belong to it: ${JSON.stringify(key)}`);
-  return out;
-};
+    if (strict)
+      for (const key of given.keys())
+        throw new FormError(`${name} has a member that does not belong to it: ${JSON.stringify(key)}`);
+    return out;
+  };
 
-/** An object of exactly these members: for all that is signed, where an unknown member would stand there unchecked. */
+/**
+ * An object of exactly these members: for all that is signed, where an unknown member would stand
+ * there unchecked.
+ */
 export const exactly = members(true);
 
 /** An object of at least these members. Others are left out of what is returned. */

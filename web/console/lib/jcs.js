@@ -6,8 +6,9 @@ const LONG = 1 << 16; // of a string
 const AT_ONCE = 1 << 10; // parts that are encoded together
 
 /**
- * The canonical form of a JSON text; throws a JSONError for what that form cannot carry without loss:
- * syntax errors, duplicate keys, lone surrogates, and numbers that are not the double they would become.
+ * The canonical form of a JSON text; throws a JSONError for what that form cannot carry without
+ * loss: syntax errors, duplicate keys, lone surrogates, and numbers that are not the double they
+ * would become.
  */
 export const canonicalize = (source, maxDepth) => canonical(parse(source, maxDepth));
 
@@ -99,9 +100,12 @@ function number(lexeme, pointer) {
   return spelled;
 }
 
-// A spelling of the exact decimal value that equal values share: sign, digits without outer zeros, exponent.
+// A spelling of the exact decimal value that equal values share: sign, digits without outer zeros,
+// exponent.
 function decimal(lexeme) {
-  const [, sign, whole, fraction = '', exponent = '0'] = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(lexeme);
+  const [, sign, whole, fraction = '', exponent = '0'] = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(
+    lexeme,
+  );
   const all = whole + fraction;
   const digits = all.replace(/^0+/, '').replace(/0+$/, '');
   if (digits === '') return '0';

@@ -1,6 +1,6 @@
-// A strict JSON parser that loses nothing. JSON.parse turns 12345678901234567890 into another number,
-// keeps the last of two equal keys and forgets how a value was spelled; what was signed here must be
-// shown and hashed exactly as it stands, so each node keeps its place in the source text.
+// A strict JSON parser that loses nothing. JSON.parse turns 12345678901234567890 into another
+// number, keeps the last of two equal keys and forgets how a value was spelled. What was signed
+// must be shown and hashed exactly as it stands, so each node has its place in the source text.
 //
 // Nodes: {type, start, end} with
 //   object: members [{key, value, start, end}] (start and end are those of the key)   array: items
@@ -83,7 +83,8 @@ class Parser {
     this.at++;
     let value;
     try {
-      value = plain ? this.source.slice(start + 1, this.at - 1) : JSON.parse(this.source.slice(start, this.at)); // a slice is no copy
+      value = plain ? this.source.slice(start + 1, this.at - 1)
+        : JSON.parse(this.source.slice(start, this.at)); // a slice is no copy
     } catch {
       this.fail('bad escape in a string');
     }

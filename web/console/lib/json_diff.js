@@ -17,8 +17,9 @@ function same(a, b) {
 const sourceOf = ({ node, source }) => (node.type === 'nothing' ? undefined : source.slice(node.start, node.end));
 
 /**
- * The members in which two values, {node, source} or null, differ: [{pointer, before, after}], texts as they are spelled, or undefined where there is none.
- * Objects are compared member by member, everything else as one; nothing counts as an object without members.
+ * The members in which two values, {node, source} or null, differ: [{pointer, before, after}],
+ * texts as they are spelled, or undefined where there is none. Objects are compared member by
+ * member, everything else as one; nothing counts as an object without members.
  */
 export function differences(before, after, pointer = '') {
   const [a, b] = [before ?? { node: NOTHING }, after ?? { node: NOTHING }];

@@ -1,5 +1,6 @@
-// All keys that a company has had. Each but the first is proven by a statement that the key before it and the key itself have signed, so
-// whoever confirmed one of them need not be asked about the others.
+// All keys that a company has had. Each but the first is proven by a statement that the key before
+// it and the key itself have signed, so whoever confirmed one of them need not be asked about the
+// others.
 import { base64url, equalBytes, hex, rawKeyFromPEM, spki, unbase64url, utf8 } from './bytes.js';
 import { publicKey, verify } from './ed25519.js';
 import { FormError } from './form.js';
@@ -14,40 +15,61 @@ export async function identify(raw) {
   return { kid: hex(digest).slice(0, 16), fingerprint: 'SHA256:' + base64url(digest) };
 }
 
-/** A published key, {companyId, spiffeId, kid, fingerprint, pem, x}, made ready for checks; what it says of itself must be so. */
+/**
+ * A published key, {companyId, spiffeId, kid, fingerprint, pem, x}, made ready for checks; what it
+ * says of itself must be so.
+ */
 export async function prepareKey(published) {
   const raw = rawKeyFromPEM(published.pem);
   const { kid, fingerprint } = await identify(raw);
   if (!equalBytes(unbase64url(published.x), raw) || published.kid !== kid || published.fingerprint !== fingerprint) {
     throw new FormError('the public key, its ID and its fingerprint are not of one key');
   }
-  if (!published.spiffeId.endsWith(`/company/${published.companyId}`)) throw new FormError('the public key names two companies');
+  if (!published.spiffeId.endsWith(`/company/${published.companyId}`))
+    throw new FormError('the public key names two companies');
   return { ...published, raw, prepared: await publicKey(raw) };
 }
 
 const text = (version, ...lines) => [`attestd/key-rotation/${version}`, ...lines, ''].join('\n');
 
-/** What both keys of a rotation sign: with whole fingerprints, or in the form of before, with the kids alone. */
-const statements = (origin, index, old, next) => [text('v2', origin, index, old.fingerprint, next.fingerprint), text('v1', origin, index, old.kid, next.kid)];
+/**
+ * What both keys of a rotation sign: with whole fingerprints, or in the form of before, with the
+ * kids alone.
+ */
+const statements = (origin, index, old, next) => [
+  text('v2', origin, index, old.fingerprint, next.fingerprint),
+  text('v1', origin, index, old.kid, next.kid),
+];
 
-/** Whether next is proven to follow old in the log of an origin; each has kid, fingerprint, prepared and fromIndex. */
+/**
+ * Whether next is proven to follow old in the log of an origin; each has kid, fingerprint, prepared
+ * and fromIndex.
+ */
 export async function follows(origin, old, next) {
   const { rotation } = next;
-  if (!rotation || next.fromIndex < old.fromIndex || !statements(origin, next.fromIndex, old, next).includes(rotation.statement)) return false;
+  if (
+    !rotation ||
+    next.fromIndex < old.fromIndex ||
+    !statements(origin, next.fromIndex, old, next).includes(rotation.statement)
+  )
+    return false;
   const said = utf8(rotation.statement);
   const signed = [[old, rotation.oldSignature], [next, rotation.newSignature]];
   return (await Promise.all(signed.map(([key, s]) => verify(key.prepared, unbase64url(s), said)))).every(Boolean);
 }
 
 /**
- * A company's keys, {companyId, spiffeId, origin, keys}, each as for prepareKey with its fromIndex and rotation, made ready for checks: the key that signs now, and in its ring all of
- * them, the oldest first. Throws an Error where one does not follow from the one before it.
+ * A company's keys, {companyId, spiffeId, origin, keys}, each as for prepareKey with its fromIndex
+ * and rotation, made ready for checks: the key that signs now, and in its ring all of them, the
+ * oldest first. Throws an Error where one does not follow from the one before it.
  */
 export async function prepareRing({ companyId, spiffeId, origin, keys }) {
   const ring = await Promise.all(keys.map((key) => prepareKey({ ...key, companyId, spiffeId })));
-  if (!ring.length || ring[0].fromIndex !== 0 || ring[0].rotation) throw new FormError('the first key of the company is missing');
+  if (!ring.length || ring[0].fromIndex !== 0 || ring[0].rotation)
+    throw new FormError('the first key of the company is missing');
   for (let i = 1; i < ring.length; i++) {
-    if (!(await follows(origin, ring[i - 1], ring[i]))) throw new FormError(`nothing proves that key ${ring[i].kid} follows key ${ring[i - 1].kid}`);
+    if (!(await follows(origin, ring[i - 1], ring[i])))
+      throw new FormError(`nothing proves that key ${ring[i].kid} follows key ${ring[i - 1].kid}`);
   }
   return { ...ring.at(-1), origin, ring };
 }
@@ -56,8 +78,8 @@ export async function prepareRing({ companyId, spiffeId, origin, keys }) {
 export const keyAt = (key, index) => key.ring?.findLast(({ fromIndex }) => fromIndex <= index) ?? key;
 
 /**
- * The key with which a token that names a kid and is of a time, iat, may be signed; the company's own where there is none. A key that has ended
- * has signed nothing later. Times are in seconds.
+ * The key with which a token that names a kid and is of a time, iat, may be signed; the company's
+ * own where there is none. A key that has ended has signed nothing later. Times are in seconds.
  */
 export function tokenKey(key, kid, iat, now) {
   const good = ({ endedAt, compromisedAt }) => {
@@ -67,8 +89,12 @@ export function tokenKey(key, kid, iat, now) {
   return key.ring?.find((one) => one.kid === kid && good(one)) ?? key;
 }
 
-/** The key that a statement of a time, in text, names by its PEM; the company's own where that is not the one of its time. */
+/**
+ * The key that a statement of a time, in text, names by its PEM; the company's own where that is
+ * not the one of its time.
+ */
 export function statementKey(key, pem, at) {
-  const good = ({ endedAt, compromisedAt }) => !compromisedAt && (!endedAt || Date.parse(at) <= Date.parse(endedAt) + LATE * 1000);
+  const good = ({ endedAt, compromisedAt }) =>
+    !compromisedAt && (!endedAt || Date.parse(at) <= Date.parse(endedAt) + LATE * 1000);
   return key.ring?.find((one) => one.pem === pem && good(one)) ?? key;
 }

@@ -1,4 +1,5 @@
-// The tree of RFC 6962 that checkpoints are of, and how it grows by leaves. Hashes are 32 raw bytes.
+// The tree of RFC 6962 that checkpoints are of, and how it grows by leaves. Hashes are 32 raw
+// bytes.
 import { concat, hex, unbase64, unhex } from './bytes.js';
 import { must } from './note.js';
 import { sha256 } from './sha256.js';
@@ -14,12 +15,18 @@ export class LogTree {
 
   size = 0;
 
-  /** A tree of a size by its frontier: the roots of its perfect subtrees, the largest first. Throws where they do not fit the size. */
+  /**
+   * A tree of a size by its frontier: the roots of its perfect subtrees, the largest first. Throws
+   * where they do not fit the size.
+   */
   static from(size, frontier) {
     const tree = new LogTree();
     const roots = [...frontier];
     for (let left = size; left > 0; left = Math.floor(left / 2)) tree.#peaks.push(left % 2 ? roots.pop() : null);
-    must(!roots.length && !tree.#peaks.includes(undefined), `a frontier of ${frontier.length} hashes does not fit a tree of ${size}`);
+    must(
+      !roots.length && !tree.#peaks.includes(undefined),
+      `a frontier of ${frontier.length} hashes does not fit a tree of ${size}`,
+    );
     tree.size = size;
     return tree;
   }
@@ -51,13 +58,19 @@ export class LogTree {
   }
 }
 
-/** Reads the answer of GET /v1/log/{logId}/consistency from a size: {hashes, signed}, with the text of the checkpoint. */
+/**
+ * Reads the answer of GET /v1/log/{logId}/consistency from a size: {hashes, signed}, with the text
+ * of the checkpoint.
+ */
 export function readConsistency(text, size) {
   const cut = text.indexOf('\n\n');
   must(cut >= 0, 'not a proof of consistency');
   const [head, ...lines] = text.slice(0, cut).split('\n');
   must(head === `old ${size}`, `the proof is not from the ${size} records that were asked for`);
   const hashes = lines.map(unbase64);
-  must(hashes.length <= 63 && hashes.every(({ length }) => length === 32), 'a proof of consistency has hashes that are none');
+  must(
+    hashes.length <= 63 && hashes.every(({ length }) => length === 32),
+    'a proof of consistency has hashes that are none',
+  );
   return { hashes, signed: text.slice(cut + 2) };
 }

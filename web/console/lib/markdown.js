@@ -1,9 +1,11 @@
-// The Markdown that the service's API document is written in, and no more: headings (##), paragraphs, lists, fenced code, tables; in a line
-// code, **strong**, *emphasis* and links to https. Anything else stays text. The result is a tree of plain objects, from which
+// The Markdown that the service's API document is written in, and no more: headings (##),
+// paragraphs, lists, fenced code, tables; in a line code, **strong**, *emphasis* and links to
+// https. Anything else stays text. The result is a tree of plain objects, from which
 // parts/markdown.js makes elements; no HTML is ever read.
 //
-// Blocks: {type: heading, id, text, content} · {paragraph, content} · {list, ordered, items: [blocks]} · {code, text}
-// · {table, head: [content], rows: [[content]]}. Content is a list of strings and {type: code|strong|em|link, text, content, to}.
+// Blocks: {type: heading, id, text, content} · {paragraph, content} · {list, ordered, items:
+// [blocks]} · {code, text} · {table, head: [content], rows: [[content]]}. Content is a list of
+// strings and {type: code|strong|em|link, text, content, to}.
 
 const FENCE = /^```[a-z]*$/;
 const HEADING = /^##+ (.+)$/;
@@ -73,7 +75,8 @@ const endAt = (lines, from, ends) => {
 function blockAt(lines, at) {
   const line = lines[at];
   const heading = HEADING.exec(line);
-  if (heading) return [{ type: 'heading', id: slug(heading[1]), text: heading[1], content: inline(heading[1]) }, at + 1];
+  if (heading)
+    return [{ type: 'heading', id: slug(heading[1]), text: heading[1], content: inline(heading[1]) }, at + 1];
   if (FENCE.test(line)) {
     const end = endAt(lines, at + 1, (l) => l === '```');
     return [{ type: 'code', text: lines.slice(at + 1, end).join('\n') }, end + 1];
@@ -83,7 +86,12 @@ function blockAt(lines, at) {
     const end = endAt(lines, at + 2, (l) => !l.startsWith('|'));
     return [{ type: 'table', head: cells(line), rows: lines.slice(at + 2, end).map(cells) }, end];
   }
-  const begins = (l, i) => !l.trim() || HEADING.test(l) || FENCE.test(l) || /^(-|1\.) /.test(l) || (l.startsWith('|') && RULE.test(lines[i + 1] ?? ''));
+  const begins = (l, i) =>
+    !l.trim() ||
+    HEADING.test(l) ||
+    FENCE.test(l) ||
+    /^(-|1\.) /.test(l) ||
+    (l.startsWith('|') && RULE.test(lines[i + 1] ?? ''));
   let end = at + 1;
   while (end < lines.length && !begins(lines[end], end)) end++;
   return [{ type: 'paragraph', content: inline(lines.slice(at, end).join(' ')) }, end];

@@ -1,5 +1,5 @@
-// The Merkle tree over a chain: leaf = a record's hash as a hex string; node = SHA-256 of its two children's
-// hex strings joined; the shape of RFC 6962 §2.1 (an odd node moves up unhashed).
+// The Merkle tree over a chain: leaf = a record's hash as a hex string; node = SHA-256 of its two
+// children's hex strings joined; the shape of RFC 6962 §2.1 (an odd node moves up unhashed).
 import { exactly, hash, list, oneOf } from './form.js';
 import { sha256hex } from './sha256.js';
 
@@ -22,8 +22,9 @@ export async function climb(leaf, proof) {
 }
 
 /**
- * On which side the sibling of each step stands on the way from a record to the root of a tree of a size, as [position…]: index and size leave no
- * choice. Both are whole numbers up to 2^53 - 1, and index is below size.
+ * On which side the sibling of each step stands on the way from a record to the root of a tree of a
+ * size, as [position…]: index and size leave no choice. Both are whole numbers up to 2^53 - 1, and
+ * index is below size.
  */
 export function sidesOf(index, size) {
   const sides = [];
@@ -34,7 +35,10 @@ export function sidesOf(index, size) {
   return sides;
 }
 
-/** Whether there is a size with these sides for a record: only in the last subtree of each level a step may be missing, and from there on all others stand on the left. */
+/**
+ * Whether there is a size with these sides for a record: only in the last subtree of each level a
+ * step may be missing, and from there on all others stand on the left.
+ */
 export function fitsSomeSize(index, sides) {
   for (let level = 0, at = index; level <= sides.length; at = Math.floor(at / 2), level++) {
     const rest = sides.slice(level);
@@ -50,7 +54,10 @@ export const proofStep = exactly({ sibling: hash, position: oneOf('left', 'right
 /** The form of a proof; 64 levels are more than any chain has. */
 export const proofForm = list(proofStep, 64);
 
-/** A growing tree that remembers only the roots of its perfect subtrees: O(log n) memory at any length. */
+/**
+ * A growing tree that remembers only the roots of its perfect subtrees: O(log n) memory at any
+ * length.
+ */
 export class Frontier {
   #peaks; // {size, hash}, the largest first
 
@@ -83,7 +90,10 @@ export class Frontier {
     return root;
   }
 
-  /** The beginnings of the tree that end where a perfect subtree ends, the whole of it at last: {size, root} of each. */
+  /**
+   * The beginnings of the tree that end where a perfect subtree ends, the whole of it at last:
+   * {size, root} of each.
+   */
   beginnings() {
     return Promise.all(this.#peaks.map(async (_, i) => {
       const peaks = this.#peaks.slice(0, i + 1);

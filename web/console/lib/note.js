@@ -1,4 +1,5 @@
-// Keys, signatures and policies in the forms of C2SP: signed notes, cosignatures, tlog-proofs, tlog-policy. Package tlog is their specification.
+// Keys, signatures and policies in the forms of C2SP: signed notes, cosignatures, tlog-proofs,
+// tlog-policy. Package tlog is their specification.
 import { concat, hex, equalBytes, unbase64, unhex, utf8 } from './bytes.js';
 import { publicKey, verify } from './ed25519.js';
 import { FormError } from './form.js';
@@ -13,13 +14,22 @@ export function must(holds, reason) {
 }
 
 /** Whether a name may stand in a signature line. */
-export const isName = (name) => name !== '' && utf8(name).length <= 255
-  && !/[\0-\x20+\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(name); // eslint-disable-line no-control-regex
+export const isName = (name) =>
+  name !== '' &&
+  utf8(name).length <= 255 &&
+  // Eslint-disable-line no-control-regex.
+  !/[\0-\x20+\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(name);
 
-const keyID = async (name, type, raw) => (await sha256(concat(utf8(`${name}\n`), Uint8Array.of(type), raw))).slice(0, 4);
+const keyID = async (name, type, raw) =>
+  (await sha256(concat(utf8(`${name}\n`), Uint8Array.of(type), raw))).slice(0, 4);
 
 /** A key that may sign notes: {name, raw, id, prepared}. */
-export const noteKey = async (name, type, raw) => ({ name, raw, id: await keyID(name, type, raw), prepared: await publicKey(raw) });
+export const noteKey = async (name, type, raw) => ({
+  name,
+  raw,
+  id: await keyID(name, type, raw),
+  prepared: await publicKey(raw),
+});
 
 /** Reads a vkey of a type: {vkey, name, raw, id, prepared}. */
 export async function readVKey(vkey, type) {
@@ -34,13 +44,19 @@ export async function readVKey(vkey, type) {
 /** The lines below a checkpoint, [{name, id, blob}]. */
 export function signatureLines(text) {
   must(text.endsWith('\n'), 'a signed note ends in a line break');
-  return text.slice(0, -1).split('\n').map((line) => {
-    const [dash, name, base64, ...rest] = line.split(' ');
-    must(dash === '—' && base64 !== undefined && !rest.length && isName(name), 'a line below a checkpoint is no signature');
-    const blob = unbase64(base64);
-    must(blob.length > 4, 'a signature is missing');
-    return { name, id: blob.slice(0, 4), blob: blob.slice(4) };
-  });
+  return text
+    .slice(0, -1)
+    .split('\n')
+    .map((line) => {
+      const [dash, name, base64, ...rest] = line.split(' ');
+      must(
+        dash === '—' && base64 !== undefined && !rest.length && isName(name),
+        'a line below a checkpoint is no signature',
+      );
+      const blob = unbase64(base64);
+      must(blob.length > 4, 'a signature is missing');
+      return { name, id: blob.slice(0, 4), blob: blob.slice(4) };
+    });
 }
 
 const claims = (line, key) => line.name === key.name && equalBytes(line.id, key.id);
@@ -48,24 +64,37 @@ const claims = (line, key) => line.name === key.name && equalBytes(line.id, key.
 /** Whether a line is the signature of a key of a log over the text of a checkpoint. */
 export const signedBy = async (line, text, key) => claims(line, key) && verify(key.prepared, line.blob, utf8(text));
 
-/** Whose of some witnesses' a line is, and when it was made: {witness, time}, or null. Throws where it says that it is of one of them and does not verify. */
+/**
+ * Whose of some witnesses' a line is, and when it was made: {witness, time}, or null. Throws where
+ * it says that it is of one of them and does not verify.
+ */
 export async function cosignature(line, text, witnesses) {
   const claimed = witnesses.filter((witness) => claims(line, witness));
   if (!claimed.length) return null;
   const time = BigInt(`0x${hex(line.blob.slice(0, 8)) || 0}`);
   for (const witness of line.blob.length === 72 && time > 0n && time < 1n << 63n ? claimed : []) {
-    if (await verify(witness.prepared, line.blob.slice(8), utf8(`cosignature/v1\ntime ${time}\n${text}`))) return { witness, time };
+    if (await verify(witness.prepared, line.blob.slice(8), utf8(`cosignature/v1\ntime ${time}\n${text}`)))
+      return { witness, time };
   }
   throw new FormError(`the cosignature of ${line.name} does not verify`);
 }
 
-/** Reads a signed checkpoint: {origin, size, root, text, lines}; size is a BigInt. Signatures are not checked. */
+/**
+ * Reads a signed checkpoint: {origin, size, root, text, lines}; size is a BigInt. Signatures are
+ * not checked.
+ */
 export function readCheckpoint(signed) {
   const [head, below, ...more] = signed.split('\n\n');
   const [origin, size, root, ...rest] = head.split('\n');
   must(below !== undefined && !more.length && root !== undefined && !rest.length && isName(origin), 'not a checkpoint');
   must(/^(0|[1-9][0-9]{0,18})$/.test(size) && BigInt(size) <= LARGEST_TREE, 'the size in a checkpoint is no number');
-  const checkpoint = { origin, size: BigInt(size), root: unbase64(root), text: `${head}\n`, lines: signatureLines(below) };
+  const checkpoint = {
+    origin,
+    size: BigInt(size),
+    root: unbase64(root),
+    text: `${head}\n`,
+    lines: signatureLines(below),
+  };
   must(checkpoint.root.length === 32, 'the root in a checkpoint is no hash');
   return checkpoint;
 }
@@ -82,7 +111,8 @@ export function readProof(text, index) {
 }
 
 /** The hash of the leaf of a record: of its hash, its signature, and the raw key that made that. */
-export const leafHash = async (hash, signature, raw) => sha256(concat(Uint8Array.of(0), unhex(hash), signature, await sha256(raw)));
+export const leafHash = async (hash, signature, raw) =>
+  sha256(concat(Uint8Array.of(0), unhex(hash), signature, await sha256(raw)));
 
 /** Whether hashes lead from a leaf to the root of a checkpoint (RFC 9162 §2.1.3.2). */
 export async function leads(hashes, leaf, index, { size, root }) {

@@ -47,7 +47,10 @@ class Reader {
   }
 
   quorum([name, ...more]) {
-    must(name !== undefined && !more.length && !this.name && this.free.has(name), 'want one quorum <name>|none, of a name that is defined before');
+    must(
+      name !== undefined && !more.length && !this.name && this.free.has(name),
+      'want one quorum <name>|none, of a name that is defined before',
+    );
     this.name = name;
   }
 
@@ -60,7 +63,10 @@ class Reader {
 /** Reads a policy. Throws an Error that names the line. */
 export async function readPolicy(text) {
   must(utf8(text).length <= 1 << 20, 'the policy is longer than a mebibyte');
-  must(/(^|\n)$/.test(text) && !/[\0-\x08\x0b-\x1f\x7f]/.test(text), 'the policy has control characters, or does not end in a line break');
+  must(
+    /(^|\n)$/.test(text) && !/[\0-\x08\x0b-\x1f\x7f]/.test(text),
+    'the policy has control characters, or does not end in a line break',
+  );
   const policy = new Reader();
   for (const [i, line] of text.split('\n').entries()) {
     const [keyword, ...items] = line.split(/[ \t]+/).filter(Boolean);
@@ -75,13 +81,17 @@ export async function readPolicy(text) {
   return policy;
 }
 
-/** The names of a policy's witnesses that have cosigned a checkpoint, or null where they are no quorum. Throws where a cosignature of one does not verify. */
+/**
+ * The names of a policy's witnesses that have cosigned a checkpoint, or null where they are no
+ * quorum. Throws where a cosignature of one does not verify.
+ */
 export async function quorum(policy, { lines, text }) {
   const by = [];
   for (const [name, witness] of policy.witnesses) {
     for (const line of lines.slice(1)) if (await cosignature(line, text, [witness])) by.push(name);
   }
   const names = new Set(['none', ...by]);
-  for (const [name, k, members] of policy.groups) if (members.filter((member) => names.has(member)).length >= k) names.add(name);
+  for (const [name, k, members] of policy.groups)
+    if (members.filter((member) => names.has(member)).length >= k) names.add(name);
   return names.has(policy.name) ? by : null;
 }

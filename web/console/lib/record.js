@@ -1,4 +1,5 @@
-// One attestation record: read strictly and without loss, and checked from nothing but itself and the company's key.
+// One attestation record: read strictly and without loss, and checked from nothing but itself and
+// the company's key.
 import { concat, hex, text, unbase64url } from './bytes.js';
 import { verify } from './ed25519.js';
 import { exactly, hash, integer, json, jsonOf, list, oneOf, read, signature, string, timestamp } from './form.js';
@@ -7,23 +8,34 @@ import { member } from './json.js';
 import { keyAt } from './keyring.js';
 import { sha256 } from './sha256.js';
 
-// Parts that moved between index, timestamp, payload and delegation would give the same preimage. The forms refuse them.
-const formOf = (log) => exactly({
-  index: integer,
-  timestamp,
-  payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json, ...log }),
-  hash,
-  signature,
-}, {
-  delegation: exactly({ subject: string, delegationChain: list(string), act: jsonOf('object', 'null'), tokenId: string }),
-});
+// Parts that moved between index, timestamp, payload and delegation would give the same preimage.
+// The forms refuse them.
+const formOf = (log) =>
+  exactly(
+    {
+      index: integer,
+      timestamp,
+      payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json, ...log }),
+      hash,
+      signature,
+    },
+    {
+      delegation: exactly({
+        subject: string,
+        delegationChain: list(string),
+        act: jsonOf('object', 'null'),
+        tokenId: string,
+      }),
+    },
+  );
 
 const actionForm = formOf({});
 const controlForm = formOf({ log: oneOf('control') });
 
 /**
- * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId, actionType, delegation, hash, signature}
- * and the nodes that were hashed. inner is the node of the caller's own value.
+ * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId,
+ * actionType, delegation, hash, signature} and the nodes that were hashed. inner is the node of the
+ * caller's own value.
  */
 export const recordForm = (node, source, name) => of(actionForm, node, source, name);
 
@@ -40,7 +52,11 @@ function of(form, node, source, name) {
     companyId: payload.companyId,
     actionType: payload.actionType,
     inner: payload.payload.node,
-    delegation: delegation && { subject: delegation.subject, chain: delegation.delegationChain, tokenId: delegation.tokenId },
+    delegation: delegation && {
+      subject: delegation.subject,
+      chain: delegation.delegationChain,
+      tokenId: delegation.tokenId,
+    },
     payloadNode: member(node, 'payload'),
     delegationNode: member(node, 'delegation'),
   };
@@ -61,9 +77,10 @@ export function preimageBytes({ index, timestamp, payloadNode, delegationNode })
 }
 
 /**
- * Recomputes everything of a record with a company's key, {companyId, prepared, ring}: {computed, hashOK, signatureOK, ok, reason}.
- * The signature is checked over the hash that was computed here, never over the one that the record names: it says something about
- * the content that is shown, or nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
+ * Recomputes everything of a record with a company's key, {companyId, prepared, ring}: {computed,
+ * hashOK, signatureOK, ok, reason}. The signature is checked over the hash that was computed here,
+ * never over the one that the record names: it says something about the content that is shown, or
+ * nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
  */
 export async function checkRecord(record, key) {
   const result = { computed: '', hashOK: false, signatureOK: false, ok: false, reason: '' };
@@ -78,7 +95,8 @@ export async function checkRecord(record, key) {
   }
   if (!result.hashOK) result.reason = 'its content does not hash to the hash that it names';
   else if (!result.signatureOK) result.reason = 'this key did not sign it';
-  else if (record.companyId !== key.companyId) result.reason = `it is of ${record.companyId}, and the key of ${key.companyId}`;
+  else if (record.companyId !== key.companyId)
+    result.reason = `it is of ${record.companyId}, and the key of ${key.companyId}`;
   result.ok = result.reason === '';
   return result;
 }

@@ -1,4 +1,5 @@
-// Checks a report of a period (attestd-report/v1) as it comes: package evidence is its specification, and gives the codes.
+// Checks a report of a period (attestd-report/v1) as it comes: package evidence is its
+// specification, and gives the codes.
 import { hex, unbase64, unbase64url } from './bytes.js';
 import { bounded } from './evidence/bounds.js';
 import { Check, sameList } from './evidence/check.js';
@@ -18,11 +19,13 @@ const AT_ONCE = 64; // lines that are hashed together; between such batches whoe
 const LONGEST = 64 << 20; // of a line, in characters
 
 const NOT_PROVEN = [
-  'That the period holds all records of its time: the sizes at its start and its end do, when the report before ended where this one starts, and the next one starts where this one ends.',
+  'That the period holds all records of its time: the sizes at its start and its end do, when the report before ' +
+    'ended where this one starts, and the next one starts where this one ends.',
   'That what payloads say is true: only that the service was given them, and when by the service\'s clock.',
   'That the service\'s clock was right: every time in this report that is not a witness\'s is the operator\'s word.',
   'That nobody else had the company\'s key, nor that a key was not declared compromised after this report was made.',
-  'That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.',
+  'That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two ' +
+    'appliances of one owner are not independent.',
   'What is not recorded: SVIDs, delegation tokens and access tokens.',
 ];
 
@@ -55,7 +58,11 @@ class ReportCheck extends Check {
   async keys() {
     const { keys: all, logs } = await checkKeys(this.file, ['actions', 'control']);
     Object.assign(this, { all, logs, last: all.at(-1) });
-    this.say(all.length > 1 ? `The company’s ${all.length} keys follow from one another, up to ${this.last.fingerprint}.` : `The company’s key is ${this.last.fingerprint}.`);
+    this.say(
+      all.length > 1
+        ? `The company’s ${all.length} keys follow from one another, up to ${this.last.fingerprint}.`
+        : `The company’s key is ${this.last.fingerprint}.`,
+    );
   }
 
   // Both checkpoints of each log, and that the frontier at the start is of the first.
@@ -65,13 +72,22 @@ class ReportCheck extends Check {
     for (const { log: name, origin, start, roots, end } of this.file.logs) {
       const last = await this.checkpoint({ log: name, origin }, end);
       const first = readCheckpoint(start);
-      const mine = first.lines.length === 1 && (await signedBy(first.lines[0], first.text, await noteKey(origin, LOG, this.last.raw)));
-      must(mine && first.origin === origin && first.size <= last.size && last.size <= Number.MAX_SAFE_INTEGER,
-        `the log ${name} does not start with a checkpoint of its own, with one signature, of before its end`);
+      const mine =
+        first.lines.length === 1 &&
+        (await signedBy(first.lines[0], first.text, await noteKey(origin, LOG, this.last.raw)));
+      must(
+        mine && first.origin === origin && first.size <= last.size && last.size <= Number.MAX_SAFE_INTEGER,
+        `the log ${name} does not start with a checkpoint of its own, with one signature, of before its end`,
+      );
       const tree = LogTree.from(Number(first.size), roots);
-      must(hex(await tree.root()) === hex(first.root), `the frontier of the log ${name} does not give the root at its start`);
+      must(
+        hex(await tree.root()) === hex(first.root),
+        `the frontier of the log ${name} does not give the root at its start`,
+      );
       Object.assign(this.trees, { [name]: tree });
-      Object.assign(this.ends, { [name]: { start: tree.size, size: Number(last.size), root: hex(last.root), signed: end } });
+      Object.assign(this.ends, {
+        [name]: { start: tree.size, size: Number(last.size), root: hex(last.root), signed: end },
+      });
       this.say(`The log ${name}: from ${first.size} records to ${last.size}, both signed by the company’s last key.`);
     }
   }
@@ -83,9 +99,22 @@ class ReportCheck extends Check {
     must(hex(await sha256(preimageBytes(record))) === record.hash, 'it was changed: it has another hash');
     must(record.companyId === this.file.companyId, `it is of the company ${record.companyId}`);
     must(record.index === index, `record ${record.index} stands in its place`);
-    const said = name === 'control' ? { ...eventOf(record), ...witnessesOf(record.inner), inner: record.inner, source: record.source } : { delegated: Boolean(record.delegation) };
+    const said =
+      name === 'control'
+        ? { ...eventOf(record), ...witnessesOf(record.inner), inner: record.inner, source: record.source }
+        : { delegated: Boolean(record.delegation) };
     const leaf = await leafHash(record.hash, unbase64url(record.signature), keyAt(this.logs.get(name), index).raw);
-    return { leaf, event: { ...said, log: name, index, timestamp: record.timestamp, agentId: record.agentId, action: record.actionType } };
+    return {
+      leaf,
+      event: {
+        ...said,
+        log: name,
+        index,
+        timestamp: record.timestamp,
+        agentId: record.agentId,
+        action: record.actionType,
+      },
+    };
   }
 
   // The records of a log, which lead from one of its checkpoints to the other.
@@ -95,12 +124,18 @@ class ReportCheck extends Check {
     let last = this.file.from;
     while (tree.size < size) {
       const lines = [];
-      for (let line; lines.length < Math.min(AT_ONCE, size - tree.size) && (line = await next()) !== null;) lines.push(line);
-      const read = await Promise.all(lines.map((line, i) => this.line(line, name, tree.size + i).catch((error) => ({ error }))));
+      for (let line; lines.length < Math.min(AT_ONCE, size - tree.size) && (line = await next()) !== null; )
+        lines.push(line);
+      const read = await Promise.all(
+        lines.map((line, i) => this.line(line, name, tree.size + i).catch((error) => ({ error }))),
+      );
       for (const [i, { error, event }] of read.entries()) {
         const at = `the log ${name}, record ${tree.size + i}`;
         must(!error, `${at}: ${error?.message}`);
-        must(last <= event.timestamp && event.timestamp < this.file.to, `${at}: its time ${event.timestamp} is not of the period, or before that of the one before`);
+        must(
+          last <= event.timestamp && event.timestamp < this.file.to,
+          `${at}: its time ${event.timestamp} is not of the period, or before that of the one before`,
+        );
         last = event.timestamp;
       }
       must(lines.length > 0, `the log ${name}: record ${tree.size} is missing`);
@@ -108,24 +143,38 @@ class ReportCheck extends Check {
       await visit(read.map(({ event }) => event));
     }
     if (hex(await tree.root()) !== root) {
-      throw Object.assign(new Error(`the log ${name}: the records do not lead from the checkpoint at the start to the one at the end`), { code: 'LOG_PROOF' });
+      throw Object.assign(
+        new Error(`the log ${name}: the records do not lead from the checkpoint at the start to the one at the end`),
+        { code: 'LOG_PROOF' },
+      );
     }
-    this.say(`The log ${name}: ${size - start} records, which lead from one checkpoint to the other: none was left out between them or changed.`);
+    this.say(
+      `The log ${name}: ${size - start} records, which lead from one checkpoint to the other: none was left out ` +
+        `between them or changed.`,
+    );
   }
 }
 
 const textOf = (node) => (node?.type === 'string' ? node.value : null);
 
-/** Which witnesses were asked before a control record and from it on; '' is none, and null that it does not say. */
+/**
+ * Which witnesses were asked before a control record and from it on; '' is none, and null that it
+ * does not say.
+ */
 function witnessesOf(inner) {
   const changed = member(member(inner, 'changed'), 'witnesses');
-  return { before: textOf(member(changed, 'from')), witnesses: textOf(member(member(inner, 'settings'), 'witnesses') ?? member(changed, 'to')) };
+  return {
+    before: textOf(member(changed, 'from')),
+    witnesses: textOf(member(member(inner, 'settings'), 'witnesses') ?? member(changed, 'to')),
+  };
 }
 
 /**
- * Checks the lines of a report, an iterable that may be asynchronous. header(check) is called once the header is known to be sound, visit(events) with the events of some
- * records at a time; what they were called with counts only when the verdict says so. trust is {fingerprint} or {policy} or {}. Returns {verdict,
- * code, reason, checked, …} as check of an evidence file does, with ends: {start, size, root, signed} of each log. What is thrown comes of lines, header or visit.
+ * Checks the lines of a report, an iterable that may be asynchronous. header(check) is called once
+ * the header is known to be sound, visit(events) with the events of some records at a time; what
+ * they were called with counts only when the verdict says so. trust is {fingerprint} or {policy} or
+ * {}. Returns {verdict, code, reason, checked, …} as check of an evidence file does, with ends:
+ * {start, size, root, signed} of each log. What is thrown comes of lines, header or visit.
  */
 export async function checkReport(lines, trust, header = () => {}, visit = () => {}) {
   const check = new ReportCheck(null, trust);
@@ -143,10 +192,23 @@ export async function checkReport(lines, trust, header = () => {}, visit = () =>
   });
   const seen = (events) => outside(() => visit(events));
   const steps = [
-    ['MALFORMED', async () => { const line = await next(); must(line !== null, 'the report is empty'); check.header(line); }],
-    ['KEYS', () => check.keys()], ['WITNESSES', () => check.witnesses()], ['LOG_PROOF', () => check.periods()], ['WITNESSES', () => check.cosigned()],
-    ['KEY', () => check.trustedKey()], ['POLICY', () => check.trustedPolicy()], ['', () => outside(() => header(check))],
-    ['RECORD', () => check.period('control', next, seen)], ['RECORD', () => check.period('actions', next, seen)],
+    [
+      'MALFORMED',
+      async () => {
+        const line = await next();
+        must(line !== null, 'the report is empty');
+        check.header(line);
+      },
+    ],
+    ['KEYS', () => check.keys()],
+    ['WITNESSES', () => check.witnesses()],
+    ['LOG_PROOF', () => check.periods()],
+    ['WITNESSES', () => check.cosigned()],
+    ['KEY', () => check.trustedKey()],
+    ['POLICY', () => check.trustedPolicy()],
+    ['', () => outside(() => header(check))],
+    ['RECORD', () => check.period('control', next, seen)],
+    ['RECORD', () => check.period('actions', next, seen)],
     ['MALFORMED', async () => must((await next()) === null, 'there are more lines than the checkpoints have records')],
   ];
   try {
@@ -161,10 +223,17 @@ export async function checkReport(lines, trust, header = () => {}, visit = () =>
   } finally {
     await source.return?.();
   }
-  return Object.assign(check, { verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent', code: '', reason: '' });
+  return Object.assign(check, {
+    verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent',
+    code: '',
+    reason: '',
+  });
 }
 
-/** The lines of a stream of UTF-8 as bufio.Scanner splits them: without their ends, and with those that are empty. */
+/**
+ * The lines of a stream of UTF-8 as bufio.Scanner splits them: without their ends, and with those
+ * that are empty.
+ */
 export async function* linesOf(stream) {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let rest = '';

@@ -11,18 +11,27 @@ const MAX_AGE = 300; // seconds; an older statement may be from before a revocat
 const AHEAD = 60; // seconds that the service's clock may be ahead of this one
 
 const form = exactly(
-  { jti: string, companyId: string, status: oneOf('valid', 'revoked', 'unknown'), checkedAt: timestamp, caPublicKey: string, signature },
+  {
+    jti: string,
+    companyId: string,
+    status: oneOf('valid', 'revoked', 'unknown'),
+    checkedAt: timestamp,
+    caPublicKey: string,
+    signature,
+  },
   { revokedAt: timestamp, reason: string },
 );
 
 /**
- * Checks the text of an answer of GET /v1/ocsp/:jti with a company's key, {companyId, prepared}: {status, checkedAt, revokedAt, reason}.
- * Throws an Error where it says nothing about this passport now. now is in seconds.
+ * Checks the text of an answer of GET /v1/ocsp/:jti with a company's key, {companyId, prepared}:
+ * {status, checkedAt, revokedAt, reason}. Throws an Error where it says nothing about this passport
+ * now. now is in seconds.
  */
 export async function checkStatus(text, key, { jti, now, maxAge = MAX_AGE }) {
   const node = parse(text);
   const status = form(node, text, 'status');
-  if ((status.status === 'revoked') !== (status.revokedAt !== undefined)) throw new Error('its status and revokedAt do not go together');
+  if ((status.status === 'revoked') !== (status.revokedAt !== undefined))
+    throw new Error('its status and revokedAt do not go together');
   const signed = { ...node, members: node.members.filter((m) => m.key !== 'caPublicKey' && m.key !== 'signature') };
   const digest = await sha256(utf8(canonical(signed)));
   const { prepared } = statementKey(key, status.caPublicKey, status.checkedAt);

@@ -1,4 +1,5 @@
-// The three kinds of JWT that a company signs (passport, SVID, delegation), read strictly and checked offline.
+// The three kinds of JWT that a company signs (passport, SVID, delegation), read strictly and
+// checked offline.
 import { text as utf8Text, unbase64url, utf8 } from './bytes.js';
 import { verify } from './ed25519.js';
 import { having, integer, list, string } from './form.js';
@@ -12,10 +13,25 @@ const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and t
 const actForm = (node, source, name) => having({ sub: string }, { act: actForm })(node, source, name);
 const audience = (node, ...rest) => (node.type === 'array' ? list(string)(node, ...rest) : [string(node, ...rest)]);
 const headerForm = having({ alg: string, typ: string }, { kid: string });
-const claimsForm = having({ sub: string }, {
-  iss: string, jti: string, aud: audience, iat: integer, nbf: integer, exp: integer, act: actForm,
+const claimsForm = having(
+  { sub: string },
+  {
+    iss: string,
+    jti: string,
+    aud: audience,
+    iat: integer,
+    nbf: integer,
+    exp: integer,
+    act: actForm,
+  },
+);
+const passportForm = having({
+  v: integer,
+  agentId: string,
+  org: string,
+  scopes: list(string, 100),
+  delegationChain: list(string),
 });
-const passportForm = having({ v: integer, agentId: string, org: string, scopes: list(string, 100), delegationChain: list(string) });
 
 function part(encoded, name, form) {
   try {
@@ -27,7 +43,10 @@ function part(encoded, name, form) {
   }
 }
 
-/** Reads a compact JWT without believing anything it says. Throws an Error that says what is malformed. */
+/**
+ * Reads a compact JWT without believing anything it says. Throws an Error that says what is
+ * malformed.
+ */
 export function decode(token) {
   const compact = token.trim();
   if (compact.length > MAX_TOKEN) throw new Error('longer than 16 KiB');
@@ -56,8 +75,8 @@ function passportOf({ node, source }) {
   return { namespace: key, ...passportForm(value, source, `claims.${key}`) };
 }
 
-// Which company's key to try. An SVID names its company in its subject, and so does a delegation that acts
-// within one company; whether that is true, only the signature says.
+// Which company's key to try. An SVID names its company in its subject, and so does a delegation
+// that acts within one company; whether that is true, only the signature says.
 function companyOf({ passport, claims }) {
   return passport?.org ?? /^spiffe:\/\/[^/]+\/company\/([^/]+)/.exec(claims.value.sub)?.[1] ?? '';
 }
@@ -71,30 +90,57 @@ export function principals({ passport, claims }) {
 }
 
 /**
- * Checks a decoded token against a company's key, {companyId, spiffeId, kid, prepared}, and what its service says of tokens,
- * {audience, issuer}: a list of {name, ok, detail}. now is in seconds. Revocation is the one question that only the service can answer.
+ * Checks a decoded token against a company's key, {companyId, spiffeId, kid, prepared}, and what
+ * its service says of tokens, {audience, issuer}: a list of {name, ok, detail}. now is in seconds.
+ * Revocation is the one question that only the service can answer.
  */
 export async function check(decoded, key, { audience: expected, issuer, now }) {
-  const { header: { node, value: h }, claims: { value: c }, passport } = decoded;
+  const {
+    header: { node, value: h },
+    claims: { value: c },
+    passport,
+  } = decoded;
   const signer = tokenKey(key, h.kid, c.iat, now);
   const results = [];
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
   add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
   const others = node.members.map((m) => m.key).filter((name) => !HEADER.includes(name));
-  add('Header', !others.length && (passport || h.typ === 'JWT'), others.length ? `carries ${others.join(', ')}` : `typ is ${h.typ}`);
+  add(
+    'Header',
+    !others.length && (passport || h.typ === 'JWT'),
+    others.length ? `carries ${others.join(', ')}` : `typ is ${h.typ}`,
+  );
   add('Key', h.kid === signer.kid, `kid ${h.kid ?? 'not named'}; the company’s at the token’s time is ${signer.kid}`);
-  add('Signature', await verify(signer.prepared, decoded.signature, utf8(decoded.signed)), 'Ed25519 over header and claims');
+  add(
+    'Signature',
+    await verify(signer.prepared, decoded.signature, utf8(decoded.signed)),
+    'Ed25519 over header and claims',
+  );
   add('Not before', c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
   add('Expiry', c.exp > now, iso(c.exp));
   const life = c.exp - c.iat; // NaN where one is not given
-  add('Lifetime', c.iat <= c.nbf && life > 0 && life <= LONGEST[decoded.kind],
-    `${Number.isNaN(life) ? 'not given' : `${life} s from its issue`}; a token of this kind lasts at most ${LONGEST[decoded.kind]} s`);
+  add(
+    'Lifetime',
+    c.iat <= c.nbf && life > 0 && life <= LONGEST[decoded.kind],
+    `${Number.isNaN(life) ? 'not given' : `${life} s from its issue`}; a token of this kind lasts at most ` +
+      `${LONGEST[decoded.kind]} s`,
+  );
   add('Issuer', c.iss === issuer, c.iss ?? 'not given');
   const [service] = expected.split(':');
-  add('Audience', c.aud?.length === 1 && c.aud[0] === (passport ? expected : service), c.aud?.join(', ') ?? 'not given');
+  add(
+    'Audience',
+    c.aud?.length === 1 && c.aud[0] === (passport ? expected : service),
+    c.aud?.join(', ') ?? 'not given',
+  );
   if (passport) {
     add('Version', passport.v === 1, `v is ${passport.v}`);
-    add('Subject', passport.namespace === service && passport.org === key.companyId && c.sub === `${key.spiffeId}/agent/${passport.agentId}`, c.sub);
+    add(
+      'Subject',
+      passport.namespace === service &&
+        passport.org === key.companyId &&
+        c.sub === `${key.spiffeId}/agent/${passport.agentId}`,
+      c.sub,
+    );
     add('Chain', passport.delegationChain.at(-1) === c.sub, 'the last principal is the subject');
   }
   return results;

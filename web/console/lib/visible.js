@@ -1,15 +1,27 @@
-// Text from outside may hold characters that nobody sees: some turn the order of what stands beside them (U+202E), some make two equal names
-// different (U+200B), some hide a message (tag characters). Whoever judges a record must see that they are there.
+// Text from outside may hold characters that nobody sees: some turn the order of what stands beside
+// them (U+202E), some make two equal names different (U+200B), some hide a message (tag
+// characters). Whoever judges a record must see that they are there.
 
-// Control, format, unassigned and private characters, lone surrogates, separators of lines and paragraphs, what a font may leave out (variation
-// selectors, fillers, joiners, tags), and the one letter whose shape is empty. Line feed and tab are what they look like.
+// Control, format, unassigned and private characters, lone surrogates, separators of lines and
+// paragraphs, what a font may leave out (variation selectors, fillers, joiners, tags), and the one
+// letter whose shape is empty. Line feed and tab are what they look like.
 const UNSEEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const PIECES = new RegExp(`(${UNSEEN.source})`, 'u');
 
 const named = (character) => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
 
-/** A text in which every character that would not be seen stands as ⟨U+202E⟩: for attributes, titles and what is shown as plain text. */
+/**
+ * A text in which every character that would not be seen stands as ⟨U+202E⟩: for attributes, titles
+ * and what is shown as plain text.
+ */
 export const visible = (text) => (UNSEEN.test(text) ? pieces(text).map(({ shown }) => shown).join('') : text);
 
-/** The same in pieces, {shown, unseen}: those that stand for a character that would not be seen, and the text between them. */
-export const pieces = (text) => text.split(PIECES).map((piece, i) => (i % 2 ? { shown: named(piece), unseen: true } : { shown: piece, unseen: false })).filter(({ shown }) => shown);
+/**
+ * The same in pieces, {shown, unseen}: those that stand for a character that would not be seen, and
+ * the text between them.
+ */
+export const pieces = (text) =>
+  text
+    .split(PIECES)
+    .map((piece, i) => (i % 2 ? { shown: named(piece), unseen: true } : { shown: piece, unseen: false }))
+    .filter(({ shown }) => shown);

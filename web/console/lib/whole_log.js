@@ -1,5 +1,5 @@
-// A log that is read from its first record on, with both of its trees: the specification's, over the hashes of records, and that of RFC 6962, over their
-// signatures and keys too.
+// A log that is read from its first record on, with both of its trees: the specification's, over
+// the hashes of records, and that of RFC 6962, over their signatures and keys too.
 import { hex } from './bytes.js';
 import { LogTree } from './log_tree.js';
 import { Frontier } from './merkle.js';
@@ -28,19 +28,26 @@ export class WholeLog {
     return { size: this.length, root: await this.#frontier.root(), logRoot: hex(await this.#tree.root()) };
   }
 
-  /** The beginnings that end where a perfect subtree ends, the whole log at last: {size, root} of each. */
+  /**
+   * The beginnings that end where a perfect subtree ends, the whole log at last: {size, root} of
+   * each.
+   */
   beginnings() {
     return this.#frontier.beginnings();
   }
 
   /**
-   * Adds records, {hash, leaf} each, where leaf is that of the log tree. Returns the first of some heads, {size, root, logRoot} of which one root may be
-   * missing, that ends within them and is not a beginning of this log; null where there is none.
+   * Adds records, {hash, leaf} each, where leaf is that of the log tree. Returns the first of some
+   * heads, {size, root, logRoot} of which one root may be missing, that ends within them and is not
+   * a beginning of this log; null where there is none.
    */
   async append(records, heads = []) {
     let contradicted = null;
-    for (let i = 0; i < records.length;) {
-      const next = records.slice(i, i + Math.min(records.length, ...heads.map(({ size }) => size - this.length).filter((left) => left > 0)));
+    for (let i = 0; i < records.length; ) {
+      const next = records.slice(
+        i,
+        i + Math.min(records.length, ...heads.map(({ size }) => size - this.length).filter((left) => left > 0)),
+      );
       for (const { hash } of next) await this.#frontier.push(hash);
       await this.#tree.append(next.map(({ leaf }) => leaf));
       contradicted ??= await this.contradicts(heads);
@@ -49,11 +56,16 @@ export class WholeLog {
     return contradicted;
   }
 
-  /** The first of some heads that is of as many records as this log, and of others; null where there is none. */
+  /**
+   * The first of some heads that is of as many records as this log, and of others; null where there
+   * is none.
+   */
   async contradicts(heads) {
     const due = heads.filter(({ size }) => size === this.length);
     if (!due.length) return null;
     const own = await this.head();
-    return due.find(({ root = own.root, logRoot = own.logRoot }) => root !== own.root || logRoot !== own.logRoot) ?? null;
+    return (
+      due.find(({ root = own.root, logRoot = own.logRoot }) => root !== own.root || logRoot !== own.logRoot) ?? null
+    );
   }
 }

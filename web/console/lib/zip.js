@@ -26,18 +26,35 @@ function numbers(...fields) {
 
 /** The archive of files, each {name, text}, of a time. Names are in ASCII. */
 export function zip(files, time = new Date()) {
-  const clock = [[2, time.getHours() << 11 | time.getMinutes() << 5 | time.getSeconds() >> 1], [2, (time.getFullYear() - 1980) << 9 | (time.getMonth() + 1) << 5 | time.getDate()]];
+  const clock = [
+    [2, (time.getHours() << 11) | (time.getMinutes() << 5) | (time.getSeconds() >> 1)],
+    [2, ((time.getFullYear() - 1980) << 9) | ((time.getMonth() + 1) << 5) | time.getDate()],
+  ];
   const parts = [];
   const directory = [];
   let at = 0;
   for (const file of files) {
     const [name, body] = [utf8(file.name), utf8(file.text)];
-    const facts = [[2, 20], [2, 0x800], [2, 0], ...clock, [4, crc32(body)], [4, body.length], [4, body.length], [2, name.length], [2, 0]];
+    const facts = [
+      [2, 20],
+      [2, 0x800],
+      [2, 0],
+      ...clock,
+      [4, crc32(body)],
+      [4, body.length],
+      [4, body.length],
+      [2, name.length],
+      [2, 0],
+    ];
     const head = numbers([4, 0x04034b50], ...facts);
     directory.push(concat(numbers([4, 0x02014b50], [2, 20], ...facts, [2, 0], [2, 0], [2, 0], [4, 0], [4, at]), name));
     parts.push(head, name, body);
     at += head.length + name.length + body.length;
   }
   const index = concat(...directory);
-  return concat(...parts, index, numbers([4, 0x06054b50], [2, 0], [2, 0], [2, files.length], [2, files.length], [4, index.length], [4, at], [2, 0]));
+  return concat(
+    ...parts,
+    index,
+    numbers([4, 0x06054b50], [2, 0], [2, 0], [2, files.length], [2, files.length], [4, index.length], [4, at], [2, 0]),
+  );
 }

@@ -26,17 +26,27 @@ function Switch({ agent, onDone }) {
       onDone('The agent is enabled. Revoked passports stay revoked.');
     } else {
       const { revokedPassports } = await disable(agent.agentId);
-      onDone(`The agent is disabled. ${plural(revokedPassports, 'passport')} ${revokedPassports === 1 ? 'was' : 'were'} revoked with it.`);
+      onDone(
+        `The agent is disabled. ${plural(revokedPassports, 'passport')} ${revokedPassports === 1 ? 'was' : 'were'} ` +
+          `revoked with it.`,
+      );
     }
   };
   return html`
-    <button type="button" class="button ${off ? '' : 'danger'}" onClick=${() => ask(true)}>${off ? 'Enable' : 'Disable'}</button>
+    <button type="button" class="button ${off ? '' : 'danger'}" onClick=${() => ask(true)}>
+      ${off ? 'Enable' : 'Disable'}</button>
     ${asking && html`
-      <${Confirm} title=${`${off ? 'Enable' : 'Disable'} ${agent.agentId}?`} action=${off ? 'Enable agent' : 'Disable agent'} act=${act} onClose=${() => ask(false)}>
-        <p>${off
-          ? 'The agent can get SVIDs, passports and delegations again, and act. Revoked passports stay revoked.'
-          : 'The agent gets no SVID, passport or delegation any more, and no record in its name is accepted. All its passports are revoked permanently. Tokens that it already has still verify offline until they expire, within an hour. You can enable it again.'}</p>
-      <//>`}`;
+      <${Confirm} title=${`${off ? 'Enable' : 'Disable'} ${agent.agentId}?`}
+        action=${off ? 'Enable agent' : 'Disable agent'} act=${act} onClose=${() => ask(false)}>
+        <p>${
+          off
+            ? 'The agent can get SVIDs, passports and delegations again, and act. Revoked passports stay revoked.'
+            : 'The agent gets no SVID, passport or delegation any more, and no record in its name is accepted. All ' +
+              'its passports are revoked permanently. Tokens that it already has still verify offline until they ' +
+                'expire, within an hour. You can enable it again.'
+        }</p>
+      <//>`
+    }`;
 }
 
 function SVID({ agentId }) {
@@ -47,7 +57,9 @@ function SVID({ agentId }) {
       <p class="small muted">A JWT that identifies the agent for one hour. Use it in the token exchange.</p>
       ${svid && html`<${Value} value=${svid} what="SVID" />`}
       <${Failure} error=${error} />
-      <div><button type="button" class="button" disabled=${busy} onClick=${() => run(async () => setSVID(await readSVID(agentId)))}>${svid ? 'Get a fresh SVID' : 'Get an SVID'}</button></div>
+      <div><button type="button" class="button" disabled=${busy}
+        onClick=${() => run(async () => setSVID(await readSVID(agentId)))}>
+        ${svid ? 'Get a fresh SVID' : 'Get an SVID'}</button></div>
     </section>`;
 }
 
@@ -62,7 +74,9 @@ function About({ agent, onChange }) {
         <dt>registered</dt><dd title=${agent.registeredAt}>${timeText(agent.registeredAt)}</dd>
         ${agent.disabledAt && html`<dt>disabled</dt><dd title=${agent.disabledAt}>${timeText(agent.disabledAt)}</dd>`}
       </dl>
-      <section class="stack tight"><h3>Metadata</h3>${metadata ? html`<${JSONView} ...${metadata} what="metadata" />` : html`<p class="small muted">none</p>`}</section>
+      <section class="stack tight"><h3>Metadata</h3>
+        ${metadata ? html`<${JSONView} ...${metadata} what="metadata" />`
+          : html`<p class="small muted">none</p>`}</section>
       ${!agent.disabledAt && html`
         <details class="steps"><summary>Edit metadata</summary>
           <${RegisterAgent} agentId=${agent.agentId} metadata=${source} onDone=${onChange} /></details>
@@ -74,8 +88,10 @@ function About({ agent, onChange }) {
 const Nobody = ({ agentId, onChange }) => html`
   <section class="card" aria-label="Registration">
     <h2>Not registered</h2>
-    <p>No agent with this ID is registered. Records can name it nevertheless: whoever appends a record chooses the agent ID.</p>
-    <details class="steps"><summary>Register this agent</summary><${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
+    <p>No agent with this ID is registered. Records can name it nevertheless: whoever appends a record chooses the agent
+      ID.</p>
+    <details class="steps"><summary>Register this agent</summary>
+      <${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
   </section>`;
 
 function Passports({ agent, version, onChange }) {
@@ -85,9 +101,12 @@ function Passports({ agent, version, onChange }) {
   useEffect(() => { if (version) paged.reload(); }, [version]);
   return html`
     <section class="card across" aria-label="Passports of this agent" data-passports=${paged.items?.length ?? ''}>
-      <div class="card-head"><h2>Passports</h2><a href=${href('passports', '', { agent: agent.agentId })}>All passports</a></div>
+      <div class="card-head"><h2>Passports</h2>
+        <a href=${href('passports', '', { agent: agent.agentId })}>All passports</a></div>
       <${PassportTable} paged=${paged} ofAgent empty="No passports yet." onChange=${onChange} />
-      ${!agent.disabledAt && html`<details class="steps" open=${bare.current}><summary>Issue a passport</summary><${IssuePassport} agentId=${agent.agentId} onDone=${onChange} /></details>`}
+      ${!agent.disabledAt
+        && html`<details class="steps" open=${bare.current}><summary>Issue a passport</summary>
+        <${IssuePassport} agentId=${agent.agentId} onDone=${onChange} /></details>`}
     </section>`;
 }
 
@@ -100,8 +119,13 @@ export function Agent({ agentId }) {
   const [records, setRecords] = useState([]);
   const [said, say] = useState('');
   const [run, , error] = useTask();
-  const load = () => run(async () => setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` }));
-  useEffect(() => { load(); }, [agentId, version]);
+  const load = () =>
+    run(async () =>
+      setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` }),
+    );
+  useEffect(() => {
+    load();
+  }, [agentId, version]);
   const changed = (what = '') => {
     say(what);
     setVersion((v) => v + 1);
@@ -110,14 +134,18 @@ export function Agent({ agentId }) {
     <div class="page-head agent-head">
       <p class="small"><a href=${href('agents')}>Agents</a></p>
       <div class="card-head"><h1 tabindex="-1" ref=${heading}><${Text} of=${agentId} /></h1>
-        ${agent?.registeredAt && html`<div class="buttons" data-agent-status=${agent.disabledAt ? 'disabled' : 'active'}><${Badge}>${agent.disabledAt ? `disabled since ${timeText(agent.disabledAt)}` : 'active'}<//><${Switch} agent=${agent} onDone=${changed} /></div>`}</div>
+        ${agent?.registeredAt
+          && html`<div class="buttons" data-agent-status=${agent.disabledAt ? 'disabled' : 'active'}>
+          <${Badge}>${agent.disabledAt ? `disabled since ${timeText(agent.disabledAt)}` : 'active'}<//>
+            <${Switch} agent=${agent} onDone=${changed} /></div>`}</div>
     </div>
     <${Failure} error=${error} retry=${load} />
     ${said && html`<${Notice}>${said}<//>`}
     ${agent && html`
       <div class="agent-page">
         <${LatestRecords} agent=${agent} companyKey=${key} onFound=${setRecords} />
-        ${agent.registeredAt ? html`<${About} agent=${agent} onChange=${() => changed()} />` : html`<${Nobody} agentId=${agentId} onChange=${() => changed()} />`}
+        ${agent.registeredAt ? html`<${About} agent=${agent} onChange=${() => changed()} />`
+          : html`<${Nobody} agentId=${agentId} onChange=${() => changed()} />`}
         <${Delegations} agent=${agent} company=${company} companyKey=${key} />
         ${agent.registeredAt && html`<${Passports} agent=${agent} version=${version} onChange=${() => changed()} />`}
         <${Authority} agentId=${agentId} records=${records} companyKey=${key} />

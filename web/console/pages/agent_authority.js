@@ -1,5 +1,5 @@
-// What gave an agent the right to act: what the service says of one record, and the changes of the control log about the agent. Each change is a record
-// of its own, and is checked here.
+// What gave an agent the right to act: what the service says of one record, and the changes of the
+// control log about the agent. Each change is a record of its own, and is checked here.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { authorityOf } from '../core/agents.js';
 import { changesAt, changesWith } from '../core/control_log.js';
@@ -14,28 +14,54 @@ import { Text } from '../parts/text.js';
 
 const PAGE = 50;
 
-const SAYS = { registered: 'registered', disabled: 'registered, and disabled', notRegistered: 'not registered', unknown: 'in a state that the control log doesn’t show' };
+const SAYS = {
+  registered: 'registered',
+  disabled: 'registered, and disabled',
+  notRegistered: 'not registered',
+  unknown: 'in a state that the control log doesn’t show',
+};
 
-// A checked change that an answer names at a place, as one that fails where it is another change than the answer says.
+// A checked change that an answer names at a place, as one that fails where it is another change
+// than the answer says.
 function compared(change, { subject, entry }) {
-  const { record: { timestamp, actionType } } = change;
-  if (!change.ok || (timestamp === entry.timestamp && actionType === entry.actionType && change.by === entry.by && change.subject === subject)) return change;
-  return { ...change, ok: false, flaw: `this record differs from what the service says about it: ${visible(entry.actionType)} at ${entry.timestamp}` };
+  const {
+    record: { timestamp, actionType },
+  } = change;
+  if (
+    !change.ok ||
+    (timestamp === entry.timestamp &&
+      actionType === entry.actionType &&
+      change.by === entry.by &&
+      change.subject === subject)
+  )
+    return change;
+  return {
+    ...change,
+    ok: false,
+    flaw: `this record differs from what the service says about it: ${visible(entry.actionType)} at ${entry.timestamp}`,
+  };
 }
 
-/** Every entry of the control log that an answer names, with the subject that its record must have. */
+/**
+ * Every entry of the control log that an answer names, with the subject that its record must have.
+ */
 function entriesOf({ agent, passports, delegation, signingKey }) {
   const found = [];
   const add = (subject, ...entries) => {
-    for (const entry of entries) if (entry && !found.some((one) => one.entry.index === entry.index)) found.push({ subject, entry });
+    for (const entry of entries)
+      if (entry && !found.some((one) => one.entry.index === entry.index)) found.push({ subject, entry });
   };
-  for (const one of [agent, ...(delegation?.agents ?? [])]) add(`agent:${one.agentId}`, one.registered, one.last, one.next);
+  for (const one of [agent, ...(delegation?.agents ?? [])])
+    add(`agent:${one.agentId}`, one.registered, one.last, one.next);
   for (const one of passports) add(`passport:${one.jti}`, one.issued, one.revoked);
   add(`signing-key:${signingKey.kid}`, signingKey.rotated);
   return found.sort((a, b) => a.entry.index - b.entry.index);
 }
 
-/** Why the action of a record was allowed: of the one that the URL names, or the newest. records: those of the agent that are shown, the newest first. */
+/**
+ * Why the action of a record was allowed: of the one that the URL names, or the newest. records:
+ * those of the agent that are shown, the newest first.
+ */
 export function Authority({ agentId, records, companyKey }) {
   const judge = useJudge(companyKey);
   const { query } = useStore(route);
@@ -54,25 +80,42 @@ export function Authority({ agentId, records, companyKey }) {
   useEffect(() => { if (index !== undefined) load(); }, [index]);
   const { said, changes } = state ?? {};
   const current = said?.index === index;
-  useEffect(() => { if (named !== undefined && current) card.current?.scrollIntoView({ block: 'nearest' }); }, [current]);
+  useEffect(() => {
+    if (named !== undefined && current) card.current?.scrollIntoView({ block: 'nearest' });
+  }, [current]);
   if (!records.length) return null;
   return html`
-    <section class="card" ref=${card} aria-label="Authority" data-authority=${current ? index : ''} aria-busy=${busy ? 'true' : 'false'}>
+    <section class="card" ref=${card} aria-label="Authority" data-authority=${current ? index : ''}
+      aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>Authorization at that time</h2></div>
       <${Field} label="Record">${(p) => html`
-        <select ...${p} class="input" name="record" value=${String(index)} onChange=${(e) => replace({ ...query, record: e.target.value })}>
+        <select ...${p} class="input" name="record" value=${String(index)}
+          onChange=${(e) => replace({ ...query, record: e.target.value })}>
           ${!records.some((r) => r.index === index) && html`<option value=${String(index)}>#${index}</option>`}
-          ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}, ${timeText(r.timestamp)}</option>`)}</select>`}<//>
+          ${records.map((r) => html`<option value=${String(r.index)}>#${r.index} ${visible(r.actionType)}
+          , ${timeText(r.timestamp)}</option>`)}</select>`}<//>
       <${Failure} error=${error} retry=${load} />
       ${current && html`
-        <p>According to the service, the agent was <strong>${SAYS[said.agent.state]}</strong> at that time${said.passports.length ? `, and had ${count(said.passports.length)} valid ${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
-          ${said.delegation && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
-        ${changes.length > 0 && html`<ul class="change-list">${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>`}
-        <details class="steps"><summary>Not determined</summary><ul class="cannot small muted">${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`}
+        <p>According to the service, the agent was <strong>${SAYS[said.agent.state]}</strong> at that time
+          ${said.passports.length
+            ? `, and had ${count(said.passports.length)} valid ` +
+              `${said.passports.length === 1 ? 'passport' : 'passports'}` : ''}.
+          ${said.delegation
+            && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
+        ${changes.length > 0
+          && html`<ul class="change-list">
+          ${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}
+          </ul>`}
+        <details class="steps"><summary>Not determined</summary>
+          <ul class="cannot small muted">
+            ${said.cannotSay.map((what) => html`<li><${Text} of=${what} /></li>`)}</ul></details>`
+      }
     </section>`;
 }
 
-/** All changes about an agent and its passports, the newest first, as far as the server has looked. */
+/**
+ * All changes about an agent and its passports, the newest first, as far as the server has looked.
+ */
 export function AgentChanges({ agentId, version, companyKey }) {
   const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
@@ -89,8 +132,15 @@ export function AgentChanges({ agentId, version, companyKey }) {
       <${Failure} error=${error} retry=${() => load(state?.page ?? null, state?.found ?? [])} />
       ${state?.found.length === 0 && !state.page.next && html`<p class="empty">No changes yet.</p>`}
       ${state && html`
-        <ul class="change-list">${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}</ul>
-        ${state.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, state.found)}>Search further back</button>
-          <span class="small muted">searched back to control record ${count(state.page.read.from)}</span></div>`}`}
+        <ul class="change-list">
+          ${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}
+          </ul>
+        ${
+          state.page.next &&
+          html`<div class="buttons"><button type="button" class="button" disabled=${busy}
+            onClick=${() => load(state.page, state.found)}>Search further back</button>
+          <span class="small muted">searched back to control record ${count(state.page.read.from)}</span></div>`
+        }`
+      }
     </section>`;
 }

@@ -1,4 +1,5 @@
-// What an agent did: how much and when, its newest records, and who acted for whom in its delegations. All records are checked here.
+// What an agent did: how much and when, its newest records, and who acted for whom in its
+// delegations. All records are checked here.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { activityOf, delegationsOf, newest } from '../core/agent_records.js';
 import { count, timeText, plural } from '../core/format.js';
@@ -22,35 +23,57 @@ export function LatestRecords({ agent, companyKey, onFound }) {
   const judge = useJudge(companyKey);
   const [state, setState] = useState(null);
   const [run, , error] = useTask();
-  const load = () => run(async () => {
-    const [latest, activity] = await Promise.all([newest({ agent: agent.agentId }, LATEST), activityOf(agent.agentId, BUCKETS)]);
-    setState({ ...latest, activity });
-    onFound(latest.found.map(({ record }) => record));
-  });
-  useEffect(() => { load(); }, [agent]);
+  const load = () =>
+    run(async () => {
+      const [latest, activity] = await Promise.all([
+        newest({ agent: agent.agentId }, LATEST),
+        activityOf(agent.agentId, BUCKETS),
+      ]);
+      setState({ ...latest, activity });
+      onFound(latest.found.map(({ record }) => record));
+    });
+  useEffect(() => {
+    load();
+  }, [agent]);
   const { zone } = useStore(times);
   const all = href('records', '', { agent: agent.agentId });
   const { found = [], activity } = state ?? {};
-  const bars = useMemo(() => (activity?.buckets ?? []).map(({ since, count: value }, i, every) => ({
-    label: timeText(since), value, href: href('records', '', { agent: agent.agentId, since, until: every[i + 1]?.since }),
-  })), [activity, zone]);
+  const bars = useMemo(
+    () =>
+      (activity?.buckets ?? []).map(({ since, count: value }, i, every) => ({
+        label: timeText(since),
+        value,
+        href: href('records', '', { agent: agent.agentId, since, until: every[i + 1]?.since }),
+      })),
+    [activity, zone],
+  );
   return html`
     <section class="card" aria-label="Records of this agent" data-records=${state ? found.length : ''}>
-      <div class="card-head"><h2>Records</h2>${activity && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
+      <div class="card-head"><h2>Records</h2>
+        ${activity
+          && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
       <${Failure} error=${error} retry=${load} />
       ${state && found.length === 0 && html`<p class="empty">No records yet.</p>`}
       ${activity?.total > 1 && html`<${Bars} label="Records over time, counted by the server" bars=${bars} />`}
-      ${found.length > 0 && html`
-        <ul class="agent-records">${found.map((one) => [one, judge(one.ok, { log: 'actions', index: one.record.index })]).map(([one, { tone, is }]) => html`
+      ${
+        found.length > 0 &&
+        html`
+        <ul class="agent-records">${found
+          .map((one) => [one, judge(one.ok, { log: 'actions', index: one.record.index })])
+          .map(
+            ([one, { tone, is }]) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
             <a class="agent-record" href=${href('records', one.record.index)}>
               <code class="muted">#${one.record.index}</code>
-              <span class="agent-record-what"><strong><${Text} of=${one.record.actionType} /></strong>${one.record.delegation && html` <span class="muted small">by delegation</span>`}</span>
+              <span class="agent-record-what"><strong><${Text} of=${one.record.actionType} /></strong>
+                ${one.record.delegation && html` <span class="muted small">by delegation</span>`}</span>
               <span class="muted small nowrap" title=${one.record.timestamp}>${timeText(one.record.timestamp)}</span>
               <${Badge} tone=${tone}>${is}<//></a>
             ${!one.ok && html`<p class="small bad-text">${one.reason}</p>`}</li>`)}</ul>
         <${KeyHint} keyOf=${companyKey} />
-        <p class="small muted">The server selects these records, and this browser verifies each. Only <a href=${href('verify')}>Verify</a> shows that none is missing.</p>`}
+        <p class="small muted">The server selects these records, and this browser verifies each. Only <a
+          href=${href('verify')}>Verify</a> shows that none is missing.</p>`
+      }
     </section>`;
 }
 
@@ -71,17 +94,32 @@ export function Delegations({ agent, company, companyKey }) {
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
   const { tone } = judge(!failed.length, PART);
   return html`
-    <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''} data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
+    <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''}
+      data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>Delegations</h2>
-        ${state?.found.length > 0 && html`<${Badge} tone=${tone}>${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail` : `${plural(good.length, 'record')} checked`}<//>`}</div>
+        ${state?.found.length > 0
+          && html`<${Badge} tone=${tone}>
+          ${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail`
+            : `${plural(good.length, 'record')} checked`}<//>`}</div>
       <${Failure} error=${error} retry=${load} />
       ${state && !state.found.length && html`<p class="empty">No delegations.</p>`}
       ${state?.found.length > 0 && html`
-        <p class="small muted">Based on ${plural(state.found.length - failed.length, 'record')}: those in which it acted under a delegation (<a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>${part(drawn.acted, total.acted)}</a>), and those in which others acted for it (<a href=${href('records', '', { delegatedBy: agent.spiffeId })}>${part(drawn.gave, total.gave)}</a>). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
+        <p class="small muted">Based on ${plural(state.found.length - failed.length, 'record')}
+          : those in which it acted under a delegation (
+          <a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>
+            ${part(drawn.acted, total.acted)}</a>), and those in which others acted for it (
+            <a href=${href('records', '', { delegatedBy: agent.spiffeId })}>${part(drawn.gave, total.gave)}</a>
+              ). A delegation proves that these principals were asserted, not that anyone approved the action.</p>
         ${failed.length > 0 && html`
-          <${Notice} kind="bad"><strong>The picture leaves out ${failed.length === 1 ? 'this record' : 'these records'}:</strong>
-            ${failed.slice(0, 5).map(({ record, reason }) => html`<div key=${record.index}><a href=${href('records', record.index)}>Record ${record.index}</a>: ${reason}</div>`)}<//>`}
+          <${Notice} kind="bad"><strong>The picture leaves out ${failed.length === 1 ? 'this record' : 'these records'}
+            :</strong>
+            ${failed.slice(0, 5).map(({ record, reason }) => html`<div key=${record.index}>
+            <a href=${href('records', record.index)}>Record ${record.index}</a>: ${reason}</div>`)}<//>`
+        }
         ${good.length > 0 && html`<${DelegationPicture} graph=${graph} company=${company} own=${agent.spiffeId} />`}
-        ${more && most < DRAWN[1] && html`<div><button type="button" class="button" disabled=${busy} onClick=${() => setMost(DRAWN[1])}>Include up to ${count(DRAWN[1])} records</button></div>`}`}
+        ${more && most < DRAWN[1]
+          && html`<div><button type="button" class="button" disabled=${busy} onClick=${() => setMost(DRAWN[1])}>
+          Include up to ${count(DRAWN[1])} records</button></div>`}`
+      }
     </section>`;
 }

@@ -1,4 +1,5 @@
-// Agents: who may act for the company. The list is searched by the server, and what was searched for stands in the URL.
+// Agents: who may act for the company. The list is searched by the server, and what was searched
+// for stands in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { agentPage, agentsAsked } from '../core/agents.js';
 import { timeText, plural } from '../core/format.js';
@@ -35,9 +36,12 @@ function Search({ q, status }) {
   };
   return html`
     <form class="filters" role="search" onSubmit=${submit}>
-      <${Field} label="Agent ID contains">${(p) => html`<input ...${p} class="input" name="q" type="search" maxlength="128" autocomplete="off" spellcheck="false" value=${typed} onInput=${type} />`}<//>
+      <${Field} label="Agent ID contains">
+        ${(p) => html`<input ...${p} class="input" name="q" type="search" maxlength="128" autocomplete="off"
+          spellcheck="false" value=${typed} onInput=${type} />`}<//>
       <${Field} label="Status">${(p) => html`
-        <select ...${p} class="input" name="status" value=${status} onChange=${(e) => replace({ ...route.get().query, status: e.target.value })}>
+        <select ...${p} class="input" name="status" value=${status}
+          onChange=${(e) => replace({ ...route.get().query, status: e.target.value })}>
           ${STATES.map(([state, name]) => html`<option value=${state}>${name}</option>`)}</select>`}<//>
     </form>`;
 }
@@ -46,27 +50,43 @@ function AgentList() {
   const { query } = useStore(route);
   const { q = '', status = '' } = query;
   const asked = { q, status: STATES.some(([state]) => state === status) ? status : '' };
-  const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(agentPage, '/v1/agents', 'agents', asked, agentsAsked);
+  const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(
+    agentPage,
+    '/v1/agents',
+    'agents',
+    asked,
+    agentsAsked,
+  );
   const sought = asked.q || asked.status;
   return html`
-    <${Page} title="Agents" lead="Each agent has a SPIFFE ID under the company’s. Open an agent for its records, its authorization and its passports.">
+    <${Page} title="Agents"
+      lead="Each agent has a SPIFFE ID under the company’s. Open an agent for its records, its authorization and its
+        passports.">
       <div class="columns uneven">
         <section class="stack" aria-label="Registered agents">
           <${Search} ...${asked} />
           <${Failure} error=${error} retry=${retry} />
-          ${total !== undefined && html`<p class="small muted" role="status" data-total=${total}>${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
-          ${items?.length === 0 && html`<p class="empty">${sought ? 'No agent matches.' : 'No agents yet. Register the first one.'}</p>`}
+          ${total !== undefined
+            && html`<p class="small muted" role="status" data-total=${total}>
+            ${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
+          ${items?.length === 0
+            && html`<p class="empty">${sought ? 'No agent matches.' : 'No agents yet. Register the first one.'}</p>`}
           ${items?.length > 0 && html`
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>
                 <strong><${Text} of=${a.agentId} /></strong>
-                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}<span class="muted small nowrap" title=${a.registeredAt}>registered ${timeText(a.registeredAt)}</span></span>
+                <span class="row-side">${a.disabledAt && html`<${Badge}>disabled<//>`}
+                  <span class="muted small nowrap" title=${a.registeredAt}>
+                    registered ${timeText(a.registeredAt)}</span></span>
                 <code class="muted"><${Text} of=${a.spiffeId} /></code>
               </a></li>`)}
             </ul>`}
-          ${hasMore && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>Show more</button><span class="small muted">${items.length} of ${plural(total, 'agent')}</span></div>`}
+          ${hasMore
+            && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>
+            Show more</button><span class="small muted">${items.length} of ${plural(total, 'agent')}</span></div>`}
         </section>
-        <section class="card" aria-label="Register an agent"><h2>Register an agent</h2><${RegisterAgent} onDone=${reload} /></section>
+        <section class="card" aria-label="Register an agent"><h2>Register an agent</h2>
+          <${RegisterAgent} onDone=${reload} /></section>
       </div>
     <//>`;
 }

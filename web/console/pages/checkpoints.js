@@ -1,4 +1,5 @@
-// Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was kept earlier is still a part of it.
+// Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was
+// kept earlier is still a part of it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { count, duration, timeText, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
@@ -16,26 +17,42 @@ import { PolicyCard, usePolicy } from '../parts/policy.js';
 import { save } from '../parts/save.js';
 import { KeptCheckpoints } from './checkpoints_kept.js';
 
-// A checkpoint that contradicts what the same server says of the log at the same time, in words; '' where it does not.
+// A checkpoint that contradicts what the same server says of the log at the same time, in words; ''
+// where it does not.
 function contradiction(checkpoint, { size, root }) {
-  if (checkpoint.size > BigInt(size)) return `It covers ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: signed records are missing.`;
-  if (checkpoint.size === BigInt(size) && hex(checkpoint.root) !== root) return 'The server reports another root for the same number of records: it has two histories.';
+  if (checkpoint.size > BigInt(size))
+    return `It covers ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: ` +
+      `signed records are missing.`;
+  if (checkpoint.size === BigInt(size) && hex(checkpoint.root) !== root)
+    return 'The server reports another root for the same number of records: it has two histories.';
   return '';
 }
 
-// Both logs with their newest checkpoints; logs are asked for again afterwards, for they may have grown.
+// Both logs with their newest checkpoints; logs are asked for again afterwards, for they may have
+// grown.
 async function readAll() {
   const { companyId } = session.get().key;
   const key = await refreshKey(companyId);
   const logs = await bothLogs();
-  const opened = await Promise.all([logs.actions, logs.control].map((log) => newestCheckpoint(log, key).then((checkpoint) => ({ log, checkpoint }), (error) => {
-    if (error.status !== undefined) throw error;
-    return { log, error: error.message };
-  })));
+  const opened = await Promise.all(
+    [logs.actions, logs.control].map((log) =>
+      newestCheckpoint(log, key).then(
+        (checkpoint) => ({ log, checkpoint }),
+        (error) => {
+          if (error.status !== undefined) throw error;
+          return { log, error: error.message };
+        },
+      ),
+    ),
+  );
   const now = await bothLogs();
   for (const { log, checkpoint } of opened) if (checkpoint) keepCheckpoint(key, log.log, checkpoint, 'seen');
   await proveSince(key);
-  return { key, logs: now, opened: opened.map((one) => ({ ...one, wrong: one.error ?? contradiction(one.checkpoint, now[one.log.log]) })) };
+  return {
+    key,
+    logs: now,
+    opened: opened.map((one) => ({ ...one, wrong: one.error ?? contradiction(one.checkpoint, now[one.log.log]) })),
+  };
 }
 
 function Cosignature({ line: { name, time, witness, failed }, judge }) {
@@ -43,29 +60,49 @@ function Cosignature({ line: { name, time, witness, failed }, judge }) {
   return html`
     <li class="cosignature" data-witness=${witness} data-failed=${failed ? 'yes' : 'no'}>
       <strong>${visible(witness || name)}</strong>
-      <${Badge} tone=${failed || witness ? judge(!failed, PART).tone : ''}>${failed ? 'does not verify' : witness ? 'cosigned' : 'not in your policy'}<//>
+      <${Badge} tone=${failed || witness ? judge(!failed, PART).tone : ''}>
+        ${failed ? 'does not verify' : witness ? 'cosigned' : 'not in your policy'}<//>
       ${witness && witness !== name && html`<span class="small muted">as ${visible(name)}</span>`}
-      ${time !== null && !failed && html`<span class="small muted" title=${new Date(time * 1000).toISOString()}>${witness ? '' : 'says: '}${timeText(new Date(time * 1000).toISOString())}, ${duration(now - time)} ago</span>`}
+      ${time !== null && !failed
+        && html`<span class="small muted" title=${new Date(time * 1000).toISOString()}>${witness ? '' : 'says: '}
+        ${timeText(new Date(time * 1000).toISOString())}, ${duration(now - time)} ago</span>`}
     </li>`;
 }
 
 function Witnesses({ checkpoint, policy, origins, judge }) {
-  const found = useResult(async () => ({ lines: await cosignaturesOf(checkpoint, policy), verdict: policy && (await meets(policy, checkpoint, origins)) }), [checkpoint, policy]);
+  const found = useResult(
+    async () => ({
+      lines: await cosignaturesOf(checkpoint, policy),
+      verdict: policy && (await meets(policy, checkpoint, origins)),
+    }),
+    [checkpoint, policy],
+  );
   if (!found) return null;
   const { lines, verdict } = found;
   return html`
     <section class="stack tight">
       <h3>Witnesses</h3>
-      ${lines.length ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, judge }} />`)}</ul>` : html`<p class="small muted">No witness has cosigned this checkpoint.</p>`}
-      ${verdict ? html`<${Notice} kind=${judge(verdict.met, PART).tone}><span data-met=${verdict.met ? 'yes' : 'no'}>${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
-        : lines.length > 0 && html`<p class="small muted">To verify them, save a policy that names the witnesses.</p>`}
+      ${lines.length
+        ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, judge }} />`)}</ul>`
+          : html`<p class="small muted">No witness has cosigned this checkpoint.</p>`}
+      ${
+        verdict
+          ? html`<${Notice} kind=${judge(verdict.met, PART).tone}>
+          <span data-met=${verdict.met ? 'yes' : 'no'}>
+            ${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
+          : lines.length > 0 && html`<p class="small muted">To verify them, save a policy that names the witnesses.</p>`
+      }
     </section>`;
 }
 
 function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy, busy, onAsk }) {
   const judge = useJudge(companyKey);
   const { tone, is, against } = judge(!contradicted);
-  const wrong = contradicted || (against?.kind === 'rewritten' && against.log === log.log ? 'It is signed, but inconsistent with what this browser saw of this log: history was rewritten.' : '');
+  const wrong =
+    contradicted ||
+    (against?.kind === 'rewritten' && against.log === log.log
+      ? 'It is signed, but inconsistent with what this browser saw of this log: history was rewritten.'
+      : '');
   const download = () => {
     save(`${companyKey.companyId}-${log.log}-${checkpoint.size}.checkpoint.txt`, 'text/plain', checkpoint.signed);
     keepCheckpoint(companyKey, log.log, checkpoint);
@@ -75,7 +112,8 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
       <div class="card-head"><h2>${log.log === 'actions' ? 'Actions' : 'Control log'}</h2>
         <${Badge} tone=${tone}>${wrong ? 'do not trust' : is === 'checked' ? 'signed' : is}<//></div>
       ${!wrong && against && html`<${Notice} kind="bad"><${Against} of=${against} /><//>`}
-      ${wrong && html`<${Notice} kind="bad">${checkpoint ? visible(wrong) : `The server’s checkpoint is invalid for this log: ${visible(wrong)}.`}<//>`}
+      ${wrong && html`<${Notice} kind="bad">
+      ${checkpoint ? visible(wrong) : `The server’s checkpoint is invalid for this log: ${visible(wrong)}.`}<//>`}
       ${checkpoint && html`
         <dl class="facts">
           <dt>records</dt><dd><strong>${count(Number(checkpoint.size))}</strong></dd>
@@ -85,12 +123,18 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
         <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
         <${KeyHint} keyOf=${companyKey} />
         <${Witnesses} ...${{ checkpoint, policy, origins, judge }} />`}
-      <div class="buttons">${checkpoint && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>Download checkpoint</button>`}<button type="button" class="button" disabled=${busy} onClick=${onAsk}>Refresh</button></div>
-      ${checkpoint && html`<details><summary class="small">Signed checkpoint</summary><pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
+      <div class="buttons">${checkpoint
+        && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>
+        Download checkpoint</button>`}
+        <button type="button" class="button" disabled=${busy} onClick=${onAsk}>Refresh</button></div>
+      ${checkpoint
+        && html`<details><summary class="small">Signed checkpoint</summary>
+        <pre class="code" tabindex="0" aria-label="Signed checkpoint">${visible(checkpoint.signed)}</pre></details>`}
     </section>`;
 }
 
-const vkeyLines = (logs) => [logs.actions, logs.control].flatMap(({ log, vkeys }) => [`# ${log}`, `log ${vkeys[0]}`]).join('\n');
+const vkeyLines = (logs) =>
+  [logs.actions, logs.control].flatMap(({ log, vkeys }) => [`# ${log}`, `log ${vkeys[0]}`]).join('\n');
 
 export function Checkpoints() {
   const { key } = useStore(session);
@@ -104,11 +148,15 @@ export function Checkpoints() {
   useEffect(() => { load(); }, [key.companyId]);
   const origins = found && [found.logs.actions.origin, found.logs.control.origin];
   return html`
-    <${Page} title="Checkpoints" lead="A checkpoint is the company’s signature over a whole log. If you keep one, you can detect when a record before it is changed, removed or added.">
+    <${Page} title="Checkpoints"
+      lead="A checkpoint is the company’s signature over a whole log. If you keep one, you can detect when a record
+        before it is changed, removed or added.">
       <${Failure} error=${error} retry=${load} />
       ${!found && busy && html`<p class="muted" role="status">Loading the checkpoints of both logs …</p>`}
       ${found && html`
-        <div class="columns">${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log} ...${{ opened, companyKey: found.key, origins, policy, busy, onAsk: load }} />`)}</div>
+        <div class="columns">
+          ${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log}
+            ...${{ opened, companyKey: found.key, origins, policy, busy, onAsk: load }} />`)}</div>
         <div class="columns">
           <${KeptCheckpoints} companyKey=${found.key} logs=${found.logs} />
           <${PolicyCard} companyId=${found.key.companyId} lines=${vkeyLines(found.logs)} />

@@ -11,11 +11,18 @@ import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { KeyHint, useJudge } from '../parts/key_trust.js';
 
-// What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of this company; the last alone says nothing of the server.
+// What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what
+// this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of
+// this company; the last alone says nothing of the server.
 async function examine(text, companyKey, logs) {
   const named = readCheckpoint(text); // throws where it is none
   const log = Object.values(logs).find(({ origin }) => origin === named.origin);
-  if (!log) return { ok: false, unrelated: true, reason: `it belongs to the log ${named.origin}, which is not one of this company` };
+  if (!log)
+    return {
+      ok: false,
+      unrelated: true,
+      reason: `it belongs to the log ${named.origin}, which is not one of this company`,
+    };
   let kept;
   try {
     kept = await openCheckpoint(text, log.origin, companyKey);
@@ -31,28 +38,43 @@ async function examine(text, companyKey, logs) {
   return { ok, reason, log: log.log, size: Number(kept.size), now: Number(newest.size), stolen };
 }
 
-/** Between which records of a log the first one stands that was written anew: [first, last], or null where nothing was. */
+/**
+ * Between which records of a log the first one stands that was written anew: [first, last], or null
+ * where nothing was.
+ */
 export function rewrittenBetween(results, log) {
   const own = results.filter((one) => one.log === log && !one.unrelated);
   const bad = own.filter(({ ok }) => !ok).map(({ size }) => size);
   if (!bad.length) return null;
-  return [Math.max(0, ...own.filter(({ ok, size }) => ok && size < Math.min(...bad)).map(({ size }) => size)), Math.min(...bad) - 1];
+  return [
+    Math.max(0, ...own.filter(({ ok, size }) => ok && size < Math.min(...bad)).map(({ size }) => size)),
+    Math.min(...bad) - 1,
+  ];
 }
 
 function words({ ok, reason, unrelated, size, now }) {
   if (unrelated) return `Not a checkpoint of this company: ${visible(reason)}.`;
-  if (ok) return now === size ? `Unchanged: the log still has exactly the ${plural(size, 'record')} that this checkpoint covers.` : `Consistent: the first ${count(size)} of now ${plural(now, 'record')} are those that this checkpoint covers.`;
-  if (reason === 'shorter') return `Rolled back: this checkpoint covers ${plural(size, 'record')}, and the server now shows ${count(now)}. Later records were removed.`;
-  return `History was rewritten: the ${plural(now, 'record')} that the server shows now don’t begin with the ${plural(size, 'record')} of this checkpoint.`;
+  if (ok)
+    return now === size
+      ? `Unchanged: the log still has exactly the ${plural(size, 'record')} that this checkpoint covers.`
+      : `Consistent: the first ${count(size)} of now ${plural(now, 'record')} are those that this checkpoint covers.`;
+  if (reason === 'shorter')
+    return `Rolled back: this checkpoint covers ${plural(size, 'record')}, and the server now shows ${count(now)}. ` +
+      `Later records were removed.`;
+  return `History was rewritten: the ${plural(now, 'record')} that the server shows now don’t begin with the ` +
+    `${plural(size, 'record')} of this checkpoint.`;
 }
 
 function Kept({ result, judge }) {
   const { tone } = judge(result.ok, PART);
   return html`
     <li class="stack tight" data-kept=${result.name} data-tone=${tone}>
-      <div class="card-head"><strong>${visible(result.name)}</strong>${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
+      <div class="card-head"><strong>${visible(result.name)}</strong>
+        ${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
       <${Notice} kind=${tone}>${words(result)}
-        ${result.stolen && html` Its key was declared compromised: ${result.ok ? 'the checkpoint still matches this history' : 'whoever stole the key may have created it'}.`}<//>
+        ${result.stolen
+          && html` Its key was declared compromised: ${result.ok ? 'the checkpoint still matches this history'
+            : 'whoever stole the key may have created it'}.`}<//>
     </li>`;
 }
 
@@ -62,8 +84,12 @@ function Rewritten({ results, log }) {
   const between = rewrittenBetween(results, log);
   if (!between) return null;
   const [first, last] = between;
-  return html`<${Notice} kind="bad"><span data-rewritten=${log} data-first=${first} data-last=${last}>In ${NAMES[log]}, the first changed record is ${first === last ? `record ${count(first)}` : `one of records ${count(first)} to ${count(last)}`}.
-    ${first > 0 ? ' Another checkpoint proves the records before it.' : ' Drop an older checkpoint to find out which earlier records are unchanged.'}</span><//>`;
+  return html`<${Notice} kind="bad">
+  <span data-rewritten=${log} data-first=${first} data-last=${last}>In ${NAMES[log]}
+    , the first changed record is ${first === last ? `record ${count(first)}`
+      : `one of records ${count(first)} to ${count(last)}`}.
+    ${first > 0 ? ' Another checkpoint proves the records before it.'
+      : ' Drop an older checkpoint to find out which earlier records are unchanged.'}</span><//>`;
 }
 
 export function KeptCheckpoints({ companyKey, logs }) {
@@ -77,12 +103,15 @@ export function KeptCheckpoints({ companyKey, logs }) {
   return html`
     <section class="card" id="kept">
       <div class="card-head"><h2>Check a saved checkpoint</h2>${busy && html`<${Badge}>checking …<//>`}</div>
-      <p class="small muted">Has the log only grown since then? The server must prove it, and this browser checks the proof.</p>
+      <p class="small muted">Has the log only grown since then? The server must prove it, and this browser checks the
+        proof.</p>
       <${Drop} what="a checkpoint" largest=${1 << 17} onText=${take}><p>Drop a checkpoint file here.</p><//>
       <${Failure} error=${error} />
       <div aria-live="polite" class="stack">
         <${Rewritten} results=${results} log="actions" /><${Rewritten} results=${results} log="control" />
-        ${results.length > 0 && html`<${KeyHint} keyOf=${companyKey} /><ul class="stack">${results.map((result) => html`<${Kept} key=${result.name} ...${{ result, judge }} />`)}</ul>`}
+        ${results.length > 0 && html`<${KeyHint} keyOf=${companyKey} />
+        <ul class="stack">
+          ${results.map((result) => html`<${Kept} key=${result.name} ...${{ result, judge }} />`)}</ul>`}
       </div>
     </section>`;
 }

@@ -26,14 +26,26 @@ export function matcher({ kind = '', subject = '', by = '', since = '', until = 
   const has = (text, part) => text.toLowerCase().includes(part.toLowerCase());
   return (record) => {
     const of = about(record);
-    return (!kind || record.actionType === kind || (kind.endsWith('*') && record.actionType.startsWith(kind.slice(0, -1))))
-      && (!subject || has(of.subject, subject) || has(of.agentId, subject)) && (!by || (by === NOBODY ? of.by === null : has(of.by ?? '', by)))
-      && (!since || record.timestamp >= since) && (!until || record.timestamp < until);
+    return (
+      (!kind ||
+        record.actionType === kind ||
+        (kind.endsWith('*') && record.actionType.startsWith(kind.slice(0, -1)))) &&
+      (!subject || has(of.subject, subject) || has(of.agentId, subject)) &&
+      (!by || (by === NOBODY ? of.by === null : has(of.by ?? '', by))) &&
+      (!since || record.timestamp >= since) &&
+      (!until || record.timestamp < until)
+    );
   };
 }
 
-// What the server is asked for: of what a record is about and of who made it, one as a text that stands in the record.
-const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) => ({ action: kind, since, until, q: by && by !== NOBODY ? by : subject });
+// What the server is asked for: of what a record is about and of who made it, one as a text that
+// stands in the record.
+const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) => ({
+  action: kind,
+  since,
+  until,
+  q: by && by !== NOBODY ? by : subject,
+});
 
 // The records that match, as far as they were asked for, each with its check.
 function useChanges(filters, companyKey) {
@@ -44,7 +56,10 @@ function useChanges(filters, companyKey) {
     const page = await run(async () => {
       const { found, page: last } = await searchChanges(askedOf(filters), matcher(filters), before);
       const { results } = await checkControl(found);
-      return { page: last, entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: results[i] }))] };
+      return {
+        page: last,
+        entries: [...entries, ...found.map((record, i) => ({ record, about: about(record), check: results[i] }))],
+      };
     });
     if (page) setState(page);
   };
@@ -59,16 +74,20 @@ function useChanges(filters, companyKey) {
 function Filters({ query }) {
   const set = (patch) => replace({ ...query, ...patch });
   const input = (label, name, placeholder) => html`
-    <${Field} label=${label}>${(p) => html`<input ...${p} class="input" type="search" name=${name} placeholder=${placeholder} value=${query[name] ?? ''} onChange=${(e) => set({ [name]: e.target.value.trim() })} />`}<//>`;
+    <${Field} label=${label}>
+      ${(p) => html`<input ...${p} class="input" type="search" name=${name} placeholder=${placeholder}
+        value=${query[name] ?? ''} onChange=${(e) => set({ [name]: e.target.value.trim() })} />`}<//>`;
   const groups = [...new Set(kinds.map(([kind]) => kind.split('.')[0]))];
   return html`
     <form class="filters" onSubmit=${(e) => e.preventDefault()}>
       <${Field} label="Kind">${(p) => html`
-        <select ...${p} class="input" name="kind" value=${query.kind ?? ''} onChange=${(e) => set({ kind: e.target.value })}>
+        <select ...${p} class="input" name="kind" value=${query.kind ?? ''}
+          onChange=${(e) => set({ kind: e.target.value })}>
           <option value="">all kinds</option>
           ${groups.map((group) => {
             const own = kinds.filter(([kind]) => kind.startsWith(`${group}.`));
-            return html`${own.length > 1 && html`<option value="${group}.*">${group}: all</option>`}${own.map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}`;
+            return html`${own.length > 1 && html`<option value="${group}.*">${group}: all</option>`}
+            ${own.map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}`;
           })}</select>`}<//>
       ${input('Subject', 'subject', 'agent, key …')}
       ${input('Changed by', 'by', 'fingerprint')}
@@ -81,9 +100,11 @@ function Change({ entry: { record, about: { by }, check }, judge, query }) {
   const { tone, is } = judge(check.ok, { log: 'control', index: record.index });
   return html`
     <li class="change ${check.ok ? '' : 'bad'}" data-index=${record.index} data-check=${tone}>
-      <a class="change-index" href=${href('control', record.index, query)} aria-label="Control record ${record.index}">${record.index}</a>
+      <a class="change-index" href=${href('control', record.index, query)} aria-label="Control record ${record.index}">
+        ${record.index}</a>
       <span class="change-time muted" title=${record.timestamp}>${timeText(record.timestamp)}</span>
-      <div class="change-what" data-kind=${record.actionType}><${ControlWords} change=${{ action: record.actionType, ...record }} /></div>
+      <div class="change-what" data-kind=${record.actionType}>
+        <${ControlWords} change=${{ action: record.actionType, ...record }} /></div>
       <span class="change-by small"><span class="muted">by </span><${By} by=${by} query=${query} /></span>
       <${Badge} tone=${tone}>${is}<//>
     </li>`;
@@ -92,9 +113,15 @@ function Change({ entry: { record, about: { by }, check }, judge, query }) {
 function Summary({ entries, page, busy, error, standing }) {
   const failed = entries.filter(({ check }) => !check.ok).length;
   const words = !page ? (busy || !error ? 'Loading …' : 'Nothing was loaded: see the error below')
-    : `${plural(entries.length, 'record')} shown of ${count(page.size)}${page.next ? `; loaded back to record ${count(page.read.from)}` : ', loaded to the beginning'}${error ? '; earlier records were not loaded: see the error below' : ''}`;
+    : `${plural(entries.length, 'record')} shown of ` +
+      `${count(page.size)}${page.next ? `; loaded back to record ${count(page.read.from)}`
+        : ', loaded to the beginning'}${error ? '; earlier records were not loaded: see the error below' : ''}`;
   return html`
-    <p class="small muted" role="status" data-read=${page ? (page.next ? page.read.from : 0) : ''}>${words}. ${entries.length > 0 && html`<span data-failed=${failed}>${failed ? html`<strong class="bad-text">${plural(failed, 'record')} failed verification.</strong>` : standing === 'other' ? '' : 'This browser verified the hash and signature of each.'}</span>`}</p>`;
+    <p class="small muted" role="status" data-read=${page ? (page.next ? page.read.from : 0) : ''}>${words}
+      . ${entries.length > 0
+        && html`<span data-failed=${failed}>
+        ${failed ? html`<strong class="bad-text">${plural(failed, 'record')} failed verification.</strong>`
+          : standing === 'other' ? '' : 'This browser verified the hash and signature of each.'}</span>`}</p>`;
 }
 
 export function Control({ argument }) {
@@ -105,17 +132,26 @@ export function Control({ argument }) {
   const { entries, page, busy, error, more } = useChanges(query, key);
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   return html`
-    <${Page} title="Control log" lead="What was issued and changed in the service, and by which credential. Each change is committed together with its control record.">
+    <${Page} title="Control log"
+      lead="What was issued and changed in the service, and by which credential. Each change is committed together with
+        its control record.">
       <${Filters} query=${query} />
       <div class="stack tight">
         <${Summary} ...${{ entries, page, busy, error, standing }} />
         <${KeyHint} keyOf=${key} />
       </div>
       <${Failure} error=${error} retry=${more} />
-      ${entries.length > 0 && html`<ol class="changes" aria-label="Changes">${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, judge, query }} />`)}</ol>`}
-      ${!busy && !error && !entries.length && html`<p class="empty">${page?.size ? 'No matching changes.' : 'No changes yet.'}</p>`}
-      ${page?.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>${busy ? 'Loading …' : 'Show earlier changes'}</button></div>`}
-      <${Notice}>A list can’t show what the server left out. A <a href=${href('report')}>report</a> proves that nothing is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that history was not rewritten.<//>
-      ${opened !== null && html`<${OpenChange} key=${opened} index=${opened} onClose=${() => go('control', '', query)} />`}
+      ${entries.length > 0
+        && html`<ol class="changes" aria-label="Changes">
+        ${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, judge, query }} />`)}</ol>`}
+      ${!busy && !error && !entries.length
+        && html`<p class="empty">${page?.size ? 'No matching changes.' : 'No changes yet.'}</p>`}
+      ${page?.next
+        && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>
+        ${busy ? 'Loading …' : 'Show earlier changes'}</button></div>`}
+      <${Notice}>A list can’t show what the server left out. A <a href=${href('report')}>report</a> proves that nothing
+        is missing from a period, and <a href=${href('checkpoints')}>checkpoints</a> that history was not rewritten.<//>
+      ${opened !== null
+        && html`<${OpenChange} key=${opened} index=${opened} onClose=${() => go('control', '', query)} />`}
     <//>`;
 }

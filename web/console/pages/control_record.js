@@ -21,9 +21,14 @@ import { save } from '../parts/save.js';
 function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
   return html`
     <section class="stack tight" data-check=${tone}>
-      <${Notice} kind=${tone}>${!check.ok ? html`<strong>Verification failed:</strong> ${check.reason}.`
-        : is === 'another key' ? html`<strong>Signed by another key</strong> than the one that you confirmed.`
-          : html`${isGreen(own) ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} />`}<//>
+      <${Notice} kind=${tone}>${
+        !check.ok
+          ? html`<strong>Verification failed:</strong> ${check.reason}.`
+          : is === 'another key'
+            ? html`<strong>Signed by another key</strong> than the one that you confirmed.`
+            : html`${isGreen(own) ? 'This record is exactly what the company signed.'
+              : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} />`
+      }<//>
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>`;
 }
@@ -31,9 +36,13 @@ function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
 // Where the thing that was changed is shown.
 function About({ subject, kind, name }) {
   const more = html`<a href=${href('control', '', { subject })}>all changes to it</a>`;
-  if (kind === 'agent') return html`<a href=${href('agents', name)}>${visible(subject)}</a>, its <a href=${href('records', '', { agent: name })}>records</a>, ${more}`;
+  if (kind === 'agent')
+    return html`<a href=${href('agents', name)}>${visible(subject)}</a>
+    , its <a href=${href('records', '', { agent: name })}>records</a>, ${more}`;
   if (kind === 'passport') return html`<a href=${href('passports')}>${visible(subject)}</a>, ${more}`;
-  if (kind === 'api-key' || kind === 'oauth-client') return html`<a href=${href('keys')}>${visible(subject)}</a>, <a href=${href('control', '', { by: name })}>changes made with it</a>, ${more}`;
+  if (kind === 'api-key' || kind === 'oauth-client')
+    return html`<a href=${href('keys')}>${visible(subject)}</a>
+    , <a href=${href('control', '', { by: name })}>changes made with it</a>, ${more}`;
   return html`${visible(subject)}, ${more}`;
 }
 
@@ -46,20 +55,24 @@ function Content({ record, check, companyKey }) {
     save(name, 'application/json', text);
   });
   return html`
-    <${Verdict} check=${check} verdict=${judge(check.ok, { log: 'control', index: record.index })} companyKey=${companyKey} />
+    <${Verdict} check=${check} verdict=${judge(check.ok, { log: 'control', index: record.index })}
+      companyKey=${companyKey} />
     <p><${ControlWords} change=${{ action: record.actionType, ...record }} />.</p>
     <dl class="facts">
       <dt>subject</dt><dd><${About} ...${{ subject, kind, name }} /></dd>
-      <dt>changed by</dt><dd><${By} by=${by} />${by !== null && html`, <a href=${href('control', '', { subject: by })}>about this credential</a>`}</dd>
+      <dt>changed by</dt><dd><${By} by=${by} />
+        ${by !== null && html`, <a href=${href('control', '', { subject: by })}>about this credential</a>`}</dd>
       <dt>time</dt><dd title=${record.timestamp}>${timeText(record.timestamp, 23)}</dd>
       <dt>kind</dt><dd>${kindName(record.actionType)} <span class="muted">(${visible(record.actionType)})</span></dd>
       <dt>written by</dt><dd>${visible(record.agentId)}</dd>
       <dt>signing key</dt><dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd>
     </dl>
-    <section class="stack tight"><h3>Payload</h3><${JSONView} node=${record.inner} source=${record.source} what="payload" /></section>
+    <section class="stack tight"><h3>Payload</h3>
+      <${JSONView} node=${record.inner} source=${record.source} what="payload" /></section>
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
-    <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${evidence}>Save as evidence</button></div>
+    <div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${evidence}>
+      Save as evidence</button></div>
     <${Failure} error=${error} />`;
 }
 

@@ -1,4 +1,5 @@
-// One key or client, and what it opened: the keys and clients that it made, and all that was changed with it, as far as the control log says.
+// One key or client, and what it opened: the keys and clients that it made, and all that was
+// changed with it, as far as the control log says.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { changesWith } from '../core/control_log.js';
 import { madeBy, sizeOf } from '../core/credentials.js';
@@ -17,7 +18,10 @@ const PAGE = 100;
 
 function Tree({ tree, now }) {
   return html`<ul class="made">${tree.map(({ credential: c, made }) => html`
-    <li key=${c.fingerprint} data-made=${c.fingerprint}><${CredentialLink} fingerprint=${c.fingerprint} of=${c} /> <span class="muted small">${c.kind === 'apiKey' ? 'key' : 'client'}, ${c.role}, <${Day} of=${c.createdAt} /></span> <${State} of=${c} now=${now} />
+    <li key=${c.fingerprint} data-made=${c.fingerprint}>
+      <${CredentialLink} fingerprint=${c.fingerprint} of=${c} /> <span class="muted small">
+        ${c.kind === 'apiKey' ? 'key' : 'client'}, ${c.role}
+        , <${Day} of=${c.createdAt} /></span> <${State} of=${c} now=${now} />
       ${made.length > 0 && html`<${Tree} tree=${made} now=${now} />`}</li>`)}</ul>`;
 }
 
@@ -36,15 +40,26 @@ function Opened({ fingerprint, companyKey }) {
   for (const { record: { actionType } } of found) kinds.set(actionType, (kinds.get(actionType) ?? 0) + 1);
   return html`
     <section class="card" aria-label="Changes with this credential" data-opened=${state ? found.length : ''}>
-      <div class="card-head"><h2>Changes made with it</h2><a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
+      <div class="card-head"><h2>Changes made with it</h2>
+        <a href=${href('control', '', { by: fingerprint })}>Control log</a></div>
       <${Failure} error=${error} retry=${() => load(state?.page ?? null, found)} />
       ${state && !found.length && !state.page.next && html`<p class="empty">No changes yet.</p>`}
       ${found.length > 0 && html`
-        <div class="chips">${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>${kindName(action)} ${n}</span>`)}</div>
-        <ul class="change-list">${found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} withBy=${false} />`)}</ul>`}
-      ${state?.page.next && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${() => load(state.page, found)}>Search further back</button>
-        <span class="small muted">searched back to control record ${count(state.page.read.from)}</span></div>`}
-      <p class="small muted">The server selects these records, and this browser verifies each. Reads, attestations, SVIDs and tokens leave no control record.</p>
+        <div class="chips">
+          ${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>
+          ${kindName(action)} ${n}</span>`)}</div>
+        <ul class="change-list">
+          ${found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge}
+            withBy=${false} />`)}</ul>`
+      }
+      ${
+        state?.page.next &&
+        html`<div class="buttons"><button type="button" class="button" disabled=${busy}
+          onClick=${() => load(state.page, found)}>Search further back</button>
+        <span class="small muted">searched back to control record ${count(state.page.read.from)}</span></div>`
+      }
+      <p class="small muted">The server selects these records, and this browser verifies each. Reads, attestations,
+        SVIDs and tokens leave no control record.</p>
     </section>`;
 }
 
@@ -59,8 +74,11 @@ export function Credential({ fingerprint, all, own }) {
   return html`
     <div class="page-head">
       <p class="small"><a href=${href('keys')}>Keys</a></p>
-      <div class="card-head"><h1 tabindex="-1" ref=${heading}>${of ? nameOf(of) : html`Credential <code>${/^[0-9a-f]{16}$/.test(fingerprint) ? fingerprint : 'unknown'}</code>`}</h1>
-        <div class="buttons">${fingerprint === own && html`<${Badge}>in use here<//>`} ${of && html`<${State} of=${of} now=${now} />`}</div></div>
+      <div class="card-head"><h1 tabindex="-1" ref=${heading}>
+        ${of ? nameOf(of)
+          : html`Credential <code>${/^[0-9a-f]{16}$/.test(fingerprint) ? fingerprint : 'unknown'}</code>`}</h1>
+        <div class="buttons">${fingerprint === own && html`<${Badge}>in use here<//>`} ${of
+          && html`<${State} of=${of} now=${now} />`}</div></div>
     </div>
     <div class="agent-page">
       <${Opened} fingerprint=${fingerprint} companyKey=${key} />
@@ -73,13 +91,20 @@ export function Credential({ fingerprint, all, own }) {
               ${of.clientId && html`<dt>client ID</dt><dd><code>${nameOf({ clientId: of.clientId })}</code></dd>`}
               <dt>role</dt><dd>${of.role}</dd>
               <dt>expires</dt><dd>${of.expiresAt ? timeText(of.expiresAt) : 'never'}</dd>
-              <dt>created</dt><dd>${timeText(of.createdAt)}${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />` : ', with the company'}</dd>
+              <dt>created</dt><dd>${timeText(of.createdAt)}
+                ${of.madeBy ? html` by <${CredentialLink} fingerprint=${of.madeBy} of=${maker} />`
+                  : ', with the company'}</dd>
               <dt>last used</dt><dd>${of.lastUsedAt ? `in the hour from ${timeText(of.lastUsedAt)}` : 'never'}</dd>
-            </dl>` : html`<p>No key or client has this fingerprint. If it was deleted, what it created may still exist.</p>`}
+            </dl>`
+              : html`<p>No key or client has this fingerprint. If it was deleted, what it created may still exist.</p>`
+          }
         </section>
         <section class="card" aria-label="Keys and clients created with it" data-tree=${sizeOf(tree)}>
           <div class="card-head"><h2>Keys and clients created with it</h2></div>
-          ${tree.length ? html`<p class="small muted">${plural(sizeOf(tree), 'existing credential')}, including those created indirectly.</p><${Tree} tree=${tree} now=${now} />` : html`<p class="empty">None.</p>`}
+          ${tree.length
+            ? html`<p class="small muted">${plural(sizeOf(tree), 'existing credential')}
+            , including those created indirectly.</p><${Tree} tree=${tree} now=${now} />`
+              : html`<p class="empty">None.</p>`}
         </section>
       </div>
     </div>`;

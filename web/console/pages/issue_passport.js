@@ -19,7 +19,10 @@ export function IssuePassport({ agentId, onDone }) {
     event.preventDefault();
     run(async () => {
       const body = { scopes: scopes.split(/[\s,]+/).filter(Boolean), ttl: Number(ttl) };
-      const issued = await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, { asked: { agentId, expiresIn: body.ttl }, body });
+      const issued = await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, {
+        asked: { agentId, expiresIn: body.ttl },
+        body,
+      });
       mustBePassport(issued.passport, agentId, body.scopes);
       setMade(issued);
       onDone();
@@ -28,10 +31,14 @@ export function IssuePassport({ agentId, onDone }) {
   return html`
     <form class="stack" onSubmit=${submit}>
       <${Field} label="Scopes" hint="Separated by spaces: category:name, category:* or *.">
-        ${(p) => html`<input ...${p} class="input mono" name="scopes" required spellcheck="false" value=${scopes} onInput=${(e) => setScopes(e.target.value)} />`}
+        ${(p) => html`<input ...${p} class="input mono" name="scopes" required spellcheck="false" value=${scopes}
+          onInput=${(e) => setScopes(e.target.value)} />`}
       <//>
       <${Field} label="Lifetime">
-        ${(p) => html`<select ...${p} class="input" name="ttl" value=${String(ttl)} onChange=${(e) => setTTL(e.target.value)}>
+        ${(
+          p,
+        ) => html`<select ...${p} class="input" name="ttl" value=${String(ttl)}
+          onChange=${(e) => setTTL(e.target.value)}>
           ${LIFETIMES.map(([seconds, name]) => html`<option value=${String(seconds)}>${name}</option>`)}</select>`}
       <//>
       <${Failure} error=${error} />

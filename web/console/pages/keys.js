@@ -1,4 +1,5 @@
-// Keys and OAuth clients: what opens the company's doors, who made it and when it was last used. And the key with which the company signs.
+// Keys and OAuth clients: what opens the company's doors, who made it and when it was last used.
+// And the key with which the company signs.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { clientCreated, keyCreated, nothing } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
@@ -16,10 +17,31 @@ import { Choice, useGrant } from '../parts/grant.js';
 import { Credential } from './credential.js';
 import { RotateKey } from './rotate_key.js';
 
-const SORTS = [['', 'creation'], ['use', 'last use, oldest first'], ['expiry', 'expiry'], ['role', 'role'], ['maker', 'creator']];
-const KINDS = [['', 'all'], ['apiKey', 'API keys'], ['oauthClient', 'OAuth clients']];
-const ROLES = [['', 'any'], ['admin', 'admin'], ['writer', 'writer'], ['reader', 'reader']];
-const STATES = [['', 'any'], ['inuse', 'in use'], ['never', 'never used'], ['unused', 'long unused'], ['expired', 'expired']];
+const SORTS = [
+  ['', 'creation'],
+  ['use', 'last use, oldest first'],
+  ['expiry', 'expiry'],
+  ['role', 'role'],
+  ['maker', 'creator'],
+];
+const KINDS = [
+  ['', 'all'],
+  ['apiKey', 'API keys'],
+  ['oauthClient', 'OAuth clients'],
+];
+const ROLES = [
+  ['', 'any'],
+  ['admin', 'admin'],
+  ['writer', 'writer'],
+  ['reader', 'reader'],
+];
+const STATES = [
+  ['', 'any'],
+  ['inuse', 'in use'],
+  ['never', 'never used'],
+  ['unused', 'long unused'],
+  ['expired', 'expired'],
+];
 
 const one = (options, value) => (options.some(([option]) => option === value) ? value : '');
 
@@ -30,34 +52,52 @@ function Row({ of, all, own, last, now, onDelete }) {
   const [run, busy, error] = useTask();
   const reveal = () => (secret ? setSecret('') : run(async () => setSecret(await secretOf(of.fingerprint))));
   return html`
-    <tr data-key-label=${isKey ? visible(of.label ?? '') : undefined} data-fingerprint=${of.fingerprint} data-kind=${of.kind}>
-      <td data-label="Name"><div><${CredentialLink} fingerprint=${of.fingerprint} of=${of} /> ${own && html`<${Badge}>in use here<//>`}
+    <tr data-key-label=${isKey ? visible(of.label ?? '') : undefined} data-fingerprint=${of.fingerprint}
+      data-kind=${of.kind}>
+      <td data-label="Name"><div>
+        <${CredentialLink} fingerprint=${of.fingerprint} of=${of} /> ${own && html`<${Badge}>in use here<//>`}
         <div class="small muted">${isKey ? 'key' : 'client'} <code>${of.fingerprint}</code></div>
         ${secret && html`<${Value} value=${secret} what="key ${nameOf(of)}" />`}<${Failure} error=${error} /></div></td>
       <td data-label="Role" class="nowrap">${of.role}</td>
       <td data-label="Expires"><${Day} of=${of.expiresAt} none="never" /></td>
-      <td data-label="Created"><div><${Day} of=${of.createdAt} /><div class="small muted">${of.madeBy ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />` : 'with the company'}</div></div></td>
-      <td data-label="Last used"><div>${of.lastUsedAt && html`<span title=${of.lastUsedAt}>${timeText(of.lastUsedAt, 16)}</span> `}<${State} of=${of} now=${now} /></div></td>
-      <td data-label="Derived">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>` : html`<span class="muted">0</span>`}</td>
+      <td data-label="Created"><div><${Day} of=${of.createdAt} />
+        <div class="small muted">${of.madeBy
+          ? html`by <${CredentialLink} fingerprint=${of.madeBy} of=${all.find((c) => c.fingerprint === of.madeBy)} />`
+            : 'with the company'}</div></div></td>
+      <td data-label="Last used"><div>
+        ${of.lastUsedAt && html`<span title=${of.lastUsedAt}>${timeText(of.lastUsedAt, 16)}</span> `}
+        <${State} of=${of} now=${now} /></div></td>
+      <td data-label="Derived">${opened ? html`<a href=${href('keys', of.fingerprint)}>${opened}</a>`
+        : html`<span class="muted">0</span>`}</td>
       <td><div class="buttons">
-        ${isKey && html`<button type="button" class="button small quiet" disabled=${busy} aria-pressed=${secret ? 'true' : 'false'} aria-label="${secret ? 'Hide' : 'Reveal'} key ${nameOf(of)}" onClick=${reveal}>${secret ? 'Hide' : 'Reveal'}</button>`}
-        <button type="button" class="button small danger" disabled=${last} aria-label="Delete ${isKey ? 'key' : 'client'} ${nameOf(of)}" onClick=${() => onDelete(of)}>Delete</button>
+        ${isKey && html`<button type="button" class="button small quiet" disabled=${busy}
+          aria-pressed=${secret ? 'true' : 'false'} aria-label="${secret ? 'Hide' : 'Reveal'} key ${nameOf(of)}"
+            onClick=${reveal}>${secret ? 'Hide' : 'Reveal'}</button>`}
+        <button type="button" class="button small danger" disabled=${last}
+          aria-label="Delete ${isKey ? 'key' : 'client'} ${nameOf(of)}" onClick=${() => onDelete(of)}>Delete</button>
       </div></td>
     </tr>`;
 }
 
-/** The question before a key or client is deleted. A key's secret names it in the API, so it is fetched then. */
+/**
+ * The question before a key or client is deleted. A key's secret names it in the API, so it is
+ * fetched then.
+ */
 function Delete({ of, own, load, onClose }) {
   const isKey = of.kind === 'apiKey';
   const act = async () => {
-    const path = isKey ? `/v1/keys/${encodeURIComponent(await secretOf(of.fingerprint))}` : `/v1/oauth/clients/${encodeURIComponent(of.clientId)}`;
+    const path = isKey
+      ? `/v1/keys/${encodeURIComponent(await secretOf(of.fingerprint))}`
+      : `/v1/oauth/clients/${encodeURIComponent(of.clientId)}`;
     await call(nothing, 'DELETE', path, { asked: NOTHING });
     if (own) signOut('You deleted the key that you were signed in with.');
     else await load();
   };
   return html`
-    <${Confirm} title=${isKey ? 'Delete this key?' : 'Delete this client?'} action=${isKey ? 'Delete key' : 'Delete client'} act=${act} onClose=${onClose}>
-      <p><strong>${nameOf(of)}</strong> (<code>${of.fingerprint}</code>) stops working at once, wherever it is used${isKey ? '' : ', and so do its tokens'}. What it created stays. This can’t be undone.
+    <${Confirm} title=${isKey ? 'Delete this key?' : 'Delete this client?'}
+      action=${isKey ? 'Delete key' : 'Delete client'} act=${act} onClose=${onClose}>
+      <p><strong>${nameOf(of)}</strong> (<code>${of.fingerprint}</code>) stops working at once, wherever it is used
+        ${isKey ? '' : ', and so do its tokens'}. What it created stays. This can’t be undone.
         ${own && html` <strong>You are signed in with it, and will be signed out.</strong>`}</p>
     <//>`;
 }
@@ -67,13 +107,28 @@ function Credentials({ all, own, load }) {
   const [deleting, setDeleting] = useState(null);
   const now = Date.now();
   const set = (name) => (value) => replace({ ...query, [name]: value });
-  const asked = { kind: one(KINDS, query.kind), role: one(ROLES, query.role), state: one(STATES, query.state), sort: one(SORTS, query.sort), maker: query.maker ?? '' };
+  const asked = {
+    kind: one(KINDS, query.kind),
+    role: one(ROLES, query.role),
+    state: one(STATES, query.state),
+    sort: one(SORTS, query.sort),
+    maker: query.maker ?? '',
+  };
   const shown = chosen(all, asked, now);
   const onlyOne = all.filter(lasting).length === 1;
-  const makers = [['', 'anyone'], ...[...new Set(all.map((c) => c.madeBy).filter(Boolean))].map((f) => [f, all.find((c) => c.fingerprint === f) ? nameOf(all.find((c) => c.fingerprint === f)) : f])];
+  const makers = [
+    ['', 'anyone'],
+    ...[...new Set(all.map((c) => c.madeBy).filter(Boolean))].map((f) => [
+      f,
+      all.find((c) => c.fingerprint === f) ? nameOf(all.find((c) => c.fingerprint === f)) : f,
+    ]),
+  ];
   return html`
     <section class="card" aria-label="Keys and clients">
-      <div class="card-head"><h2>Keys and clients</h2><span class="small muted" role="status" data-shown=${shown.length}>${shown.length === all.length ? plural(all.length, 'credential') : `${shown.length} of ${plural(all.length, 'credential')}`}</span></div>
+      <div class="card-head"><h2>Keys and clients</h2>
+        <span class="small muted" role="status" data-shown=${shown.length}>
+          ${shown.length === all.length ? plural(all.length, 'credential')
+            : `${shown.length} of ${plural(all.length, 'credential')}`}</span></div>
       <div class="filters credential-filters">
         <${Choice} name="kind" label="Kind" options=${KINDS} value=${asked.kind} set=${set('kind')} />
         <${Choice} name="byRole" label="Role" options=${ROLES} value=${asked.role} set=${set('role')} />
@@ -84,11 +139,19 @@ function Credentials({ all, own, load }) {
       ${shown.length === 0 && html`<p class="empty">No key or client matches.</p>`}
       ${shown.length > 0 && html`
         <table class="table credentials">
-          <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Created</th><th>Last used</th><th title="Keys and clients created with it, directly or indirectly">Derived</th><th><span class="visually-hidden">Actions</span></th></tr></thead>
-          <tbody>${shown.map((c) => html`<${Row} key=${c.fingerprint} of=${c} all=${all} own=${c.fingerprint === own} last=${onlyOne && lasting(c)} now=${now} onDelete=${setDeleting} />`)}</tbody>
+          <thead><tr><th>Name</th><th>Role</th><th>Expires</th><th>Created</th><th>Last used</th>
+            <th title="Keys and clients created with it, directly or indirectly">Derived</th>
+              <th><span class="visually-hidden">Actions</span></th></tr></thead>
+          <tbody>${shown.map((c) => html`<${Row} key=${c.fingerprint} of=${c} all=${all} own=${c.fingerprint === own}
+            last=${onlyOne && lasting(c)} now=${now} onDelete=${setDeleting} />`)}</tbody>
         </table>`}
-      <p class="small muted">The service records last use to the hour.${onlyOne ? ' The last admin key that does not expire can’t be deleted, or nobody could sign in any more. Create another one first.' : ''}</p>
-      ${deleting && html`<${Delete} of=${deleting} own=${deleting.fingerprint === own} load=${load} onClose=${() => setDeleting(null)} />`}
+      <p class="small muted">The service records last use to the hour.
+        ${onlyOne
+          ? ' The last admin key that does not expire can’t be deleted, or nobody could sign in any more. Create ' +
+            'another one first.' : ''}</p>
+      ${deleting
+        && html`<${Delete} of=${deleting} own=${deleting.fingerprint === own} load=${load}
+          onClose=${() => setDeleting(null)} />`}
     </section>`;
 }
 
@@ -100,7 +163,14 @@ function NewKey({ load }) {
   const create = (event) => {
     event.preventDefault();
     run(async () => {
-      setMade((await call(keyCreated, 'POST', '/v1/keys', { asked: NOTHING, body: { label: label.trim() || null, ...grantMembers() } })).key);
+      setMade(
+        (
+          await call(keyCreated, 'POST', '/v1/keys', {
+            asked: NOTHING,
+            body: { label: label.trim() || null, ...grantMembers() },
+          })
+        ).key,
+      );
       setLabel('');
       await load();
     });
@@ -109,7 +179,9 @@ function NewKey({ load }) {
     <section class="card" aria-label="New API key">
       <h2>New API key</h2>
       <form class="filters" onSubmit=${create}>
-        <${Field} label="Label">${(p) => html`<input ...${p} class="input" name="label" value=${label} onInput=${(e) => setLabel(e.target.value)} />`}<//>
+        <${Field} label="Label">
+          ${(p) => html`<input ...${p} class="input" name="label" value=${label}
+            onInput=${(e) => setLabel(e.target.value)} />`}<//>
         ${grantFields}
         <button class="button primary" disabled=${busy}>Create key</button>
       </form>
@@ -132,7 +204,8 @@ function NewClient({ load }) {
   return html`
     <section class="card" aria-label="New OAuth client">
       <h2>New OAuth client</h2>
-      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that is valid for an hour and has the client’s role.</p>
+      <p class="muted small">A client exchanges its ID and secret at <code>/v1/oauth/token</code> for a token that is
+        valid for an hour and has the client’s role.</p>
       <form class="filters" onSubmit=${create}>
         ${grantFields}
         <button class="button primary" disabled=${busy}>Create client</button>
@@ -141,7 +214,9 @@ function NewClient({ load }) {
       ${made && html`
         <${Notice}>The secret is shown only once.<//>
         <div class="stack tight"><h3>Client ID</h3><${Value} value=${made.clientId} what="client ID" /></div>
-        <div class="stack tight"><h3>Client secret</h3><${Value} value=${made.clientSecret} what="client secret" /></div>`}
+        <div class="stack tight"><h3>Client secret</h3>
+          <${Value} value=${made.clientSecret} what="client secret" /></div>`
+      }
     </section>`;
 }
 
@@ -157,8 +232,11 @@ export function Keys({ argument }) {
   useReturn(argument);
   if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
   return html`
-    <${Page} title="Keys" lead="Any admin key of the company can create and delete its keys. A deleted key is rejected from the next request on.">
-      ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>` : html`<${Failure} error=${error} retry=${load} />`}
+    <${Page} title="Keys"
+      lead="Any admin key of the company can create and delete its keys. A deleted key is rejected from the next request
+        on.">
+      ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>`
+        : html`<${Failure} error=${error} retry=${load} />`}
       ${all && html`
         <${Credentials} all=${all} own=${own} load=${load} />
         <div class="columns"><${NewKey} load=${load} /><${NewClient} load=${load} /></div>

@@ -1,4 +1,5 @@
-// One token taken apart: a verdict, then what it was made of. It is checked in this page against the company's key, and asked about online.
+// One token taken apart: a verdict, then what it was made of. It is checked in this page against
+// the company's key, and asked about online.
 import { html, useState } from '../vendor/preact-htm.js';
 import { findAgent } from '../core/agents.js';
 import { callText } from '../core/api.js';
@@ -23,9 +24,13 @@ export function inspect(token) {
   go('passports');
 }
 
-const SIGNED_OUT = { passport: 'Sign in to check revocation: only the company’s own server knows.', other: 'You are signed in to another company. Sign in to this one to check revocation.' };
+const SIGNED_OUT = {
+  passport: 'Sign in to check revocation: only the company’s own server knows.',
+  other: 'You are signed in to another company. Sign in to this one to check revocation.',
+};
 
-// What the server says of a passport, signed; of what cannot be revoked, whether its agent was disabled. It changes what is found.
+// What the server says of a passport, signed; of what cannot be revoked, whether its agent was
+// disabled. It changes what is found.
 async function askServer(decoded, found) {
   const { status, company } = session.get();
   if (status !== 'in') return { unasked: SIGNED_OUT.passport };
@@ -38,14 +43,19 @@ async function askServer(decoded, found) {
     const { jti } = decoded.claims.value;
     if (!jti) return { unasked: 'It has no ID to check for revocation.' };
     const answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
-    // Its age is judged with the verdict, as time goes on: that something was revoked stays true for ever.
-    return await checkStatus(answer, found.key, { jti, now: Infinity, maxAge: Infinity }).then((said) => ({ status: said }), (err) => ({ statusProblem: err.message }));
+    // Its age is judged with the verdict, as time goes on: that something was revoked stays true
+    // for ever.
+    return await checkStatus(answer, found.key, { jti, now: Infinity, maxAge: Infinity }).then(
+      (said) => ({ status: said }),
+      (err) => ({ statusProblem: err.message }),
+    );
   } catch (err) {
     return { unasked: `The server could not be asked: ${err.message}` };
   }
 }
 
-// Everything that can be found out about a token, as verdictOf takes it; what is not possible is said, not hidden.
+// Everything that can be found out about a token, as verdictOf takes it; what is not possible is
+// said, not hidden.
 async function examine(decoded) {
   const found = { key: null, checks: null, problem: '', status: null, statusProblem: '', unasked: '' };
   try {
@@ -66,8 +76,10 @@ function Clock({ claims, tone, now }) {
   const share = Math.max(0, Math.min(1, left / Math.max(1, exp - (iat ?? now))));
   return html`
     <div class="clock">
-      <svg viewBox="0 0 36 36" class=${left > 0 ? tone : 'bad'} aria-hidden="true"><circle cx="18" cy="18" r="15.9" /><circle class="left" cx="18" cy="18" r="15.9" pathLength="100" stroke-dasharray="${share * 100} 100" /></svg>
-      <div><strong>${left > 0 ? `${duration(left)} left` : `expired ${duration(-left)} ago`}</strong><br /><span class="muted small">until ${timeText(iso(exp))}</span></div>
+      <svg viewBox="0 0 36 36" class=${left > 0 ? tone : 'bad'} aria-hidden="true"><circle cx="18" cy="18" r="15.9" />
+        <circle class="left" cx="18" cy="18" r="15.9" pathLength="100" stroke-dasharray="${share * 100} 100" /></svg>
+      <div><strong>${left > 0 ? `${duration(left)} left` : `expired ${duration(-left)} ago`}</strong><br />
+        <span class="muted small">until ${timeText(iso(exp))}</span></div>
     </div>`;
 }
 
@@ -82,12 +94,17 @@ function Verdict({ verdict, status, onAsk }) {
 
 /** The key that a token was checked with; without one there is nothing to confirm. */
 const KeyOfToken = ({ keyOf }) => html`
-  <div class="stack tight"><h3>Key</h3><p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text} of=${keyOf.companyId} />.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
+  <div class="stack tight"><h3>Key</h3>
+    <p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text}
+      of=${keyOf.companyId} />.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
 
 const KINDS = { passport: 'Passport', SVID: 'SVID', delegation: 'Delegation token' };
 const ASKABLE = ['not checked', 'revocation not checked', 'revocation unknown'];
 
-/** version changes when something happened to the token online. actions are shown for a passport of this company. */
+/**
+ * version changes when something happened to the token online. actions are shown for a passport of
+ * this company.
+ */
 export function Inspector({ token, version, actions }) {
   const { status: signedIn } = useStore(session);
   const serverClock = useStore(clock);
@@ -102,7 +119,8 @@ export function Inspector({ token, version, actions }) {
   }
   const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn, asked]);
   const judge = useJudge(found?.key ?? { companyId: '', fingerprint: '' });
-  if (malformed) return html`<div data-verdict="no token"><${Notice} kind="bad">This is not a token: ${malformed}.<//></div>`;
+  if (malformed)
+    return html`<div data-verdict="no token"><${Notice} kind="bad">This is not a token: ${malformed}.<//></div>`;
   const { kind, header, claims, passport } = decoded;
   const verdict = found && verdictOf({ kind, claims: claims.value, found, judge, now, clock: serverClock });
   const usable = verdict?.is === 'usable now';
@@ -111,17 +129,26 @@ export function Inspector({ token, version, actions }) {
   const toneOfCheck = (ok) => (!ok ? 'bad' : usable ? verdict.tone : '');
   return html`
     <section class="card" data-token=${verdict?.tone || 'unknown'}>
-      ${verdict ? html`<${Verdict} verdict=${verdict} status=${found.status?.status} onAsk=${onAsk} />` : html`<p class="muted" role="status">Checking …</p>`}
+      ${verdict ? html`<${Verdict} verdict=${verdict} status=${found.status?.status} onAsk=${onAsk} />`
+        : html`<p class="muted" role="status">Checking …</p>`}
       <h2>${KINDS[kind]}${passport && html` of <${Text} of=${passport.agentId} />`}</h2>
       <div class="columns">
         <div class="stack">
           <${Clock} claims=${claims.value} tone=${usable ? verdict.tone : ''} now=${now} />
-          ${passport && html`<div class="stack tight"><h3>Scopes</h3><div class="chips">${passport.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</div></div>`}
+          ${passport
+            && html`<div class="stack tight"><h3>Scopes</h3>
+            <div class="chips">${passport.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</div>
+              </div>`}
           ${found?.checks && html`
             <div class="stack tight"><h3>Checked in this page</h3>
-              <ul class="stack tight checks">${found.checks.map((c) => html`<li><${Badge} tone=${toneOfCheck(c.ok)}>${c.name}<//> <span class="small muted"><${Text} of=${c.detail} /></span></li>`)}</ul></div>`}
+              <ul class="stack tight checks">
+                ${found.checks.map((c) => html`<li>
+                <${Badge} tone=${toneOfCheck(c.ok)}>${c.name}<//> <span class="small muted">
+                  <${Text} of=${c.detail} /></span></li>`)}</ul></div>`
+          }
         </div>
-        <div class="stack"><h3>Principals</h3><${Principals} chain=${principals(decoded)} />${found?.key && html`<${KeyOfToken} keyOf=${found.key} />`}</div>
+        <div class="stack"><h3>Principals</h3><${Principals} chain=${principals(decoded)} />
+          ${found?.key && html`<${KeyOfToken} keyOf=${found.key} />`}</div>
       </div>
       ${passport && actions?.(decoded, found?.status)}
       <details><summary>Header and claims</summary>

@@ -15,16 +15,21 @@ import { Inspector, bench } from './passport_inspector.js';
 
 function Rotate({ decoded, onDone }) {
   const [run, busy, error] = useTask();
-  const rotate = () => run(async () => {
-    const { agentId, scopes } = decoded.passport;
-    const path = `/v1/agents/${encodeURIComponent(agentId)}/passport/rotate`;
-    const asked = { agentId, rotatedFrom: decoded.claims.value.jti };
-    const made = await call(answers.passportRotated, 'POST', path, { asked, headers: { 'Attestd-Passport': decoded.compact } });
-    mustBePassport(made.passport, agentId, scopes);
-    bench.set({ token: made.passport, rotatedFrom: made.rotatedFrom });
-    onDone();
-  });
-  return html`<button type="button" class="button" disabled=${busy} onClick=${rotate}>Rotate</button><${Failure} error=${error} />`;
+  const rotate = () =>
+    run(async () => {
+      const { agentId, scopes } = decoded.passport;
+      const path = `/v1/agents/${encodeURIComponent(agentId)}/passport/rotate`;
+      const asked = { agentId, rotatedFrom: decoded.claims.value.jti };
+      const made = await call(answers.passportRotated, 'POST', path, {
+        asked,
+        headers: { 'Attestd-Passport': decoded.compact },
+      });
+      mustBePassport(made.passport, agentId, scopes);
+      bench.set({ token: made.passport, rotatedFrom: made.rotatedFrom });
+      onDone();
+    });
+  return html`<button type="button" class="button" disabled=${busy} onClick=${rotate}>Rotate</button>
+  <${Failure} error=${error} />`;
 }
 
 const STATES = [['', 'any'], ['valid', 'valid'], ['revoked', 'revoked'], ['expired', 'expired']];
@@ -45,12 +50,18 @@ function Issued({ onChange }) {
     <section class="card aside" aria-label="Issued passports">
       <div class="card-head"><h2>Issued</h2>
         <form class="filters" onSubmit=${look}>
-          <${Field} label="Agent">${(p) => html`<input ...${p} class="input" name="agent" type="search" autocomplete="off" spellcheck="false" value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${look} />`}<//>
-          <${Field} label="Status">${(p) => html`<select ...${p} class="input" name="status" value=${asked.status} onChange=${(e) => replace({ ...query, status: e.target.value })}>
+          <${Field} label="Agent">
+            ${(p) => html`<input ...${p} class="input" name="agent" type="search" autocomplete="off" spellcheck="false"
+              value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${look} />`}<//>
+          <${Field} label="Status">${(
+            p,
+          ) => html`<select ...${p} class="input" name="status" value=${asked.status}
+            onChange=${(e) => replace({ ...query, status: e.target.value })}>
             ${STATES.map(([state, name]) => html`<option value=${state}>${name}</option>`)}</select>`}<//>
         </form></div>
       <${PassportTable} paged=${paged} onChange=${onChange}
-        empty=${asked.agent || asked.status ? 'No passport matches.' : 'No passport issued yet. Open an agent to issue one.'} />
+        empty=${asked.agent || asked.status ? 'No passport matches.'
+          : 'No passport issued yet. Open an agent to issue one.'} />
     </section>`;
 }
 
@@ -60,24 +71,39 @@ export function Passports() {
   const [version, setVersion] = useState(0);
   const [revoking, setRevoking] = useState(null);
   const changed = () => setVersion((v) => v + 1);
-  const actions = (decoded, online) => status === 'in' && decoded.companyId === company.companyId && online?.status === 'valid' && html`
+  const actions = (decoded, online) =>
+    status === 'in' &&
+    decoded.companyId === company.companyId &&
+    online?.status === 'valid' &&
+    html`
     <div class="buttons">
       <${Rotate} decoded=${decoded} onDone=${changed} />
-      <button type="button" class="button danger" onClick=${() => setRevoking({ jti: decoded.claims.value.jti, agentId: decoded.passport.agentId })}>Revoke</button>
+      <button type="button" class="button danger"
+        onClick=${() => setRevoking({ jti: decoded.claims.value.jti, agentId: decoded.passport.agentId })}>
+        Revoke</button>
     </div>`;
   return html`
-    <${Page} title="Passports" lead="A passport is a signed credential with an agent’s identity and scopes. This browser checks its signature with the company’s key; only the service knows whether it was revoked.">
+    <${Page} title="Passports"
+      lead="A passport is a signed credential with an agent’s identity and scopes. This browser checks its signature
+        with the company’s key; only the service knows whether it was revoked.">
       <div class="beside">
         <${Drop} what="a token file" onText=${(text) => bench.set({ token: text.trim(), rotatedFrom: '' })}>
           <div class="wide"><${Field} label="Paste a passport, SVID or delegation token, or drop a file that holds one">
-            ${(p) => html`<textarea ...${p} class="input" name="token" spellcheck="false" autocomplete="off" placeholder="eyJhbGciOi…" value=${token}
+            ${(
+              p,
+            ) => html`<textarea ...${p} class="input" name="token" spellcheck="false" autocomplete="off"
+              placeholder="eyJhbGciOi…" value=${token}
               onInput=${(e) => bench.set({ token: e.target.value, rotatedFrom: '' })}></textarea>`}
           <//></div>
         <//>
-        ${rotatedFrom && html`<${Notice}>Rotated. The token above is the new one; <code><${Text} of=${rotatedFrom} /></code> is revoked.<//>`}
+        ${rotatedFrom
+          && html`<${Notice}>Rotated. The token above is the new one; <code><${Text} of=${rotatedFrom} /></code> is
+          revoked.<//>`}
         ${token.trim() && html`<${Inspector} token=${token} version=${version} actions=${actions} />`}
         ${status === 'in' && html`<${Issued} key=${version} onChange=${changed} />`}
       </div>
-      ${revoking && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${changed} onClose=${() => setRevoking(null)} />`}
+      ${revoking
+        && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${changed}
+          onClose=${() => setRevoking(null)} />`}
     <//>`;
 }

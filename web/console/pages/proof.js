@@ -28,22 +28,31 @@ async function draw(index, log) {
   const bytes = utf8(await callText('GET', `/v1/evidence/${index}?log=${log}`));
   const opened = await open(bytes);
   const { companyId } = session.get().company;
-  if (opened.companyId !== companyId || opened.log !== log || (opened.record && opened.record.index !== index)) throw new Error('The server answers with evidence of another record.');
+  if (opened.companyId !== companyId || opened.log !== log || (opened.record && opened.record.index !== index))
+    throw new Error('The server answers with evidence of another record.');
   return { opened, bytes, name: '' };
 }
 
-// A file that somebody kept says what the log was then, and what was drawn what it is now. What the server shows must go on from there, and on each later day.
+// A file that somebody kept says what the log was then, and what was drawn what it is now. What the
+// server shows must go on from there, and on each later day.
 async function keepCheckpoints({ companyId, found: { all: ring, checkpoints } }, source) {
-  for (const [log, { size, root }] of checkpoints) keepHead({ companyId, ring }, { log, size: Number(size), logRoot: hex(root), source });
+  for (const [log, { size, root }] of checkpoints)
+    keepHead({ companyId, ring }, { log, size: Number(size), logRoot: hex(root), source });
   const { status, key } = session.get();
-  if (status === 'in' && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
+  if (status === 'in'
+    && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
 }
 
 // What was proved: the verdict, the walk and the record, all in the tone of the one check.
 function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
-  // A small file of one key is of a company that may have had others: this server knows which, and proves it.
+  // A small file of one key is of a company that may have had others: this server knows which, and
+  // proves it.
   const published = useResult(() => publishedKey(opened.companyId), [opened]);
-  const own = opened.small && !opened.key.ring && published?.ring && keyAt(published, opened.record.index).fingerprint === opened.key.fingerprint;
+  const own =
+    opened.small &&
+    !opened.key.ring &&
+    published?.ring &&
+    keyAt(published, opened.record.index).fingerprint === opened.key.fingerprint;
   const adopted = useResult(async () => (own ? withKeys(opened, published) : opened), [opened, own]);
   const proved = adopted ?? opened;
   const verdict = useVerdict(proved, published, policy);
@@ -54,17 +63,29 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   const file = `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${record?.index}.json`;
   return html`
     <section class="stack">
-      <div class="card-head"><h2>${record ? `Record ${record.index}` : 'Evidence'}${log === 'control' && ' of the control log'}${name && html` <span class="muted">from <${Text} of=${name} /></span>`}</h2>
-        ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>Download evidence</button>`}</div>
+      <div class="card-head"><h2>${record ? `Record ${record.index}` : 'Evidence'}
+        ${log === 'control' && ' of the control log'}
+        ${name && html` <span class="muted">from <${Text} of=${name} /></span>`}</h2>
+        ${!name && html`<button type="button" class="button" onClick=${() => save(file, 'application/json', bytes)}>
+        Download evidence</button>`}</div>
       <div class="beside">
         <${Verdict} ...${{ opened: proved, verdict, policy }}><${PolicyField} ...${{ policy, setPolicy }} /><//>
-        ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf} tone=${verdict.against ? verdict.part : verdict.tone} />`}
-        ${proved.ok && (verdict.origin.late ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${keyAt(proved.recordKey, record.index)} />`
-          : html`<details class="card"><summary>Record</summary><div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)}
+        ${leaf && html`<${ProofWalk} subject=${walked} leaf=${leaf}
+          tone=${verdict.against ? verdict.part : verdict.tone} />`}
+        ${
+          proved.ok &&
+          (verdict.origin.late
+            ? html`<${Content} companyId=${companyId} log=${log} record=${record}
+              signer=${keyAt(proved.recordKey, record.index)} />`
+            : html`<details class="card"><summary>Record</summary>
+            <div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)
+        }
         ${proved.ok && found && html`<${Beside} found=${found} />`}
       </div>
       <div class="columns">
-        ${found?.checked.length > 0 && html`<${Words} title=${proved.ok ? 'Checks that passed' : 'Checks that passed before the failure'} list=${found.checked} />`}
+        ${found?.checked.length > 0
+          && html`<${Words} title=${proved.ok ? 'Checks that passed' : 'Checks that passed before the failure'}
+            list=${found.checked} />`}
         ${proved.ok && html`<${Words} title="Not proven" list=${proved.notProven} />`}
       </div>
     </section>`;
@@ -83,8 +104,13 @@ function DrawForm({ argument, log, onDraw, busy, error, retry }) {
       <h2>Prove a record</h2>
       ${status === 'in' ? html`
         <div class="filters draw">
-          <${Field} label="Record index">${(p) => html`<input ...${p} class="input" inputmode="numeric" pattern="[0-9]{1,15}" required value=${wanted.index} onInput=${(e) => setWanted({ ...wanted, index: e.target.value })} />`}<//>
-          <${Field} label="Log">${(p) => html`<select ...${p} class="input" value=${wanted.of} onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>${LOGS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}<//>
+          <${Field} label="Record index">
+            ${(p) => html`<input ...${p} class="input" inputmode="numeric" pattern="[0-9]{1,15}" required
+              value=${wanted.index} onInput=${(e) => setWanted({ ...wanted, index: e.target.value })} />`}<//>
+          <${Field} label="Log">
+            ${(p) => html`<select ...${p} class="input" value=${wanted.of}
+              onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>
+              ${LOGS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}<//>
         </div>
         <div class="buttons"><button class="button primary" disabled=${busy}>Show proof</button></div>`
       : html`<p class="muted">Sign in to prove your records. You can check evidence files without signing in.</p>`}
@@ -106,27 +132,35 @@ export function Proof({ argument }) {
     if (status === 'in' && /^[0-9]{1,15}$/.test(argument)) show(argument);
   }, [argument, log, status]);
 
-  const onDraw = (wanted, of) => (wanted === argument && of === log ? show(wanted) : go('proof', wanted, of === 'control' ? { log: of } : {}));
-  const dropped = (bytes, name) => runFile(async () => {
-    try {
-      // A policy is no JSON: it begins with a comment or a keyword.
-      const isPolicy = /^\s*(#|log\s|witness\s|group\s|quorum\s)/.test(new TextDecoder().decode(bytes.slice(0, 4096)));
-      if (isPolicy && policy.text && !policy.from) throw new Error('You have entered a policy. Clear its field to use this one');
-      if (isPolicy) return setPolicy(await policyOf(new TextDecoder().decode(bytes), name));
-      setSubject(null);
-      setSubject({ opened: await open(bytes), bytes, name });
-    } catch (err) {
-      throw new Error(`${name}: ${err.message}`);
-    }
-  });
+  const onDraw = (wanted, of) =>
+    wanted === argument && of === log ? show(wanted) : go('proof', wanted, of === 'control' ? { log: of } : {});
+  const dropped = (bytes, name) =>
+    runFile(async () => {
+      try {
+        // A policy is no JSON: it begins with a comment or a keyword.
+        const isPolicy = /^\s*(#|log\s|witness\s|group\s|quorum\s)/.test(
+          new TextDecoder().decode(bytes.slice(0, 4096)),
+        );
+        if (isPolicy && policy.text && !policy.from)
+          throw new Error('You have entered a policy. Clear its field to use this one');
+        if (isPolicy) return setPolicy(await policyOf(new TextDecoder().decode(bytes), name));
+        setSubject(null);
+        setSubject({ opened: await open(bytes), bytes, name });
+      } catch (err) {
+        throw new Error(`${name}: ${err.message}`);
+      }
+    });
   return html`
-    <${Page} title="Proof" lead="A few hashes lead from one record to the root of the tree. Anyone who knows the company’s key can check them, without this server.">
+    <${Page} title="Proof"
+      lead="A few hashes lead from one record to the root of the tree. Anyone who knows the company’s key can check
+        them, without this server.">
       <div class="columns">
         <${DrawForm} ...${{ argument, log, onDraw, busy, error, retry }} />
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${dropped}>
           <h2>Check evidence</h2>
           <p class="muted">Drop an evidence file here. This page checks it without the server.
-            You can also check it with <a href="/verifier.html">a page that you can save</a>, attestd check, check.py and check.mjs.</p>
+            You can also check it with <a href="/verifier.html">a page that you can save</a>
+            , attestd check, check.py and check.mjs.</p>
         <//>
       </div>
       <${Failure} error=${fileError} />

@@ -1,5 +1,5 @@
-// The way from a record to the root as a picture: the record at the foot, its sibling beside each node of the path,
-// the root on top.
+// The way from a record to the root as a picture: the record at the foot, its sibling beside each
+// node of the path, the root on top.
 import { html } from '../vendor/preact-htm.js';
 import { short } from '../core/format.js';
 
@@ -21,7 +21,8 @@ function asButton(onPick, picked) {
 function Node({ x, y, hash, label, kind, onPick, picked }) {
   const button = onPick ? asButton(onPick, picked) : {};
   return html`
-    <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}" transform="translate(${x - BOX.width / 2} ${y})" ...${button}>
+    <g class="node ${kind} ${onPick ? 'pickable' : ''} ${picked ? 'picked' : ''}"
+      transform="translate(${x - BOX.width / 2} ${y})" ...${button}>
       <rect width=${BOX.width} height=${BOX.height} rx="9" />
       <text class="node-label" x=${BOX.width / 2} y="18">${label}</text>${' '}
       <text class="node-hash" x=${BOX.width / 2} y="35">${short(hash, 8, 4)}</text>
@@ -31,12 +32,14 @@ function Node({ x, y, hash, label, kind, onPick, picked }) {
 function Edge({ from, to, kind }) {
   const y = to.y + BOX.height;
   const middle = (from.y + y) / 2;
-  return html`<path class="edge ${kind}" d="M${from.x} ${from.y} C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${y}" />`;
+  return html`<path class="edge ${kind}"
+    d="M${from.x} ${from.y} C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${y}" />`;
 }
 
 /**
- * steps as of climb(), computed over what may have been flipped; truth the same over what was given. lit says how many
- * steps are drawn as done; picked is the flipped place: 'leaf', the number of a step for its sibling, or null.
+ * steps as of climb(), computed over what may have been flipped; truth the same over what was
+ * given. lit says how many steps are drawn as done; picked is the flipped place: 'leaf', the number
+ * of a step for its sibling, or null.
  */
 export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
   const levels = steps.length;
@@ -59,14 +62,24 @@ export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
     picture.push(
       html`<${Edge} from=${at} to=${above} kind=${level < lit ? kindAt(level + 1) : ''} />`,
       html`<${Edge} from=${beside} to=${above} kind=${level < lit ? kindAt(level + 1) : ''} />`,
-      html`<${Node} ...${beside} hash=${sibling} label="sibling ${level + 1}" kind=${picked === level ? 'bad sibling' : 'sibling'} picked=${picked === level} onPick=${() => onPick(level)} />`);
+      html`<${Node} ...${beside} hash=${sibling} label="sibling ${level + 1}"
+        kind=${picked === level ? 'bad sibling' : 'sibling'} picked=${picked === level}
+          onPick=${() => onPick(level)} />`,
+    );
   }
   for (let level = 0; level <= levels; level++) {
     const label = level === levels ? (levels ? 'root' : 'record = root') : level === 0 ? 'record' : `step ${level}`;
     const kind = level === 0 && picked === 'leaf' && levels > 0 ? 'bad' : kindAt(level);
-    picture.push(html`<${Node} x=${COLUMN[side(level)]} y=${yOf(level)} hash=${level <= lit ? valueAt(level) : '· · ·'} label=${label} kind=${kind}
+    picture.push(html`<${Node} x=${COLUMN[side(level)]} y=${yOf(level)} hash=${level <= lit ? valueAt(level) : '· · ·'}
+      label=${label} kind=${kind}
       picked=${level === 0 && picked === 'leaf'} onPick=${level === 0 ? () => onPick('leaf') : undefined} />`);
   }
-  const says = lit < levels ? `${lit} of ${levels} steps computed` : valueAt(levels) === root ? 'it leads to the root' : 'it does not lead to the root';
-  return html`<svg class="path" viewBox="0 0 ${WIDTH} ${height}" role="group" aria-label="Merkle path of ${levels} steps from the record to the root: ${says}">${picture}</svg>`;
+  const says =
+    lit < levels
+      ? `${lit} of ${levels} steps computed`
+      : valueAt(levels) === root
+        ? 'it leads to the root'
+        : 'it does not lead to the root';
+  return html`<svg class="path" viewBox="0 0 ${WIDTH} ${height}" role="group"
+    aria-label="Merkle path of ${levels} steps from the record to the root: ${says}">${picture}</svg>`;
 }

@@ -4,7 +4,10 @@ import { readPolicy } from '../lib/policy.js';
 import { Field, Notice } from '../parts/basic.js';
 import { Text } from '../parts/text.js';
 
-/** text as it was entered, policy as read, error where it is none; from is the name of the file that it came as, and '' where the person entered it. */
+/**
+ * text as it was entered, policy as read, error where it is none; from is the name of the file that
+ * it came as, and '' where the person entered it.
+ */
 export const NO_POLICY = { text: '', policy: null, error: '', from: '' };
 
 /** A policy that was entered, or came as a file. */
@@ -28,12 +31,17 @@ export function PolicyField({ policy, setPolicy }) {
     <details class="policy" open=${policy.text !== ''}>
       <summary>Check against a policy</summary>
       <div class="stack tight">
-        <${Field} label="Your policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum. Get it from another source than the file: it says whose cosignatures you require.">
-          ${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${typed} onInput=${(e) => enter(e.target.value)}></textarea>`}
+        <${Field} label="Your policy"
+          hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum. Get it from another source than the file: it
+            says whose cosignatures you require.">
+          ${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${typed}
+            onInput=${(e) => enter(e.target.value)}></textarea>`}
         <//>
         ${policy.error && html`<${Notice} kind="bad">${policy.from && `${policy.from}: `}${policy.error}<//>`}
         ${policy.from && !policy.error && html`
-          <p class="small muted">The policy in <strong><${Text} of=${policy.from} /></strong> came as a file, perhaps with the evidence, so it says only what the sender requires. Enter a policy that you trust to replace it.</p>
+          <p class="small muted">The policy in <strong><${Text} of=${policy.from} /></strong> came as a file, perhaps
+            with the evidence, so it says only what the sender requires. Enter a policy that you trust to replace
+            it.</p>
           <pre class="code" tabindex="0" aria-label="The policy from the file"><${Text} of=${policy.text} /></pre>`}
       </div>
     </details>`;

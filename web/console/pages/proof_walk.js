@@ -1,4 +1,5 @@
-// Walks the path of a proof step by step, and shows what one flipped bit does to everything above it.
+// Walks the path of a proof step by step, and shows what one flipped bit does to everything above
+// it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { climb } from '../lib/merkle.js';
 import { hex, unhex } from '../lib/bytes.js';
@@ -23,7 +24,8 @@ function usePaths(truth, proof, flip) {
     const leaf = flip === 'leaf' ? flipped(truth) : truth;
     const changed = proof.map((node, i) => (i === flip ? { ...node, sibling: flipped(node.sibling) } : node));
     Promise.all([climb(truth, proof), climb(leaf, changed)]).then(([given, now]) => {
-      if (current) setPaths({ leaf, steps: now.steps, root: now.root, truth: { leaf: truth, steps: given.steps }, proof });
+      if (current)
+        setPaths({ leaf, steps: now.steps, root: now.root, truth: { leaf: truth, steps: given.steps }, proof });
     });
     return () => { current = false; };
   }, [truth, proof, flip]);
@@ -41,7 +43,10 @@ function StepText({ paths, lit }) {
     </dl>`;
 }
 
-/** leaf is the record’s hash as it was computed here. tone is how much what holds is worth: ok, warn or bad. */
+/**
+ * leaf is the record’s hash as it was computed here. tone is how much what holds is worth: ok, warn
+ * or bad.
+ */
 export function ProofWalk({ subject, leaf, tone }) {
   const levels = subject.proof.length;
   const [flip, setFlip] = useState(null);
@@ -73,31 +78,47 @@ export function ProofWalk({ subject, leaf, tone }) {
   const done = lit >= levels;
   const holds = paths.root === subject.root;
   return html`
-    <section class="card walk aside" aria-label="Path to the root" data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
+    <section class="card walk aside" aria-label="Path to the root"
+      data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
       <div class="walk-picture ${tone}">
         <${ProofPath} ...${paths} lit=${lit} root=${subject.root} picked=${flip} onPick=${toggle} />
       </div>
       <div class="stack walk-side">
         <div class="buttons">
-          <button type="button" class="button" onClick=${() => { setLit(0); setPlaying(true); }}>Replay</button>
-          <button type="button" class="button" onClick=${() => { setPlaying(false); setLit(done ? 0 : lit + 1); }}>Next step</button>
+          <button type="button" class="button" onClick=${() => {
+            setLit(0);
+            setPlaying(true);
+          }}>Replay</button>
+          <button type="button" class="button" onClick=${() => {
+            setPlaying(false);
+            setLit(done ? 0 : lit + 1);
+          }}>Next step</button>
         </div>
-        <p role="status">${done
-          ? html`<${Badge} tone=${!holds ? 'bad' : tone === 'bad' ? '' : tone}>${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
-          : html`<span class="muted">Step ${lit} of ${levels}</span>`}</p>
+        <p role="status">${
+          done
+            ? html`<${Badge} tone=${!holds ? 'bad' : tone === 'bad' ? '' : tone}>
+            ${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
+            : html`<span class="muted">Step ${lit} of ${levels}</span>`
+        }</p>
         <${StepText} paths=${paths} lit=${lit} />
         <hr />
         <${Field} label="Flip one bit of" hint="Or click a box in the picture, or press Enter on it.">
-          ${(p) => html`<select ...${p} class="input" value=${String(place)} onChange=${(e) => { setPlace(e.target.value === 'leaf' ? 'leaf' : Number(e.target.value)); setFlip(null); }}>
+          ${(p) => html`<select ...${p} class="input" value=${String(place)} onChange=${(e) => {
+            setPlace(e.target.value === 'leaf' ? 'leaf' : Number(e.target.value));
+            setFlip(null);
+          }}>
             <option value="leaf">the record’s hash</option>
             ${subject.proof.map((_, i) => html`<option value=${String(i)}>sibling ${i + 1}</option>`)}
           </select>`}
         <//>
-        <div><button type="button" class="button danger" aria-pressed=${flip === null ? 'false' : 'true'} onClick=${() => toggle(place)}>
+        <div><button type="button" class="button danger" aria-pressed=${flip === null ? 'false' : 'true'}
+          onClick=${() => toggle(place)}>
           ${flip === null ? 'Flip one bit' : 'Flip it back'}</button></div>
         ${flip !== null && html`
           <p class="small muted">One bit of 256 is different, and so is every hash above it.</p>
-          <dl class="facts"><dt>computed root</dt><dd><code class="bad-text">${paths.root}</code></dd><dt>expected root</dt><dd><code>${subject.root}</code></dd></dl>`}
+          <dl class="facts"><dt>computed root</dt><dd><code class="bad-text">${paths.root}</code></dd>
+            <dt>expected root</dt><dd><code>${subject.root}</code></dd></dl>`
+        }
       </div>
     </section>`;
 }

@@ -1,4 +1,5 @@
-// Records: the log as an explorer. What is searched for stands in the URL and is searched by the server; each row that is shown is checked here.
+// Records: the log as an explorer. What is searched for stands in the URL and is searched by the
+// server; each row that is shown is checked here.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
 import { bare, count, plural, short, timeText } from '../core/format.js';
 import { titleOf } from '../core/finding_words.js';
@@ -29,31 +30,56 @@ function verdictOf(row, judge) {
   const { tone, is, against } = judge(row.check.ok, { log: 'actions', index: row.index });
   if (!row.check.ok) return { tone, says: visible(row.check.reason) };
   if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one' };
-  return { tone, says: against ? `checked, but ${titleOf(against)}` : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}` };
+  return {
+    tone,
+    says: against
+      ? `checked, but ${titleOf(against)}`
+      : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}`,
+  };
 }
 
 // A payload, with what was searched for marked where it stands as written.
 function Snippet({ text, q }) {
   const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
-  return at < 0 ? withText(text) : html`${at > BEFORE ? '…' : ''}${withText(text.slice(Math.max(0, at - BEFORE), at))}<mark>${withText(text.slice(at, at + q.length))}</mark>${withText(text.slice(at + q.length))}`;
+  return at < 0
+    ? withText(text)
+    : html`${at > BEFORE ? '…' : ''}${withText(text.slice(Math.max(0, at - BEFORE), at))}
+    <mark>${withText(text.slice(at, at + q.length))}</mark>${withText(text.slice(at + q.length))}`;
 }
 
-const LEAD = html`The server selects the results, and this browser verifies each record shown. Only <a href=${href('verify')}>Verify</a> shows that none is missing.`;
+const LEAD = html`The server selects the results, and this browser verifies each record shown.
+Only <a href=${href('verify')}>Verify</a> shows that none is missing.`;
 
-const heads = () => ['', '', 'Index', `Time (${zoneOf()})`, 'Action', 'Agent', 'Payload', 'Hash'].map((name, i) => html`
-  <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`);
+const heads = () =>
+  ['', '', 'Index', `Time (${zoneOf()})`, 'Action', 'Agent', 'Payload', 'Hash'].map(
+    (name, i) => html`
+  <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`,
+  );
 
 function cells({ row, index, link, tab, judge, selected, onSelect, q }) {
   const { tone, says } = verdictOf(row, judge);
-  const cell = (name, content, title) => html`<span role="gridcell" class="row-${name}" title=${title}>${content}</span>`;
+  const cell = (name, content, title) =>
+    html`<span role="gridcell" class="row-${name}" title=${title}>${content}</span>`;
   return html`
-    <span role="gridcell" class="row-pick">${index !== null && html`<input type="checkbox" tabindex="-1" aria-label="Select record ${index}" checked=${selected} onChange=${onSelect} />`}</span>
-    <span role="gridcell" class="row-verdict ${tone}" title=${says}>${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}<span class="visually-hidden">${says}</span></span>
-    <span role="gridcell" class="row-index"><a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>${index ?? '?'}</a></span>
+    <span role="gridcell" class="row-pick">
+      ${index !== null
+        && html`<input type="checkbox" tabindex="-1" aria-label="Select record ${index}" checked=${selected}
+          onChange=${onSelect} />`}</span>
+    <span role="gridcell" class="row-verdict ${tone}" title=${says}>
+      ${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}
+      <span class="visually-hidden">${says}</span></span>
+    <span role="gridcell" class="row-index">
+      <a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>
+        ${index ?? '?'}</a></span>
     ${!row ? cell('time', '…') : html`
-      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>${bare(row.timestamp, 23).slice(11)}`, row.timestamp && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
+      ${cell('time', row.timestamp && html`<span class="row-date">${bare(row.timestamp, 10)} </span>
+      ${bare(row.timestamp, 23).slice(11)}`, row.timestamp
+        && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
       ${cell('action', withText(row.actionType))}
-      ${cell('agent', html`${withText(row.agentId)}${row.delegated && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span><span class="visually-hidden">delegated</span></span>`}`)}
+      ${cell('agent', html`${withText(row.agentId)}
+      ${row.delegated
+        && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span>
+        <span class="visually-hidden">delegated</span></span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
@@ -63,17 +89,27 @@ function Status({ search, rows, total, follows }) {
   if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Loading …</span></p>`;
   const { failures } = search;
   const isLong = readsAll(search);
-  if (rows.error && !rows.count) return html`<p class="records-count" data-done="no"><span class="muted">Nothing was loaded.</span></p>`;
+  if (rows.error && !rows.count)
+    return html`<p class="records-count" data-done="no"><span class="muted">Nothing was loaded.</span></p>`;
   const failed = rows.failed.length;
   const read = `${count(rows.read)}${rows.size && (isLong || !narrows(search)) ? ` of ${count(rows.size)}` : ''}`;
-  const found = failures ? (rows.count ? `${plural(rows.count, 'record')} fail${rows.count === 1 ? 's' : ''}` : 'None fails')
-    : !narrows(search) ? plural(rows.count, 'record')
-    : rows.done || isLong || total === null ? `${plural(rows.count, 'record')} found${rows.done ? '' : ' so far'}` : `${count(rows.count)} of ${plural(total, 'record')} found`;
+  const found = failures
+    ? rows.count
+      ? `${plural(rows.count, 'record')} fail${rows.count === 1 ? 's' : ''}`
+      : 'None fails'
+    : !narrows(search)
+      ? plural(rows.count, 'record')
+      : rows.done || isLong || total === null
+        ? `${plural(rows.count, 'record')} found${rows.done ? '' : ' so far'}`
+        : `${count(rows.count)} of ${plural(total, 'record')} found`;
   const state = rows.stopped ? 'stopped: ' : rows.busy && (isLong || failures) ? 'searching: ' : '';
-  const shown = html`${count(rows.checked)} checked here, <span class=${failed ? 'bad-text' : ''}>${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
+  const shown = html`${count(rows.checked)} checked
+  here, <span class=${failed ? 'bad-text' : ''}>
+  ${failed ? `${count(failed)} of them fail${failed === 1 ? 's' : ''}` : 'none fails'}</span>`;
   return html`
     <p class="records-count" data-done=${rows.done ? 'yes' : 'no'} data-failed=${failed}>
-      <strong role=${follows ? undefined : 'status'}>${rows.done || rows.stopped || !(isLong || failures) ? found : 'Searching …'}</strong>
+      <strong role=${follows ? undefined : 'status'}>
+        ${rows.done || rows.stopped || !(isLong || failures) ? found : 'Searching …'}</strong>
       <span class="muted small">${state}${isLong || failures ? `${read} read · ` : ''}${shown}</span>
     </p>`;
 }
@@ -87,7 +123,10 @@ function Jump({ rows, onJump, onHash }) {
     const place = rows.place(Math.min(Number(typed || 0), rows.size - 1));
     if (place >= 0) onJump(place);
   };
-  return html`<form class="jump" onSubmit=${submit}><input ref=${input} class="input" aria-label="Go to index or hash" placeholder="Index or hash" pattern=" *([0-9]{0,15}|[0-9a-fA-F]{64}) *" title="The index of a record, or the 64 digits of its hash" size="12" /><button class="button small">Go</button></form>`;
+  return html`<form class="jump" onSubmit=${submit}>
+  <input ref=${input} class="input" aria-label="Go to index or hash" placeholder="Index or hash"
+    pattern=" *([0-9]{0,15}|[0-9a-fA-F]{64}) *" title="The index of a record, or the 64 digits of its hash" size="12" />
+    <button class="button small">Go</button></form>`;
 }
 
 export function Records({ argument }) {
@@ -111,7 +150,9 @@ export function Records({ argument }) {
   const { fresh, more } = newOf(search, stale ? null : rows, state);
 
   const searchFor = (next) => go('records', '', next);
-  const showRow = (row, of = turn, focus = true) => setTarget({ row, focus, of: `${of} ${asked}` }); // in the list of this search alone: the next one leaves the focus where it is
+  const showRow = (row, of = turn, focus = true) =>
+    setTarget({ row, focus,
+      of: `${of} ${asked}` }); // in the list of this search alone: the next one leaves the focus where it is
   const toggle = (index) => {
     if (index === null) return;
     setSelected((before) => {
@@ -126,7 +167,9 @@ export function Records({ argument }) {
     const list = box.current.querySelector('.vlist');
     if (!list || opened !== null) return !list;
     if (list.contains(document.activeElement)) return false;
-    return search.order === 'newest' ? list.scrollTop === 0 : list.scrollTop + list.clientHeight > list.scrollHeight - 2;
+    return search.order === 'newest'
+      ? list.scrollTop === 0
+      : list.scrollTop + list.clientHeight > list.scrollHeight - 2;
   };
   useFollowing(follows, stale ? null : rows, state, {
     atNewest,
@@ -147,47 +190,104 @@ export function Records({ argument }) {
     left.current = opened;
   }, [opened]);
   const narrowed = JSON.stringify({ ...query, order: '', follow: '' });
-  useEffect(() => setSelected((before) => (before.size ? new Set() : before)), [narrowed]); // what was selected is not in view any more
+  useEffect(() => setSelected((before) => (before.size ? new Set() : before)),
+    [narrowed]); // what was selected is not in view any more
   const indexAt = (i) => rows.indexAt(i);
-  const chosen = selected.size ? [...selected].sort((a, b) => a - b) : rows && rows.done && narrows(search) ? rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [] : [];
+  const chosen = selected.size
+    ? [...selected].sort((a, b) => a - b)
+    : rows && rows.done && narrows(search)
+      ? (rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [])
+      : [];
   const streams = rows?.busy && (readsAll(search) || search.failures);
   return html`
     <${Page} title="Records" lead=${LEAD}>
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
         ${!histogram && !histogramError && html`<${HistogramPlace} />`}
-        ${histogram?.buckets.length > 0 && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []} note=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''} onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
-        ${histogramError && html`<p class="small bad-text" role="alert">The histogram could not be loaded: ${histogramError.message} <button type="button" class="button small retry" onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
+        ${histogram?.buckets.length > 0
+          && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []}
+            note=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''}
+              onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
+        ${histogramError
+          && html`<p class="small bad-text" role="alert">
+          The histogram could not be loaded: ${histogramError.message} <button type="button" class="button small retry"
+            onClick=${() => setTurn(turn + 1)}>Retry</button></p>`}
         <${KeyHint} keyOf=${key} />
         <p class="row-zone small muted">Times are in ${zoneOf()}.</p>
         <div class="records-bar">
-          <${Status} search=${search} rows=${stale ? null : rows} total=${histogram && Math.max(histogram.total, rows?.count ?? 0)} follows=${follows} />
+          <${Status} search=${search} rows=${stale ? null : rows}
+            total=${histogram && Math.max(histogram.total, rows?.count ?? 0)} follows=${follows} />
           <div class="buttons">
             ${streams && html`<button type="button" class="button small" onClick=${() => rows.stop()}>Stop</button>`}
-            ${!stale && rows?.stopped && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>Search again</button>`}
-            ${fresh > 0 && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}${more ? '+' : ''} new</button>`}
-            <button type="button" class="button small" onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
-            ${!search.failures && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'} title="Adds new records while the newest record is in view" onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
-            <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'} onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>Failed verification</button>
-            ${rows && !narrows(search) && !search.failures && html`<${Jump} rows=${rows} onJump=${showRow} onHash=${(hash) => searchFor({ order: query.order, hash })} />`}
-            <button type="button" class="button small" onClick=${() => setExporting(true)}>Export${selected.size ? ` (${count(selected.size)})` : ''}</button>
+            ${!stale && rows?.stopped
+              && html`<button type="button" class="button small" onClick=${() => setTurn(turn + 1)}>
+              Search again</button>`}
+            ${fresh > 0
+              && html`<button type="button" class="button small primary" onClick=${showNew}>${count(fresh)}
+              ${more ? '+' : ''} new</button>`}
+            <button type="button" class="button small"
+              onClick=${() => searchFor({ ...query, order: search.order === 'newest' ? 'oldest' : '' })}>
+              ${search.order === 'newest' ? 'Newest first' : 'Oldest first'}</button>
+            ${!search.failures
+              && html`<button type="button" class="button small" aria-pressed=${follows ? 'true' : 'false'}
+                title="Adds new records while the newest record is in view"
+                  onClick=${() => searchFor({ ...query, follow: follows ? '' : '1' })}>Follow</button>`}
+            <button type="button" class="button small" aria-pressed=${search.failures ? 'true' : 'false'}
+              onClick=${() => searchFor({ ...query, failures: search.failures ? '' : '1' })}>
+              Failed verification</button>
+            ${rows && !narrows(search) && !search.failures
+              && html`<${Jump} rows=${rows} onJump=${showRow}
+                onHash=${(hash) => searchFor({ order: query.order, hash })} />`}
+            <button type="button" class="button small" onClick=${() => setExporting(true)}>Export
+              ${selected.size ? ` (${count(selected.size)})` : ''}</button>
           </div>
         </div>
-        ${rows?.error && html`<${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>${rows.error.message}<//>`}
-        ${rows?.count
-          ? html`<${VirtualList} key=${rows} label="Records" head=${heads()} count=${rows.count} rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null} busy=${stale}
+        ${rows?.error
+          && html`<${Notice} kind="bad"
+            actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>
+            ${rows.error.message}<//>`}
+        ${
+          rows?.count
+            ? html`<${VirtualList} key=${rows} label="Records" head=${heads()} count=${rows.count}
+              rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null}
+                busy=${stale}
               row=${(i, tab) => {
                 const index = indexAt(i);
-                return cells({ row: rows.at(i), index, tab, judge, q: search.q, selected: selected.has(index), onSelect: () => toggle(index), link: index === null ? undefined : href('records', index, query) });
+                return cells({
+                  row: rows.at(i),
+                  index,
+                  tab,
+                  judge,
+                  q: search.q,
+                  selected: selected.has(index),
+                  onSelect: () => toggle(index),
+                  link: index === null ? undefined : href('records', index, query),
+                });
               }}
               propsOf=${(i) => {
                 const index = indexAt(i);
-                return { class: `vlist-row ${verdictOf(rows.at(i), judge).tone === 'bad' ? 'bad' : ''}`, 'aria-selected': selected.has(index) ? 'true' : 'false', 'data-index': index, 'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), judge).tone : undefined };
+                return {
+                  class: `vlist-row ${verdictOf(rows.at(i), judge).tone === 'bad' ? 'bad' : ''}`,
+                  'aria-selected': selected.has(index) ? 'true' : 'false',
+                  'data-index': index,
+                  'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), judge).tone : undefined,
+                };
               }}
               onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`
-          : rows?.done && !rows.error && html`<p class="empty">${search.failures ? 'No record failed verification.' : narrows(search) ? `No matching records.${search.agent || search.action ? ' Agents match exactly, and so do actions that don’t end in *.' : ''}` : 'No records yet.'}</p>`}
+            : rows?.done &&
+              !rows.error &&
+              html`<p class="empty">${search.failures ? 'No record failed verification.'
+                : narrows(search)
+                  ? `No matching records.${search.agent || search.action
+                    ? ' Agents match exactly, and so do actions that don’t end in *.' : ''}` : 'No records yet.'}</p>`
+        }
       </div>
-      ${exporting && html`<${Export} search=${search} companyId=${key.companyId} chosen=${chosen} selected=${selected.size > 0} onClose=${() => setExporting(false)} />`}
-      ${opened !== null && html`<${OpenRecord} index=${opened} rows=${stale ? null : rows} onMove=${(index) => location.replace(href('records', index, query))} onClose=${() => go('records', '', query)} />`}
+      ${exporting
+        && html`<${Export} search=${search} companyId=${key.companyId} chosen=${chosen} selected=${selected.size > 0}
+          onClose=${() => setExporting(false)} />`}
+      ${opened !== null
+        && html`<${OpenRecord} index=${opened} rows=${stale ? null : rows}
+          onMove=${(index) => location.replace(href('records', index, query))}
+            onClose=${() => go('records', '', query)} />`}
     <//>`;
 }

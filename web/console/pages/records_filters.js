@@ -6,11 +6,22 @@ import { useStore } from '../core/store.js';
 import { times, zoneOf } from '../core/times.js';
 import { Field } from '../parts/basic.js';
 
-const PERIODS = { '': 'all time', '15m': 'last 15 minutes', '1h': 'last hour', '24h': 'last day', '7d': 'last 7 days', '30d': 'last 30 days', exact: 'custom range' };
+const PERIODS = {
+  '': 'all time',
+  '15m': 'last 15 minutes',
+  '1h': 'last hour',
+  '24h': 'last day',
+  '7d': 'last 7 days',
+  '30d': 'last 30 days',
+  exact: 'custom range',
+};
 const TEXTS = ['q', 'agent', 'action', 'delegatedBy', 'hash'];
 const PLACES = {
-  q: ['Payload text', 'contains'], agent: ['Agent', 'exact agent ID'],
-  action: ['Action', 'exact, or prefix: tool.*'], delegatedBy: ['Delegated by', 'spiffe://… or *'], hash: ['Hash', 'exact record hash'],
+  q: ['Payload text', 'contains'],
+  agent: ['Agent', 'exact agent ID'],
+  action: ['Action', 'exact, or prefix: tool.*'],
+  delegatedBy: ['Delegated by', 'spiffe://… or *'],
+  hash: ['Hash', 'exact record hash'],
 };
 
 const readable = (timestamp) => timestamp && bare(timestamp, 23).replace(/(:00)?\.000$/, '');
@@ -18,7 +29,9 @@ const readable = (timestamp) => timestamp && bare(timestamp, 23).replace(/(:00)?
 function Time({ label, name, value, wrong }) {
   return html`
     <${Field} label=${label} hint=${wrong}>
-      ${(p) => html`<input ...${p} class="input mono" name=${name} defaultValue=${readable(value)} aria-invalid=${wrong ? 'true' : undefined} autocomplete="off" spellcheck="false" placeholder="2026-03-02 09:05" />`}<//>`;
+      ${(p) => html`<input ...${p} class="input mono" name=${name} defaultValue=${readable(value)}
+        aria-invalid=${wrong ? 'true' : undefined} autocomplete="off" spellcheck="false"
+          placeholder="2026-03-02 09:05" />`}<//>`;
 }
 
 /** query: that of the URL. onSearch(query) is called with another one. */
@@ -39,16 +52,27 @@ export function Filters({ query, onSearch }) {
     setWrong({});
   }, [JSON.stringify(query)]);
   useEffect(() => {
-    for (const name of ['since', 'until']) if (form.current.elements[name]) form.current.elements[name].value = readable(query[name] ?? '');
+    for (const name of ['since', 'until'])
+      if (form.current.elements[name]) form.current.elements[name].value = readable(query[name] ?? '');
   }, [period, query.since, query.until, zone]);
 
   const search = (event) => {
     event?.preventDefault();
     const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) => [name, value.trim()]));
-    const next = { ...query, last: '', since: '', until: '', ...Object.fromEntries(TEXTS.map((name) => [name, typed[name] ?? ''])) };
+    const next = {
+      ...query,
+      last: '',
+      since: '',
+      until: '',
+      ...Object.fromEntries(TEXTS.map((name) => [name, typed[name] ?? ''])),
+    };
     if (typed.period === 'exact') {
       const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
-      const bad = Object.fromEntries(times.filter(([, time]) => time === null).map(([name]) => [name, `A time like 2026-03-02 09:05:04.218, in ${zoneOf()}`]));
+      const bad = Object.fromEntries(
+        times
+          .filter(([, time]) => time === null)
+          .map(([name]) => [name, `A time like 2026-03-02 09:05:04.218, in ${zoneOf()}`]),
+      );
       const [[, since], [, until]] = times;
       if (since && until && since >= until) bad.until = 'Must be later than the start.';
       setWrong(bad);
@@ -63,17 +87,30 @@ export function Filters({ query, onSearch }) {
     if (event.target.value !== 'exact') search();
   };
   return html`
-    <form class="records-filters ${open ? 'open' : ''}" role="search" aria-label="Records" ref=${form} onSubmit=${search}>
-      ${fields.map((name) => html`
-        <${Field} label=${PLACES[name][0]}>${(p) => html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name} autocomplete="off" spellcheck="false" placeholder=${PLACES[name][1]} />`}<//>`)}
+    <form class="records-filters ${open ? 'open' : ''}" role="search" aria-label="Records" ref=${form}
+      onSubmit=${search}>
+      ${fields.map(
+        (name) => html`
+        <${Field} label=${PLACES[name][0]}>
+          ${(p) => html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name}
+            autocomplete="off" spellcheck="false" placeholder=${PLACES[name][1]} />`}<//>`,
+      )}
       <${Field} label="Time">
         ${(p) => html`<select ...${p} class="input" name="period" value=${period} onChange=${choosePeriod}>
-          ${Object.entries(PERIODS).map(([value, name]) => html`<option value=${value} selected=${value === period}>${name}</option>`)}</select>`}<//>
-      ${period === 'exact' && html`<div class="records-period"><${Time} label="From (${zoneOf()})" name="since" value=${query.since ?? ''} wrong=${wrong.since} /><${Time} label="To, exclusive (${zoneOf()})" name="until" value=${query.until ?? ''} wrong=${wrong.until} /></div>`}
+          ${Object.entries(PERIODS).map(([value, name]) => html`<option value=${value} selected=${value === period}>
+          ${name}</option>`)}</select>`}<//>
+      ${period === 'exact'
+        && html`<div class="records-period">
+        <${Time} label="From (${zoneOf()})" name="since" value=${query.since ?? ''} wrong=${wrong.since} />
+          <${Time} label="To, exclusive (${zoneOf()})" name="until" value=${query.until ?? ''}
+            wrong=${wrong.until} /></div>`}
       <div class="buttons">
         <button class="button primary">Search</button>
-        <button type="button" class="button more-filters" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Filters${asked ? ` (${asked})` : ''}</button>
-        ${asked > 0 && html`<button type="button" class="button quiet" onClick=${() => onSearch({ order: query.order, failures: query.failures })}>Clear</button>`}
+        <button type="button" class="button more-filters" aria-expanded=${open ? 'true' : 'false'}
+          onClick=${() => setOpen(!open)}>Filters${asked ? ` (${asked})` : ''}</button>
+        ${asked > 0
+          && html`<button type="button" class="button quiet"
+            onClick=${() => onSearch({ order: query.order, failures: query.failures })}>Clear</button>`}
       </div>
     </form>`;
 }

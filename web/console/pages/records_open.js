@@ -1,4 +1,5 @@
-// One record of the page Records, opened over the list: checked at once, with a way to the one before and the one after it.
+// One record of the page Records, opened over the list: checked at once, with a way to the one
+// before and the one after it.
 import { html, useEffect, useLayoutEffect, useState } from '../vendor/preact-htm.js';
 import { records } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -10,12 +11,21 @@ import { RecordView } from '../parts/record_view.js';
 
 const KEYS = { ArrowLeft: 0, k: 0, ArrowRight: 1, j: 1 };
 
-// The records before and after one, as the list has them; where it does not stand in the list, by index.
+// The records before and after one, as the list has them; where it does not stand in the list, by
+// index.
 function neighbours(rows, index) {
   const place = rows?.place(index) ?? -1;
-  if (place < 0) return { around: [index > 0 ? index - 1 : null, rows?.size > index + 1 ? index + 1 : null], where: rows?.done ? 'not in this list; by index' : 'by index' };
+  if (place < 0)
+    return {
+      around: [index > 0 ? index - 1 : null, rows?.size > index + 1 ? index + 1 : null],
+      where: rows?.done ? 'not in this list; by index' : 'by index',
+    };
   const at = (i) => (i < 0 || i >= rows.count ? null : rows.indexAt(i));
-  return { place, around: [at(place - 1), at(place + 1)], where: `${count(place + 1)} of ${count(rows.count)}${rows.done ? '' : ' so far'}` };
+  return {
+    place,
+    around: [at(place - 1), at(place + 1)],
+    where: `${count(place + 1)} of ${count(rows.count)}${rows.done ? '' : ' so far'}`,
+  };
 }
 
 /** rows: of the list, as in core/rows.js. onMove(index) shows another record. */
@@ -31,10 +41,21 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
       setRecord(found);
     });
   }, [index]);
-  useEffect(() => { if (place !== undefined) rows.want(place, place + 1); }, [place]); // what comes next may not be here yet
+  useEffect(() => {
+    if (place !== undefined) rows.want(place, place + 1);
+  }, [place]); // what comes next may not be here yet
   const onKeyDown = (event) => {
     const to = around[KEYS[event.key]];
-    if (to === undefined || to === null || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    if (
+      to === undefined ||
+      to === null ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.shiftKey ||
+      /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)
+    )
+      return;
     event.preventDefault();
     onMove(to);
   };
@@ -43,12 +64,19 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
     addEventListener('keydown', onKeyDown);
     return () => removeEventListener('keydown', onKeyDown);
   });
-  const step = (i, name, keys) => html`<button type="button" class="button small" aria-keyshortcuts=${keys} title="${name} in the list (${keys.replace(' ', ' or ')})"
+  const step = (
+    i,
+    name,
+    keys,
+  ) => html`<button type="button" class="button small" aria-keyshortcuts=${keys}
+    title="${name} in the list (${keys.replace(' ', ' or ')})"
     disabled=${around[i] === null} onClick=${() => onMove(around[i])}>${name}</button>`;
   return html`
     <${Drawer} title="Record ${index}" onClose=${onClose}>
-      <div class="buttons steps-between">${step(0, 'Previous', 'ArrowLeft K')}${step(1, 'Next', 'ArrowRight J')}<span class="small muted">${where}</span></div>
+      <div class="buttons steps-between">${step(0, 'Previous', 'ArrowLeft K')}${step(1, 'Next', 'ArrowRight J')}
+        <span class="small muted">${where}</span></div>
       <${Failure} error=${error} retry=${retry} />
-      ${!error && (record?.index === index ? html`<${RecordView} record=${record} companyKey=${key} />` : html`<p class="muted" role="status">Loading …</p>`)}
+      ${!error && (record?.index === index ? html`<${RecordView} record=${record} companyKey=${key} />`
+        : html`<p class="muted" role="status">Loading …</p>`)}
     <//>`;
 }

@@ -1,4 +1,5 @@
-// What the page Records asks for and follows: the rows of a search, their histogram, and what has come since.
+// What the page Records asks for and follows: the rows of a search, their histogram, and what has
+// come since.
 import { useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 import { FailedRows, FoundRows } from '../core/found_rows.js';
 import { LogRows } from '../core/log_rows.js';
@@ -22,7 +23,10 @@ export function useRows(search) {
   return shown.current;
 }
 
-/** {histogram, error} of a search, as many bars as the width has room for; it is read again with each new turn. */
+/**
+ * {histogram, error} of a search, as many bars as the width has room for; it is read again with
+ * each new turn.
+ */
 export function useHistogram(search, width, turn) {
   const [found, setFound] = useState({ histogram: null, error: null });
   const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
@@ -55,17 +59,25 @@ export function useMedia(media) {
   return is;
 }
 
-/** How many records have come since the rows were read that belong to them; more: there may be others that are not kept here. */
+/**
+ * How many records have come since the rows were read that belong to them; more: there may be
+ * others that are not kept here.
+ */
 export function newOf(search, rows, { entries }) {
   if (!rows || !(rows.size || rows.done)) return { fresh: 0 };
   const length = (entries[0]?.record.index ?? -1) + 1;
   if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
   const since = entries.filter(({ record }) => record.index >= rows.size);
-  const fresh = since.filter(({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok))).length;
+  const fresh = since.filter(
+    ({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok)),
+  ).length;
   return { fresh, more: since.length === entries.length && length - rows.size > entries.length };
 }
 
-/** Takes up what comes while the newest row is in view and nobody is at work in the list; what was missed is read again. */
+/**
+ * Takes up what comes while the newest row is in view and nobody is at work in the list; what was
+ * missed is read again.
+ */
 export function useFollowing(on, rows, { entries }, { atNewest, again, onTaken }) {
   useEffect(() => {
     if (!on || !(rows?.size || rows?.done)) return;

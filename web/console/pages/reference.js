@@ -1,4 +1,5 @@
-// The API's reference, from the document that the service itself serves: one resource at a time, with what is said of all of them first.
+// The API's reference, from the document that the service itself serves: one resource at a time,
+// with what is said of all of them first.
 import { call } from '../core/api.js';
 import { NOTHING } from '../core/asked.js';
 import { readLogs } from '../core/growth.js';
@@ -17,21 +18,28 @@ let known = null; // the document, once it was read
 
 // What pieces of prose mean: `GET /v1/chain` an operation, *Errors* a section or a resource.
 function referrer({ resources, sections, places }) {
-  const links = new Map([...resources.map(({ id, name }) => [`em ${name}`, id]), ...sections.map(({ id, name }) => [`em ${name}`, id])]);
-  for (const { operation } of places.values()) if (operation) links.set(`code ${operation.method} ${operation.path}`, operation.id);
+  const links = new Map([
+    ...resources.map(({ id, name }) => [`em ${name}`, id]),
+    ...sections.map(({ id, name }) => [`em ${name}`, id]),
+  ]);
+  for (const { operation } of places.values())
+    if (operation) links.set(`code ${operation.method} ${operation.path}`, operation.id);
   return (type, text) => {
     const id = links.get(`${type} ${text}`);
     return id && href('reference', id);
   };
 }
 
-const Line = ({ op }) => html`<li><a class="op-line" href=${href('reference', op.id)}><${Method} name=${op.method} /><span>${op.summary}</span><${Path} path=${op.path} /></a></li>`;
+const Line = ({ op }) =>
+  html`<li><a class="op-line" href=${href('reference', op.id)}><${Method} name=${op.method} /><span>${op.summary}</span>
+  <${Path} path=${op.path} /></a></li>`;
 
 function Overview({ shown, refer }) {
   return html`
     <div class="page-head">
       <h1 tabindex="-1">API reference</h1>
-      <p class="lead">Version ${shown.version}, from this server’s <a href=${DOCUMENT} target="_blank" rel="noopener">OpenAPI 3.1 document</a>.</p>
+      <p class="lead">Version ${shown.version}
+        , from this server’s <a href=${DOCUMENT} target="_blank" rel="noopener">OpenAPI 3.1 document</a>.</p>
     </div>
     <div class="resource-grid">
       ${shown.resources.map(({ id, name, operations }) => html`
@@ -45,17 +53,23 @@ function Overview({ shown, refer }) {
 
 const Resource = ({ resource, shown, refer, own }) => html`
   <div class="page-head"><h1 tabindex="-1" id="at-${resource.id}">${resource.name}</h1></div>
-  ${resource.operations.length > 1 && html`<ul class="card op-lines">${resource.operations.map((op) => html`<${Line} op=${op} />`)}</ul>`}
+  ${resource.operations.length > 1
+    && html`<ul class="card op-lines">${resource.operations.map((op) => html`<${Line} op=${op} />`)}</ul>`}
   <${Markdown} text=${resource.description} refer=${refer} />
-  ${resource.operations.map((op) => html`<${Operation} key=${op.id} op=${op} schemas=${shown.schemas} refer=${refer} own=${own} />`)}`;
+  ${resource.operations.map((op) => html`<${Operation} key=${op.id} op=${op} schemas=${shown.schemas} refer=${refer}
+    own=${own} />`)}`;
 
-// What requests name in place of an example: the company that is signed in and, once it is known, its log of actions.
+// What requests name in place of an example: the company that is signed in and, once it is known,
+// its log of actions.
 function useOwn() {
   const { company } = useStore(session);
   const [own, set] = useState({});
   useEffect(() => {
     set(company ? { companyId: company.companyId } : {});
-    if (company) readLogs().then(([{ logId }]) => set((before) => ({ ...before, logId }))).catch(() => {}); // then its example stays
+    if (company)
+      readLogs()
+        .then(([{ logId }]) => set((before) => ({ ...before, logId })))
+        .catch(() => {}); // then its example stays
   }, [company]);
   return own;
 }
@@ -84,8 +98,11 @@ function Shown({ shown, argument }) {
     <div class="reference" onClick=${again}>
       <${Contents} shown=${shown} resource=${resource} argument=${argument} />
       <div class="reference-main">
-        ${argument && !shown.places.has(argument) && html`<${Notice} kind="warn">The reference has no “${argument}”. This is the overview.<//>`}
-        ${resource ? html`<${Resource} key=${resource.id} resource=${resource} shown=${shown} refer=${refer} own=${own} />` : html`<${Overview} shown=${shown} refer=${refer} />`}
+        ${argument && !shown.places.has(argument)
+          && html`<${Notice} kind="warn">The reference has no “${argument}”. This is the overview.<//>`}
+        ${resource
+          ? html`<${Resource} key=${resource.id} resource=${resource} shown=${shown} refer=${refer} own=${own} />`
+            : html`<${Overview} shown=${shown} refer=${refer} />`}
       </div>
     </div>`;
 }
@@ -102,6 +119,8 @@ export function Reference({ argument }) {
   return html`
     <${Page} title="API reference">
       <${Failure} error=${error} />
-      ${error ? html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${load}>Retry</button></div>` : html`<p class="muted">Reading the server’s API document …</p>`}
+      ${error ? html`<div class="buttons">
+      <button type="button" class="button" disabled=${busy} onClick=${load}>Retry</button></div>`
+        : html`<p class="muted">Reading the server’s API document …</p>`}
     <//>`;
 }

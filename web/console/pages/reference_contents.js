@@ -13,7 +13,9 @@ function useNear(ids) {
     let waiting = 0;
     const look = () => {
       waiting = 0;
-      const passed = ids.filter((id) => document.getElementById(`at-${id}`)?.getBoundingClientRect().top < innerHeight * 0.3);
+      const passed = ids.filter(
+        (id) => document.getElementById(`at-${id}`)?.getBoundingClientRect().top < innerHeight * 0.3,
+      );
       set(passed.at(-1) ?? '');
     };
     const soon = () => { waiting ||= requestAnimationFrame(look); };
@@ -32,7 +34,15 @@ function Search({ resources, query, setQuery }) {
   const list = useRef(null);
   useEffect(() => {
     const slash = (event) => {
-      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(TYPED_INTO) || document.querySelector('dialog[open]')) return;
+      if (
+        event.key !== '/' ||
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        event.target.closest?.(TYPED_INTO) ||
+        document.querySelector('dialog[open]')
+      )
+        return;
       event.preventDefault();
       field.current.focus();
       field.current.select();
@@ -56,11 +66,18 @@ function Search({ resources, query, setQuery }) {
   return html`
     <search class="reference-search" onKeyDown=${step}>
       <label class="visually-hidden" for="reference-search">Search operations</label>
-      <input class="input" id="reference-search" type="search" ref=${field} value=${query} placeholder="Search (press /)" autocomplete="off" spellcheck="false" onInput=${(e) => setQuery(e.target.value)} />
+      <input class="input" id="reference-search" type="search" ref=${field} value=${query}
+        placeholder="Search (press /)" autocomplete="off" spellcheck="false"
+          onInput=${(e) => setQuery(e.target.value)} />
       <p class="visually-hidden" role="status">${query.trim() && `${found.length} found`}</p>
-      ${query.trim() && (found.length
-        ? html`<ul class="found" ref=${list}>${found.map((op) => html`<li><a href=${href('reference', op.id)}><span>${op.summary}</span><small><${Method} name=${op.method} /> <${Path} path=${op.path} /></small></a></li>`)}</ul>`
-        : html`<p class="muted small">No operation matches all of these words.</p>`)}
+      ${
+        query.trim() &&
+        (found.length
+          ? html`<ul class="found" ref=${list}>
+          ${found.map((op) => html`<li><a href=${href('reference', op.id)}><span>${op.summary}</span>
+          <small><${Method} name=${op.method} /> <${Path} path=${op.path} /></small></a></li>`)}</ul>`
+          : html`<p class="muted small">No operation matches all of these words.</p>`)
+      }
     </search>`;
 }
 
@@ -68,26 +85,39 @@ export function Contents({ shown, resource, argument }) {
   const [query, setQuery] = useState('');
   const [open, setOpen] = useState(false);
   const list = useRef(null);
-  const ids = useMemo(() => (resource ? [...resource.sections, ...resource.operations] : shown.sections).map(({ id }) => id), [shown, resource]);
+  const ids = useMemo(
+    () => (resource ? [...resource.sections, ...resource.operations] : shown.sections).map(({ id }) => id),
+    [shown, resource],
+  );
   const near = useNear(ids);
   useEffect(() => setOpen(false), [argument]);
   useEffect(() => {
     // Only the list scrolls, never the page.
     const current = list.current.querySelector('[aria-current="location"]');
-    if (current) list.current.scrollTop += Math.min(0, current.offsetTop - list.current.scrollTop) + Math.max(0, current.offsetTop + current.offsetHeight - list.current.scrollTop - list.current.clientHeight);
+    if (current)
+      list.current.scrollTop +=
+        Math.min(0, current.offsetTop - list.current.scrollTop) +
+        Math.max(0, current.offsetTop + current.offsetHeight - list.current.scrollTop - list.current.clientHeight);
   }, [near, resource]);
-  const link = (id, content) => html`<li><a href=${href('reference', id)} aria-current=${id === near ? 'location' : undefined}>${content}</a></li>`;
+  const link = (id, content) =>
+    html`<li><a href=${href('reference', id)} aria-current=${id === near ? 'location' : undefined}>${content}</a></li>`;
   const sections = (from) => from.map(({ id, name }) => link(id, name));
   return html`
     <div class="reference-side">
       <${Search} resources=${shown.resources} query=${query} setQuery=${setQuery} />
-      <button type="button" class="button small contents-button" aria-expanded=${open ? 'true' : 'false'} aria-controls="contents" onClick=${() => setOpen(!open)}>Contents</button>
-      <nav class="contents ${open ? 'open' : ''}" id="contents" aria-label="Contents" ref=${list} hidden=${Boolean(query.trim())}>
+      <button type="button" class="button small contents-button" aria-expanded=${open ? 'true' : 'false'}
+        aria-controls="contents" onClick=${() => setOpen(!open)}>Contents</button>
+      <nav class="contents ${open ? 'open' : ''}" id="contents" aria-label="Contents" ref=${list}
+        hidden=${Boolean(query.trim())}>
         <a class="contents-head" href=${href('reference')} aria-current=${resource ? undefined : 'true'}>Overview</a>
         ${!resource && html`<ul>${sections(shown.sections)}</ul>`}
         ${shown.resources.map((one) => html`
-          <a class="contents-head" href=${href('reference', one.id)} aria-current=${one === resource ? 'true' : undefined}>${one.name}</a>
-          ${one === resource && html`<ul>${sections(one.sections)}${one.operations.map((op) => link(op.id, html`<${Method} name=${op.method} /> ${op.summary}`))}</ul>`}`)}
+          <a class="contents-head" href=${href('reference', one.id)}
+            aria-current=${one === resource ? 'true' : undefined}>${one.name}</a>
+          ${one === resource
+            && html`<ul>${sections(one.sections)}
+            ${one.operations.map((op) => link(op.id, html`<${Method} name=${op.method} /> ${op.summary}`))}</ul>`}`,
+        )}
       </nav>
     </div>`;
 }

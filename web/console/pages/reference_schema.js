@@ -1,4 +1,5 @@
-// What a schema says, in words: members, types and bounds. Inner schemas open when they are asked for, since some hold themselves.
+// What a schema says, in words: members, types and bounds. Inner schemas open when they are asked
+// for, since some hold themselves.
 import { follow } from '../core/openapi.js';
 import { plain } from '../lib/curl.js';
 import { Markdown } from '../parts/markdown.js';
@@ -7,11 +8,20 @@ import { html, useState } from '../vendor/preact-htm.js';
 // A schema with all that it refers to and is joined of.
 function whole(given, schemas) {
   const { allOf = [], ...own } = follow(given, schemas);
-  return allOf.map((part) => whole(part, schemas)).reduce((sum, part) => ({
-    ...part, ...sum,
-    properties: part.properties || sum.properties ? new Map([...part.properties ?? [], ...sum.properties ?? []]) : undefined,
-    required: [...part.required ?? [], ...sum.required ?? []],
-  }), own);
+  return allOf
+    .map((part) => whole(part, schemas))
+    .reduce(
+      (sum, part) => ({
+        ...part,
+        ...sum,
+        properties:
+          part.properties || sum.properties
+            ? new Map([...(part.properties ?? []), ...(sum.properties ?? [])])
+            : undefined,
+        required: [...(part.required ?? []), ...(sum.required ?? [])],
+      }),
+      own,
+    );
 }
 
 const values = (list) => list.map((value) => plain(value)).join(', ');
@@ -24,7 +34,13 @@ function typeOf(given, schemas) {
   const choices = form.oneOf ?? form.anyOf;
   if (choices) return choices.map((choice) => typeOf(choice, schemas)).join(' or ');
   if (form.type?.length >= 6) return 'any JSON value';
-  const types = (form.type ?? (form.properties ? ['object'] : ['any value'])).map((type) => (type === 'array' && form.items ? `list of ${typeOf(form.items, schemas)}` : type === 'object' && form.name ? form.name : type));
+  const types = (form.type ?? (form.properties ? ['object'] : ['any value'])).map((type) =>
+    type === 'array' && form.items
+      ? `list of ${typeOf(form.items, schemas)}`
+      : type === 'object' && form.name
+        ? form.name
+        : type,
+  );
   return types.join(' or ');
 }
 
@@ -36,18 +52,25 @@ const range = (least, most, what) => {
 };
 
 const boundsOf = (form) => [
-  ...range(form.minimum, form.maximum, ''), ...range(form.minLength, form.maxLength, 'characters'), ...range(form.minItems, form.maxItems, 'items'),
-  ...range(form.minProperties, form.maxProperties, 'members'), ...form.format ? [form.format] : [], ...form.default ? [`default ${plain(form.default)}`] : [],
+  ...range(form.minimum, form.maximum, ''),
+  ...range(form.minLength, form.maxLength, 'characters'),
+  ...range(form.minItems, form.maxItems, 'items'),
+  ...range(form.minProperties, form.maxProperties, 'members'),
+  ...(form.format ? [form.format] : []),
+  ...(form.default ? [`default ${plain(form.default)}`] : []),
 ];
 
-// The schemas with members of their own that a schema holds: of an object itself, of a list its items, of a choice each.
+// The schemas with members of their own that a schema holds: of an object itself, of a list its
+// items, of a choice each.
 function innerOf(given, schemas) {
   const form = whole(given, schemas);
   const choices = form.oneOf ?? form.anyOf;
   if (choices) return choices.flatMap((choice) => innerOf(choice, schemas));
   if (form.properties?.size) return [form];
   if (form.items) return innerOf(form.items, schemas);
-  return form.additionalProperties && !('never' in form.additionalProperties) ? innerOf(form.additionalProperties, schemas) : [];
+  return form.additionalProperties && !('never' in form.additionalProperties)
+    ? innerOf(form.additionalProperties, schemas)
+    : [];
 }
 
 function Inner({ form, schemas, refer }) {
@@ -65,7 +88,8 @@ export function Item({ name, required, description, form = {}, schemas, refer })
   const said = description ?? all.description;
   return html`
     <div class="member">
-      <div class="member-head"><code class="member-name">${name}</code><span class="member-type">${typeOf(form, schemas)}</span>
+      <div class="member-head"><code class="member-name">${name}</code>
+        <span class="member-type">${typeOf(form, schemas)}</span>
         ${boundsOf(all).map((bound) => html`<span class="member-type">${bound}</span>`)}
         ${required && html`<span class="member-required">required</span>`}</div>
       ${said && html`<${Markdown} text=${said} refer=${refer} />`}
@@ -76,11 +100,18 @@ export function Item({ name, required, description, form = {}, schemas, refer })
 
 function Members({ form, schemas, refer }) {
   const { properties = new Map(), required = [] } = form;
-  return html`<div class="members">${[...properties].filter(([, p]) => !p.never).map(([name, property]) => html`
-    <${Item} name=${name} required=${required.includes(name)} form=${property} schemas=${schemas} refer=${refer} />`)}</div>`;
+  return html`<div class="members">${[...properties]
+    .filter(([, p]) => !p.never)
+    .map(
+      ([name, property]) => html`
+    <${Item} name=${name} required=${required.includes(name)} form=${property} schemas=${schemas} refer=${refer} />`,
+    )}</div>`;
 }
 
-/** The schema of a body of a media type. What has members is shown with them; what is a choice, each in turn. */
+/**
+ * The schema of a body of a media type. What has members is shown with them; what is a choice, each
+ * in turn.
+ */
 export function Schema({ given = {}, type, schemas, refer }) {
   const form = whole(given, schemas);
   const inner = innerOf(given, schemas);
@@ -88,6 +119,7 @@ export function Schema({ given = {}, type, schemas, refer }) {
     <div class="stack tight">
       <div class="member-type">${type && html`<code>${type}</code> · `}${typeOf(given, schemas)}</div>
       ${form.description && html`<${Markdown} text=${form.description} refer=${refer} />`}
-      ${inner.length === 1 ? html`<${Members} form=${inner[0]} schemas=${schemas} refer=${refer} />` : inner.map((one) => html`<${Inner} form=${one} schemas=${schemas} refer=${refer} />`)}
+      ${inner.length === 1 ? html`<${Members} form=${inner[0]} schemas=${schemas} refer=${refer} />`
+        : inner.map((one) => html`<${Inner} form=${one} schemas=${schemas} refer=${refer} />`)}
     </div>`;
 }

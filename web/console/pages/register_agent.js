@@ -1,4 +1,5 @@
-// Registers an agent. One that is there already is registered anew only after the difference was shown.
+// Registers an agent. One that is there already is registered anew only after the difference was
+// shown.
 import { html, useState } from '../vendor/preact-htm.js';
 import { findAgent, register } from '../core/agents.js';
 import { timeText } from '../core/format.js';
@@ -10,14 +11,18 @@ import { Failure, Field, Notice, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Text } from '../parts/text.js';
 
-// What was typed as metadata, as {node, source}; null for nothing. It throws where that is no JSON, and says where.
+// What was typed as metadata, as {node, source}; null for nothing. It throws where that is no JSON,
+// and says where.
 function typedMetadata(text) {
   if (!text.trim()) return null;
   return { node: parse(text), source: text };
 }
 
 function Difference({ pointer, before, after }) {
-  const side = (name, value) => html`<dt>${name}</dt><dd>${value === undefined ? html`<span class="muted">nothing</span>` : html`<code><${Text} of=${value} /></code>`}</dd>`;
+  const side = (name, value) =>
+    html`<dt>${name}</dt><dd>
+    ${value === undefined ? html`<span class="muted">nothing</span>`
+      : html`<code><${Text} of=${value} /></code>`}</dd>`;
   return html`<li data-pointer=${visible(pointer)}><strong><code>${visible(pointer) || 'all of it'}</code></strong>
     <dl class="facts">${side('before', before)}${side('after', after)}</dl></li>`;
 }
@@ -25,15 +30,23 @@ function Difference({ pointer, before, after }) {
 function Again({ was, metadata, act, onClose }) {
   const changed = differences(was.metadata?.node.type === 'object' ? was.metadata : null, metadata);
   return html`
-    <${Confirm} title="Edit the metadata of ${visible(was.agentId)}?" action="Replace metadata" act=${act} onClose=${onClose}>
+    <${Confirm} title="Edit the metadata of ${visible(was.agentId)}?" action="Replace metadata" act=${act}
+      onClose=${onClose}>
       <div class="stack">
-        <p>This agent was registered on <span title=${was.registeredAt}>${timeText(was.registeredAt)}</span>. Its registration time becomes now, and its metadata is replaced:</p>
-        ${changed.length ? html`<ul class="differences">${changed.map((one) => html`<${Difference} key=${one.pointer} ...${one} />`)}</ul>` : html`<p><strong>The metadata is unchanged.</strong></p>`}
+        <p>This agent was registered on <span title=${was.registeredAt}>${timeText(was.registeredAt)}</span>
+          . Its registration time becomes now, and its metadata is replaced:</p>
+        ${changed.length
+          ? html`<ul class="differences">
+          ${changed.map((one) => html`<${Difference} key=${one.pointer} ...${one} />`)}</ul>`
+            : html`<p><strong>The metadata is unchanged.</strong></p>`}
       </div>
     <//>`;
 }
 
-/** agentId: of the agent that is registered anew; a field asks for it where there is none. metadata: what stands in the form at first. */
+/**
+ * agentId: of the agent that is registered anew; a field asks for it where there is none. metadata:
+ * what stands in the form at first.
+ */
 export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDone }) {
   const [agentId, setAgentId] = useState(fixed);
   const [metadata, setMetadata] = useState(first);
@@ -70,10 +83,13 @@ export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDon
     <form class="stack" onSubmit=${submit}>
       ${!fixed && html`
         <${Field} label="Agent ID" hint="Letters, digits, dot, hyphen and underscore.">
-          ${(p) => html`<input ...${p} class="input" name="agentId" required autocomplete="off" spellcheck="false" value=${agentId} onInput=${(e) => setAgentId(e.target.value)} />`}
+          ${(p) => html`<input ...${p} class="input" name="agentId" required autocomplete="off" spellcheck="false"
+            value=${agentId} onInput=${(e) => setAgentId(e.target.value)} />`}
         <//>`}
       <${Field} label="Metadata (optional)" hint="A JSON object.">
-        ${(p) => html`<textarea ...${p} class="input" name="metadata" spellcheck="false" placeholder='{"team":"payments"}' value=${metadata} onInput=${(e) => setMetadata(e.target.value)}></textarea>`}
+        ${(p) => html`<textarea ...${p} class="input" name="metadata" spellcheck="false"
+          placeholder='{"team":"payments"}' value=${metadata}
+            onInput=${(e) => setMetadata(e.target.value)}></textarea>`}
       <//>
       <${Failure} error=${error} />
       ${made && html`<${Notice}>Agent <a href=${href('agents', made)}><${Text} of=${made} /></a> is registered.<//>`}

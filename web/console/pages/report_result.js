@@ -1,4 +1,5 @@
-// A report that was checked: the verdict, what was done and changed in numbers and words, and what all this does not prove.
+// A report that was checked: the verdict, what was done and changed in numbers and words, and what
+// all this does not prove.
 import { html, useEffect } from '../vendor/preact-htm.js';
 import { count, plural, timeText } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
@@ -35,7 +36,11 @@ async function policyVerdict({ checkpoints, origins, last }, policy) {
   return { met: true, reason: '' };
 }
 
-const STANDINGS = { confirmed: 'confirmed by the creator of this page', other: 'not the confirmed key', unconfirmed: 'unconfirmed' };
+const STANDINGS = {
+  confirmed: 'confirmed by the creator of this page',
+  other: 'not the confirmed key',
+  unconfirmed: 'unconfirmed',
+};
 
 function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
   const standing = useStanding(keyOf);
@@ -48,17 +53,36 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
     <section class="stack" data-report=${tone} data-code=${check.code}>
       <${Notice} kind=${tone}>
         ${against && holds && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} />
-        ${!holds ? html`<strong>This report is invalid</strong> (${check.code}): ${visible(check.reason)}.${failing && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>Show the record</a>`}`
-          : policy?.met === false ? html`<strong>Your policy is not met:</strong> ${visible(policy.reason)}.`
-            : strange || is === 'another key' ? html`<strong>Signed by another key</strong> than the one that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
-              : isGreen(own) && stolen ? html`<strong>A compromised key.</strong> According to this server, ${visible(keyOf.companyId)} declared the key of this report compromised at ${stolen}: whoever stole it could have created this report.`
-              : isGreen(own) ? html`<strong>${against ? 'This report is valid by itself.' : 'This report is valid.'}</strong> No record of the period is missing or changed.`
-                : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create such a report with a key of their own.`}
+        ${
+          !holds
+            ? html`<strong>This report is invalid</strong> (${check.code}): ${visible(check.reason)}.
+            ${failing
+              && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>
+              Show the record</a>`}`
+            : policy?.met === false
+              ? html`<strong>Your policy is not met:</strong> ${visible(policy.reason)}.`
+              : strange || is === 'another key'
+                ? html`<strong>Signed by another key</strong> than the one
+                that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
+                : isGreen(own) && stolen
+                  ? html`<strong>A compromised key.</strong> According to this
+                  server, ${visible(keyOf.companyId)} declared the key of this report compromised at ${stolen}
+                  : whoever stole it could have created this report.`
+                  : isGreen(own)
+                    ? html`<strong>${against ? 'This report is valid by itself.' : 'This report is valid.'}</strong> No
+                    record of the period is missing or changed.`
+                    : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create such a report
+                    with a key of their own.`
+        }
       <//>
       <dl class="facts">
         <dt>checked</dt><dd>${timeText(at)}, in a browser, with the attestd console</dd>
-        ${check.last && html`<dt>key</dt><dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}${pinned && pinned.fingerprint !== check.last.fingerprint && html`, which follows from <code>${pinned.fingerprint}</code>`}</dd>`}
-        ${policy && html`<dt>policy</dt><dd>${policy.met ? 'met: its witnesses have cosigned both checkpoints at the end' : 'not met'}</dd>`}
+        ${check.last && html`<dt>key</dt>
+        <dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}
+          ${pinned && pinned.fingerprint !== check.last.fingerprint
+            && html`, which follows from <code>${pinned.fingerprint}</code>`}</dd>`}
+        ${policy && html`<dt>policy</dt>
+        <dd>${policy.met ? 'met: its witnesses have cosigned both checkpoints at the end' : 'not met'}</dd>`}
         <dt>SHA-256</dt><dd><code>${digest}</code> <span class="muted">of the report’s data (.jsonl)</span></dd>
       </dl>
     </section>`;
@@ -66,9 +90,15 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
 
 const Numbers = ({ tally, ends }) => html`
   <dl class="report-numbers">
-    ${[['actions', tally.actions.total], ['failures', tally.failures.total], ['changes', tally.changes.total], ['agents', tally.actions.agents.size]].map(([name, n]) => html`<div><dt>${name}</dt><dd>${count(n)}</dd></div>`)}
+    ${[
+      ['actions', tally.actions.total],
+      ['failures', tally.failures.total],
+      ['changes', tally.changes.total],
+      ['agents', tally.actions.agents.size],
+    ].map(([name, n]) => html`<div><dt>${name}</dt><dd>${count(n)}</dd></div>`)}
   </dl>
-  <p class="small muted">Actions: from ${plural(ends.actions.start, 'record')} to ${count(ends.actions.size)}. Control log: from ${count(ends.control.start)} to ${count(ends.control.size)}.</p>`;
+  <p class="small muted">Actions: from ${plural(ends.actions.start, 'record')} to ${count(ends.actions.size)}
+    . Control log: from ${count(ends.control.start)} to ${count(ends.control.size)}.</p>`;
 
 function Charts({ tally, file }) {
   const { span } = tally;
@@ -85,8 +115,10 @@ function Charts({ tally, file }) {
       ${tally.failures.total > 0 && html`<${Bars} label="Failures over time" bars=${bars(tally.failures.times)} />`}
       <${Bars} label="Changes over time" bars=${bars(tally.changes.times)} />
       <div class="columns">
-        ${tally.actions.total > 0 && html`<${Ranks} label="Actions by agent" bars=${ranks(tally.actions.agents)} /><${Ranks} label="Actions by kind" bars=${ranks(tally.actions.kinds)} />`}
-        ${tally.changes.total > 0 && html`<${Ranks} label="Changes by kind" bars=${ranks(tally.changes.kinds, kindName)} />`}
+        ${tally.actions.total > 0 && html`<${Ranks} label="Actions by agent" bars=${ranks(tally.actions.agents)} />
+        <${Ranks} label="Actions by kind" bars=${ranks(tally.actions.kinds)} />`}
+        ${tally.changes.total > 0
+          && html`<${Ranks} label="Changes by kind" bars=${ranks(tally.changes.kinds, kindName)} />`}
       </div>
     </section>`;
 }
@@ -97,10 +129,14 @@ function Rows({ title, lead, head, list, total = list.length, row, empty, counte
     <section class="stack tight"><h3>${title}</h3>
       ${lead && html`<p class="small muted">${lead}</p>`}
       ${list.length ? html`
-        <table class="table report-table ${counted ? 'counted' : ''}"><thead><tr>${head.map((name) => html`<th>${name}</th>`)}</tr></thead>
-          <tbody>${list.slice(0, LISTED).map((one) => html`<tr>${row(one).map((cell, i) => html`<td data-label=${head[i]}>${cell}</td>`)}</tr>`)}</tbody></table>`
+        <table class="table report-table ${counted ? 'counted' : ''}">
+          <thead><tr>${head.map((name) => html`<th>${name}</th>`)}</tr></thead>
+          <tbody>${list.slice(0, LISTED).map((one) => html`<tr>
+            ${row(one).map((cell, i) => html`<td data-label=${head[i]}>${cell}</td>`)}</tr>`)}</tbody></table>`
         : html`<p class="small">${empty}</p>`}
-      ${total > Math.min(LISTED, list.length) && html`<p class="small muted">And ${count(total - Math.min(LISTED, list.length))} more in the report’s data.</p>`}
+      ${total > Math.min(LISTED, list.length)
+        && html`<p class="small muted">
+        And ${count(total - Math.min(LISTED, list.length))} more in the report’s data.</p>`}
     </section>`;
 }
 
@@ -108,20 +144,34 @@ const When = ({ timestamp }) => html`<span class="nowrap">${timeText(timestamp)}
 
 function Contents({ check: { file, ends }, tally }) {
   const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${timeText(to || file.to)}.`);
-  if (tally.witnesses === null) alone.push('No change in this period says whether a witness was asked; see the previous report.');
+  if (tally.witnesses === null)
+    alone.push('No change in this period says whether a witness was asked; see the previous report.');
   return html`
     <${Numbers} ...${{ tally, ends }} />
     <${Charts} ...${{ tally, file }} />
-    <${Rows} title="Failures" lead="Actions whose name says that something failed or was denied." empty="None in this period." list=${tally.failures.list} total=${tally.failures.total}
-      head=${['Time', 'Record', 'Agent', 'Action']} row=${(one) => [When(one), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId), visible(one.action)]} />
+    <${Rows} title="Failures" lead="Actions whose name says that something failed or was denied."
+      empty="None in this period." list=${tally.failures.list} total=${tally.failures.total}
+      head=${['Time', 'Record', 'Agent', 'Action']}
+        row=${(one) =>
+          [When(one), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId),
+            visible(one.action)]} />
     <${Rows} title="Changes" empty="None." list=${tally.changes.list} total=${tally.changes.total}
-      head=${['Time', 'Record', 'Change', 'By']} row=${(one) => [When(one), html`<a href=${href('control', one.index)}>${one.index}</a>`, html`<${ControlWords} change=${one} />`, one.by ? html`<code class="nowrap">${visible(one.by)}</code>` : 'no credential']} />
+      head=${['Time', 'Record', 'Change', 'By']}
+        row=${(one) =>
+          [When(one), html`<a href=${href('control', one.index)}>${one.index}</a>`,
+            html`<${ControlWords} change=${one} />`, one.by ? html`<code class="nowrap">${visible(one.by)}</code>`
+              : 'no credential']} />
     <${Rows} title="Actions" counted empty="None." list=${tally.deeds}
-      head=${['Agent', 'Action', 'Times']} row=${({ agent, action, delegated, times }) => [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
-    <${Words} title="Times without a witness" list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
+      head=${['Agent', 'Action', 'Times']}
+        row=${({ agent, action, delegated, times }) =>
+          [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
+    <${Words} title="Times without a witness"
+      list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
 }
 
-const Words = ({ title, list }) => html`<section class="stack tight"><h3>${title}</h3><ul class="report-words small">${list.map((words) => html`<li>${visible(words)}</li>`)}</ul></section>`;
+const Words = ({ title, list }) =>
+  html`<section class="stack tight"><h3>${title}</h3>
+  <ul class="report-words small">${list.map((words) => html`<li>${visible(words)}</li>`)}</ul></section>`;
 
 export function ReportResult({ report }) {
   const { check, tally, digest, at, file: data } = report;
@@ -132,10 +182,18 @@ export function ReportResult({ report }) {
   const holds = check.verdict !== 'fails';
   const keyOf = check.last ? { companyId, ...check.last, ring: check.all } : key;
   const standing = useStanding(keyOf);
-  const signer = companyId === key.companyId && (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint);
+  const signer =
+    companyId === key.companyId &&
+    (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint);
   const stolen = signer?.compromisedAt ?? '';
-  // One that follows from a confirmed key may have been made by whoever stole that: the server knows which does.
-  const strange = Boolean(companyId === key.companyId && !signer && check.last && standingOf({ companyId, fingerprint: check.last.fingerprint }) !== 'confirmed');
+  // One that follows from a confirmed key may have been made by whoever stole that: the server
+  // knows which does.
+  const strange = Boolean(
+    companyId === key.companyId &&
+      !signer &&
+      check.last &&
+      standingOf({ companyId, fingerprint: check.last.fingerprint }) !== 'confirmed',
+  );
   const mine = holds && signer && !stolen;
   useEffect(() => {
     // What the server shows later must have grown from here too.
@@ -144,21 +202,27 @@ export function ReportResult({ report }) {
       proveSince(key).catch(() => {}); // without an answer nothing is known
     }
     const before = document.title;
-    document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${timeText(check.file.to)}` : ''}`;
+    document.title = `Report of ${companyId}${check.file ? `, ${bound(check.file.from)} to ${timeText(check.file.to)}`
+      : ''}`;
     return () => { document.title = before; };
   }, [report]);
-  const name = `${companyId}-report${check.file ? `-${check.file.from.slice(0, 10)}-${check.file.to.slice(0, 10)}` : ''}`;
+  const name = `${companyId}-report${check.file ? `-${check.file.from.slice(0, 10)}-${check.file.to.slice(0, 10)}`
+    : ''}`;
   return html`
     <div class="buttons report-actions">
       ${holds && html`<button type="button" class="button" onClick=${() => print()}>Print</button>
         <button type="button" class="button" onClick=${() => savePage(`${name}.html`)}>Save this page</button>`}
       <button type="button" class="button" onClick=${() => saveData(`${name}.jsonl`, data)}>Save data</button>
-      ${holds && html`<span class="small muted">The page is for reading: it says what was found here, and proves nothing. The data proves it to anybody: <code>attestd report FILE --key FINGERPRINT</code>.</span>`}
+      ${holds && html`<span class="small muted">
+      The page is for reading: it says what was found here, and proves nothing. The data proves it to
+      anybody: <code>attestd report FILE --key FINGERPRINT</code>.</span>`}
     </div>
-    ${holds && standing === 'unconfirmed' && html`<div class="card report-actions"><${ConfirmKey} keyOf=${keyOf} /></div>`}
+    ${holds && standing === 'unconfirmed'
+      && html`<div class="card report-actions"><${ConfirmKey} keyOf=${keyOf} /></div>`}
     <article class="report" id="report">
       <header class="stack tight"><h2>Report of ${visible(companyId)}</h2>
-        ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${timeText(check.file.to)}.</p>`}</header>
+        ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${timeText(check.file.to)}.</p>`}
+        </header>
       <${Verdict} ...${{ check, at, digest, keyOf, stolen, strange, policy: verdict?.value ?? null }} />
       ${holds && html`<${Contents} ...${{ check, tally }} />`}
       <${Words} title=${holds ? 'Checks that passed' : 'Checks that passed before the failure'} list=${check.checked} />

@@ -1,12 +1,15 @@
-// A report as files: the page that was shown, without anything that runs or loads, and the data that it is about.
+// A report as files: the page that was shown, without anything that runs or loads, and the data
+// that it is about.
 import { save } from '../parts/save.js';
 
 const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
 // All rules of this page; those that match nothing there do no harm.
-const rules = () => [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules].map((rule) => rule.cssText)).join('\n');
+const rules = () =>
+  [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules].map((rule) => rule.cssText)).join('\n');
 
-// The report as it is shown. Links lead into the console, so their text alone is kept; headings begin with the first.
+// The report as it is shown. Links lead into the console, so their text alone is kept; headings
+// begin with the first.
 function article() {
   const copy = document.getElementById('report').cloneNode(true);
   for (const link of copy.querySelectorAll('a')) link.replaceWith(...link.childNodes);

@@ -13,23 +13,33 @@ const PIN = 'Anyone who pinned the fingerprint of the old key must pin the new o
 
 const Ordinary = (dialog) => html`
   <${Confirm} title="Rotate the signing key?" action="Rotate now" ...${dialog}>
-    <p>A new key signs from the next record on. Signatures of the old key stay valid, and its tokens verify until they expire. Both keys sign the rotation.</p>
+    <p>A new key signs from the next record on. Signatures of the old key stay valid, and its tokens verify until they
+      expire. Both keys sign the rotation.</p>
     <p>${PIN} The old key is deleted. This can’t be undone.</p>
   <//>`;
 
 const Compromised = (dialog) => html`
   <${Confirm} title="Declare the signing key compromised?" action="Rotate and reject its tokens" ...${dialog}>
-    <p>A new key signs from the next record on. <strong>Every SVID, delegation and passport that was signed before is rejected at once</strong>, also those of keys retired in the last 24 hours: all agents need new ones. Records stay as they are.</p>
+    <p>A new key signs from the next record
+      on. <strong>Every SVID, delegation and passport that was signed before is rejected at once</strong>
+      , also those of keys retired in the last 24 hours: all agents need new ones. Records stay as they are.</p>
     <p>${PIN} Anyone who checks tokens offline must fetch the keys again. This can’t be undone.</p>
   <//>`;
 
-// The fingerprint is taken from the list of keys, as far as each of them is proven, and never from the answer alone.
+// The fingerprint is taken from the list of keys, as far as each of them is proven, and never from
+// the answer alone.
 function Rotated({ made, companyKey }) {
   const proven = companyKey.ring?.some((k) => k.fingerprint === made.fingerprint);
-  if (!proven) return html`<${Notice} kind="bad">The key was rotated, but the server’s list of keys does not prove that ${made.fingerprint} follows the previous key.<//>`;
+  if (!proven)
+    return html`<${Notice} kind="bad">
+    The key was rotated, but the server’s list of keys does not prove that ${made.fingerprint} follows the previous
+    key.<//>`;
   return html`
-    <${Notice}>A new key signs from record ${made.index} on.${made.compromised && ' No token signed before it is accepted any more.'} ${PIN} Send them its fingerprint over another channel than this server:<//>
-    <div data-rotated=${made.compromised ? 'compromised' : 'ordinary'}><${Value} value=${made.fingerprint} what="fingerprint of the new key" /></div>`;
+    <${Notice}>A new key signs from record ${made.index} on.
+      ${made.compromised && ' No token signed before it is accepted any more.'} ${PIN} Send them its fingerprint over
+      another channel than this server:<//>
+    <div data-rotated=${made.compromised ? 'compromised' : 'ordinary'}>
+      <${Value} value=${made.fingerprint} what="fingerprint of the new key" /></div>`;
 }
 
 export function RotateKey() {
@@ -38,8 +48,12 @@ export function RotateKey() {
   const [made, setMade] = useState(null);
   const act = async () => {
     const compromised = asks.dialog === Compromised;
-    const answer = await call(keyRotated, 'POST', '/v1/companies/rotate-keys', { asked: NOTHING, body: { compromised } });
-    await refreshKey(company.companyId).catch(() => {}); // it is rotated all the same, and asked for again with the next record
+    const answer = await call(keyRotated, 'POST', '/v1/companies/rotate-keys', {
+      asked: NOTHING,
+      body: { compromised },
+    });
+    // It is rotated all the same, and asked for again with the next record.
+    await refreshKey(company.companyId).catch(() => {});
     setMade({ ...answer, compromised });
   };
   return html`
@@ -53,7 +67,8 @@ export function RotateKey() {
       ${made && html`<${Rotated} made=${made} companyKey=${key} />`}
       <div class="buttons">
         <button type="button" class="button" onClick=${() => setAsks({ dialog: Ordinary })}>Rotate key</button>
-        <button type="button" class="button danger" onClick=${() => setAsks({ dialog: Compromised })}>Declare compromised</button>
+        <button type="button" class="button danger" onClick=${() => setAsks({ dialog: Compromised })}>
+          Declare compromised</button>
       </div>
       ${asks && html`<${asks.dialog} act=${act} onClose=${() => setAsks(null)} />`}
     </section>`;

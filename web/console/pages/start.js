@@ -27,7 +27,10 @@ function Register({ onKey }) {
       <h2>Register a company</h2>
       <p class="muted">Creates a signing key, an empty log and an API key.</p>
       <${Field} label="Company ID" hint="Letters, digits, dot, hyphen and underscore; it is permanent.">
-        ${(props) => html`<input ...${props} class="input" name="companyId" required autocomplete="off" spellcheck="false" placeholder="acme"
+        ${(
+          props,
+        ) => html`<input ...${props} class="input" name="companyId" required autocomplete="off" spellcheck="false"
+          placeholder="acme"
           value=${companyId} onInput=${(e) => setCompanyId(e.target.value)} />`}
       <//>
       <${Keep} keep=${keep} setKeep=${setKeep} />
@@ -40,8 +43,17 @@ function Register({ onKey }) {
 function steps(base) {
   const auth = `-H "Authorization: Bearer $KEY"`;
   return [
-    { title: 'Register an agent', to: 'agents', line: `curl -s ${base}/v1/agents/register ${auth} \\\n  -d '{"agentId":"agent-1"}'` },
-    { title: 'Attest what it does', to: 'live', line: `curl -s ${base}/v1/attest ${auth} \\\n  -d '{"agentId":"agent-1","actionType":"hello","payload":{"to":"world"}}'` },
+    {
+      title: 'Register an agent',
+      to: 'agents',
+      line: `curl -s ${base}/v1/agents/register ${auth} \\\n  -d '{"agentId":"agent-1"}'`,
+    },
+    {
+      title: 'Attest what it does',
+      to: 'live',
+      line: `curl -s ${base}/v1/attest ${auth} \\\n  -d ` +
+        `'{"agentId":"agent-1","actionType":"hello","payload":{"to":"world"}}'`,
+    },
     { title: 'Verify the whole chain', to: 'verify', line: `curl -s ${base}/v1/verify ${auth}` },
     { title: 'Prove one record', to: 'proof', line: `curl -s ${base}/v1/proof/0 ${auth}` },
   ];
@@ -54,36 +66,50 @@ function FirstRun() {
       <p class="muted">Set the key in your shell once, then run these commands. Each shows up in the linked page.</p>
       <ol class="stack guide">
         <li class="guide-step">
-          <div class="card-head"><h3>Set the key</h3><${CopyButton} text=${`export KEY='${getCredential()}'`} what="the line with your key" label="Copy with key" /></div>
+          <div class="card-head"><h3>Set the key</h3>
+            <${CopyButton} text=${`export KEY='${getCredential()}'`} what="the line with your key"
+              label="Copy with key" /></div>
           <pre class="code" tabindex="0" aria-label="Command that sets the key">export KEY='…'</pre>
         </li>
         ${steps(location.origin).map((s) => html`
           <li class="guide-step">
             <div class="card-head"><h3>${s.title}</h3>
-              <span class="buttons"><a class="button quiet small" href=${href(s.to)}>Open ${s.to}</a><${CopyButton} text=${s.line} what="the command: ${s.title}" /></span></div>
+              <span class="buttons"><a class="button quiet small" href=${href(s.to)}>Open ${s.to}</a>
+                <${CopyButton} text=${s.line} what="the command: ${s.title}" /></span></div>
             <pre class="code" tabindex="0" aria-label="Command: ${s.title}">${s.line}</pre>
           </li>`)}
       </ol>
     </section>`;
 }
 
-// Over plain HTTP from another machine, whoever is on the way reads the key and can change this very page.
+// Over plain HTTP from another machine, whoever is on the way reads the key and can change this
+// very page.
 const Insecure = () => !isSecureContext && html`
-  <div data-insecure><${Notice} kind="warn"><strong>This page came over plain HTTP.</strong> Anyone on the network path can read a key that you enter here, and can change what this page shows. Use HTTPS, or a tunnel to this machine.<//></div>`;
+  <div data-insecure><${Notice} kind="warn">
+    <strong>This page came over plain HTTP.</strong> Anyone on the network path can read a key that you enter here, and
+      can change what this page shows. Use HTTPS, or a tunnel to this machine.<//></div>`;
 
-const KEY_TITLES = { confirmed: 'The company’s public key', unconfirmed: 'Confirm the signing key', other: 'The signing key was replaced' };
+const KEY_TITLES = {
+  confirmed: 'The company’s public key',
+  unconfirmed: 'Confirm the signing key',
+  other: 'The signing key was replaced',
+};
 
 function CompanyKey({ company, companyKey }) {
   const is = useStanding(companyKey);
   useEffect(() => session.set({ first: false }), []);
   return html`
     <section class="card" data-company-key=${is}>
-      <div class="card-head"><h2>${KEY_TITLES[is]}</h2>${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
-      <p>Everything here is checked with the key that this server publishes for <${Text} of=${company.companyId} />. Only the company can confirm that it is theirs.</p>
+      <div class="card-head"><h2>${KEY_TITLES[is]}</h2>
+        ${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
+      <p>Everything here is checked with the key that this server publishes for <${Text} of=${company.companyId} />
+        . Only the company can confirm that it is theirs.</p>
       <${Fingerprint} of=${companyKey} />
       <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
-      <p class="small muted">Stored in this browser. Green: verified by this browser with a key that you confirmed. Amber: verified, key unconfirmed. Claims of the server are never green.</p>
-      <dl class="facts"><dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd><dt>key ID</dt><dd><code>${companyKey.kid}</code></dd></dl>
+      <p class="small muted">Stored in this browser. Green: verified by this browser with a key that you confirmed.
+        Amber: verified, key unconfirmed. Claims of the server are never green.</p>
+      <dl class="facts"><dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd><dt>key ID</dt>
+        <dd><code>${companyKey.kid}</code></dd></dl>
     </section>`;
 }
 
@@ -95,10 +121,14 @@ export function Start() {
   const [newKey, setNewKey] = useState('');
   if (status !== 'in') {
     return html`
-      <${Page} title="Tamper-evident logs of what your AI agents do" lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and proofs in your browser, so you don’t have to trust the server.">
+      <${Page} title="Tamper-evident logs of what your AI agents do"
+        lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and
+          proofs in your browser, so you don’t have to trust the server.">
         <${SignedOut} /><${Insecure} />
         <div class="columns"><${Register} onKey=${setNewKey} /><${Paste} /></div>
-        <p class="small muted without-key"><span>Without a key:</span><a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>inspect a token</a><a href=${href('reference')}>read the API’s reference</a></p>
+        <p class="small muted without-key"><span>Without a key:</span>
+          <a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>inspect a token</a>
+            <a href=${href('reference')}>read the API’s reference</a></p>
       <//>`;
   }
   return html`

@@ -1,4 +1,5 @@
-// Verify: the whole chain, recomputed in workers of this browser and compared with what the server says, and with what was seen before.
+// Verify: the whole chain, recomputed in workers of this browser and compared with what the server
+// says, and with what was seen before.
 import { html } from '../vendor/preact-htm.js';
 import { count, timeText, plural, short } from '../core/format.js';
 import { findings } from '../core/findings.js';
@@ -25,11 +26,30 @@ export const verifyAll = async () => {
 
 // All that the page shows, for whoever asks later what was checked, with which key, and when.
 function saveReport(result, verdict, against, companyKey) {
-  const { companyId, fingerprint, startedAt, endedAt, count: records, root, engine, workers, failures, server } = result;
+  const {
+    companyId,
+    fingerprint,
+    startedAt,
+    endedAt,
+    count: records,
+    root,
+    engine,
+    workers,
+    failures,
+    server,
+  } = result;
   const report = {
     type: 'attestd-verification', v: 1, companyId, log: 'actions', origin: location.origin, startedAt, endedAt,
     key: { fingerprint, standing: standingOf(companyKey) },
-    verdict: { holds: verdict.ok && !against, text: verdict.text }, findings: findings.get().all.filter((one) => one.companyId === companyId), records, root, failures, server, engine, workers, secureContext: isSecureContext,
+    verdict: { holds: verdict.ok && !against, text: verdict.text },
+    findings: findings.get().all.filter((one) => one.companyId === companyId),
+    records,
+    root,
+    failures,
+    server,
+    engine,
+    workers,
+    secureContext: isSecureContext,
   };
   save(`verification-${companyId}-${records}.json`, 'application/json', `${JSON.stringify(report, null, 1)}\n`);
 }
@@ -47,21 +67,30 @@ function Outcome({ result }) {
     : verdict.ok ? (against ? is : result.count === 0 ? 'empty' : 'valid')
       : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
-    <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone} data-failed-at=${failedAt}>
+    <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone}
+      data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
-        <button type="button" class="button" onClick=${() => saveReport(result, verdict, against, companyKey)}>Save report</button></div>
+        <button type="button" class="button" onClick=${() => saveReport(result, verdict, against, companyKey)}>
+          Save report</button></div>
       <${Notice} kind=${tone}><${Text} of=${verdict.text} />${verdict.ok && html`<${Against} of=${against} />`}<//>
       <${KeyHint} keyOf=${companyKey} />
       <dl class="facts">
-        <dt>checked here</dt><dd>${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s, with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
+        <dt>checked here</dt><dd>
+          ${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s,
+          with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
         <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
-        <dt>server</dt><dd><${Badge} tone=${result.server.valid ? '' : 'bad'}>${result.server.valid ? 'claims valid' : `claims it fails at ${result.server.failedAtIndex}`}<//></dd>
+        <dt>server</dt><dd>
+          <${Badge} tone=${result.server.valid ? '' : 'bad'}>
+            ${result.server.valid ? 'claims valid' : `claims it fails at ${result.server.failedAtIndex}`}<//></dd>
         ${result.server.merkleRoot && html`<dt>server’s root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
       </dl>
       ${result.failures.count > 0 && html`
         <h3>${plural(result.failures.count, 'failure')}</h3>
-        <ul class="stack tight small">${result.failures.list.map((f) => html`<li><a href=${href('records', f.index)}>Record ${f.index}</a>: <${Text} of=${f.reason} /></li>`)}</ul>`}
+        <ul class="stack tight small">
+          ${result.failures.list.map((f) => html`<li><a href=${href('records', f.index)}>Record ${f.index}</a>
+          : <${Text} of=${f.reason} /></li>`)}</ul>`
+      }
     </section>`;
 }
 
@@ -75,19 +104,25 @@ function Kept({ companyKey, aside }) {
   return html`
     <section class="card ${aside ? 'aside' : ''}" aria-label="What this browser remembers">
       <h2>What this browser remembers</h2>
-      <p class="small muted">The server’s log must begin with each of these trees. If it does not, history was rewritten.</p>
+      <p class="small muted">The server’s log must begin with each of these trees. If it does not, history was
+        rewritten.</p>
       ${kept.length ? html`
         <table class="table"><thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Root</th></tr></thead>
           <tbody>${kept.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
             <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
-              <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td><td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`)}</tbody></table>`
-        : html`<p class="empty">None yet.</p>`}
+              <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td>
+                <td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`,
+          )}</tbody></table>`
+          : html`<p class="empty">None yet.</p>`
+      }
     </section>`;
 }
 
 const Insecure = () => !isSecureContext && html`
-  <${Notice} kind="warn"><strong>This page is not a secure context.</strong> It came over plain HTTP from another machine, so anyone on the network path can change
-    the page itself, and its verdict proves nothing against them. The browser’s own cryptography is off here, so the checks run in slower JavaScript.
+  <${Notice} kind="warn"><strong>This page is not a secure context.</strong> It came over plain HTTP from another
+    machine, so anyone on the network path can change
+    the page itself, and its verdict proves nothing against them. The browser’s own cryptography is off here, so the
+    checks run in slower JavaScript.
     Use HTTPS, or a tunnel to localhost.<//>`;
 
 export function Verify() {
@@ -97,20 +132,27 @@ export function Verify() {
   const shows = result && phase !== 'running';
   const shown = phase === 'done' ? result.count : done;
   return html`
-    <${Page} title="Verify" lead="This browser reads the whole log and recomputes every hash, every signature, the tree and its root. It proves that what it saw before is still there, and compares its verdict with the server’s.">
+    <${Page} title="Verify"
+      lead="This browser reads the whole log and recomputes every hash, every signature, the tree and its root. It
+        proves that what it saw before is still there, and compares its verdict with the server’s.">
       <${Insecure} />
       <div class="beside">
         <section class="card">
           <div class="buttons">
-            ${phase === 'running'
-              ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
-              : html`<button type="button" class="button primary" onClick=${verifyAll}>${phase === 'ready' ? 'Verify the whole chain' : 'Verify again'}</button>`}
+            ${
+              phase === 'running'
+                ? html`<button type="button" class="button" onClick=${stop}>Stop</button>`
+                : html`<button type="button" class="button primary" onClick=${verifyAll}>
+                ${phase === 'ready' ? 'Verify the whole chain' : 'Verify again'}</button>`
+            }
           </div>
           ${phase !== 'ready' && html`
             <div class="stack tight">
-              <div class="progress ${failures ? 'bad' : ''}" role="progressbar" aria-label="Records checked" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
+              <div class="progress ${failures ? 'bad' : ''}" role="progressbar" aria-label="Records checked"
+                aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
                 <div style=${{ width: `${share * 100}%` }}></div></div>
-              <p class="small muted">${count(shown)}${total ? ` of ${count(Math.max(total, shown))}` : ''} checked${failures ? `, ${plural(failures, 'failure')}, the first at ${first.index}` : ''}</p>
+              <p class="small muted">${count(shown)}${total ? ` of ${count(Math.max(total, shown))}` : ''} checked
+                ${failures ? `, ${plural(failures, 'failure')}, the first at ${first.index}` : ''}</p>
             </div>`}
           <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
         </section>

@@ -47,10 +47,12 @@ export function Notice({ kind = '', children, actions }) {
 }
 
 /**
- * tone: ok is for what was checked in this page with a key that the person confirmed, and for nothing else; warn for what was checked
- * with a key that nobody confirmed; bad for what failed; none for all that is only said.
+ * tone: ok is for what was checked in this page with a key that the person confirmed, and for
+ * nothing else; warn for what was checked with a key that nobody confirmed; bad for what failed;
+ * none for all that is only said.
  */
-export const Badge = ({ tone = '', children }) => html`<span class="badge ${tone}">${tone && html`<${Icon} name=${tone} />`}${withText(children)}</span>`;
+export const Badge = ({ tone = '', children }) =>
+  html`<span class="badge ${tone}">${tone && html`<${Icon} name=${tone} />`}${withText(children)}</span>`;
 
 let fields = 0;
 /** A labelled input: children is a function that gets the id (and that of the hint) to use. */
@@ -91,17 +93,19 @@ export function CopyButton({ text, what = 'value', label = 'Copy' }) {
     timer.current = setTimeout(() => say(''), 1600);
   };
   return html`
-    <button type="button" class="button quiet small" onClick=${copy} aria-label=${visible(`${label} ${what}`)}>${said || label}</button>
+    <button type="button" class="button quiet small" onClick=${copy} aria-label=${visible(`${label} ${what}`)}>
+      ${said || label}</button>
     <span class="visually-hidden" role="status">${said && visible(`${said}: ${what}`)}</span>`;
 }
 
 /** A long value in full, with a button that copies it. */
 export const Value = ({ value, what }) =>
-  html`<div class="value"><code><${Text} of=${value} /></code><span><${CopyButton} text=${value} what=${what} /></span></div>`;
+  html`<div class="value"><code><${Text} of=${value} /></code>
+  <span><${CopyButton} text=${value} what=${what} /></span></div>`;
 
 /**
- * Runs async work for a button or form: [run, busy, error, retry]. A newer run makes the answer of an older one void. retry does again what was
- * run last, and is for work that only reads.
+ * Runs async work for a button or form: [run, busy, error, retry]. A newer run makes the answer of
+ * an older one void. retry does again what was run last, and is for work that only reads.
  */
 export function useTask() {
   const [state, set] = useState({ busy: false, error: null });
@@ -110,7 +114,9 @@ export function useTask() {
   const held = useRef(null);
   useEffect(() => () => { latest.current = -1; }, []);
   // A button that is disabled while its work is done loses the focus.
-  useEffect(() => { if (!state.busy && document.activeElement === document.body) held.current?.focus({ preventScroll: true }); }, [state.busy]);
+  useEffect(() => {
+    if (!state.busy && document.activeElement === document.body) held.current?.focus({ preventScroll: true });
+  }, [state.busy]);
   const run = async (work) => {
     held.current = document.activeElement;
     last.current = work;
@@ -128,8 +134,8 @@ export function useTask() {
 }
 
 /**
- * What work() resolves to for these inputs, and null before that. Never what it gave for other inputs, not for a moment: a verdict
- * must not stand beside something that it is not about.
+ * What work() resolves to for these inputs, and null before that. Never what it gave for other
+ * inputs, not for a moment: a verdict must not stand beside something that it is not about.
  */
 export function useResult(work, inputs) {
   const [found, set] = useState({ inputs: [], value: null });
@@ -141,18 +147,29 @@ export function useResult(work, inputs) {
   return inputs.every((input, i) => i in found.inputs && found.inputs[i] === input) ? found.value : null;
 }
 
-/** What went wrong. retry tries again what only reads; where a server said when that is of use, the time is counted down. */
+/**
+ * What went wrong. retry tries again what only reads; where a server said when that is of use, the
+ * time is counted down.
+ */
 export const Failure = ({ error, retry }) => error && html`
-  <${Notice} kind="bad" actions=${retry && html`<button type="button" class="button small retry" onClick=${() => retry()}>Retry</button>`}>
+  <${Notice} kind="bad" actions=${retry
+    && html`<button type="button" class="button small retry" onClick=${() => retry()}>Retry</button>`}>
     ${error.message}${error.retryAt > 0 && html` <${Countdown} until=${error.retryAt} over="Try again now." />`}<//>`;
 
-/** The seconds left until a time in milliseconds, and then what over says. It is not read out each second. */
+/**
+ * The seconds left until a time in milliseconds, and then what over says. It is not read out each
+ * second.
+ */
 export function Countdown({ until, over = '' }) {
   const left = Math.ceil(until / 1000 - useNow());
-  return html`<span aria-hidden=${left > 0 ? 'true' : undefined} data-left=${Math.max(0, left)}>${left > 0 ? `${left} s` : over}</span>`;
+  return html`<span aria-hidden=${left > 0 ? 'true' : undefined} data-left=${Math.max(0, left)}>
+  ${left > 0 ? `${left} s` : over}</span>`;
 }
 
-/** Moves the focus to the heading of a list that is shown again after one of its things, which the URL names in argument. */
+/**
+ * Moves the focus to the heading of a list that is shown again after one of its things, which the
+ * URL names in argument.
+ */
 export function useReturn(argument) {
   const before = useRef('');
   useEffect(() => {

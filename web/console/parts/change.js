@@ -17,7 +17,8 @@ export function Change({ change: { record, by, ok, flaw }, judge, withBy = true 
     <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${tone}>
       <a href=${href('control', index)}><code>#${index}</code></a>
       <div><${ControlWords} change=${{ action, inner, source }} />
-        <div class="muted small"><span class="nowrap" title=${timestamp}>${timeText(timestamp)}${withBy && ','}</span>${withBy && html` <span class="nowrap">by <${By} by=${by} /></span>`}</div>
+        <div class="muted small"><span class="nowrap" title=${timestamp}>${timeText(timestamp)}${withBy && ','}</span>
+          ${withBy && html` <span class="nowrap">by <${By} by=${by} /></span>`}</div>
         ${!ok && html`<p class="small bad-text">${flaw}</p>`}</div>
       <${Badge} tone=${tone}>${is}<//>
     </li>`;

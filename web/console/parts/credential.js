@@ -10,8 +10,12 @@ import { withText } from './text.js';
 /** The name of a credential as a string that may be seen. */
 export const nameOf = (c) => visible(c.label || c.clientId || 'no label');
 
-/** A credential by its name, as a link to its page. The name of one that is gone is its fingerprint. */
-export const CredentialLink = ({ fingerprint, of }) => html`<a href=${href('keys', fingerprint)}>${of ? withText(of.label || of.clientId) || 'no label' : html`<code>${fingerprint}</code>`}</a>`;
+/**
+ * A credential by its name, as a link to its page. The name of one that is gone is its fingerprint.
+ */
+export const CredentialLink = ({ fingerprint, of }) =>
+  html`<a href=${href('keys', fingerprint)}>
+  ${of ? withText(of.label || of.clientId) || 'no label' : html`<code>${fingerprint}</code>`}</a>`;
 
 const STANDS_OUT = { expired: 'expired', unused: `unused for ${LONG} days`, never: 'never used' };
 
@@ -21,4 +25,7 @@ export function State({ of, now }) {
   return state && html`<span class="badge ${state === 'never' ? '' : 'mark'}">${STANDS_OUT[state]}</span>`;
 }
 
-export const Day = ({ of, none }) => (of ? html`<span title=${of}><span class="nowrap">${bare(of, 10)}</span> ${zoneOf(new Date(of))}</span>` : html`<span class="muted">${none}</span>`);
+export const Day = ({ of, none }) =>
+  of
+    ? html`<span title=${of}><span class="nowrap">${bare(of, 10)}</span> ${zoneOf(new Date(of))}</span>`
+    : html`<span class="muted">${none}</span>`;

@@ -7,7 +7,10 @@ import { visible } from '../lib/visible.js';
 
 const MOST = 32; // boxes of the picture; the list has all
 
-/** A principal in few words: {name, kind, agentId}. Only what is the company's own is shortened, for another's may look alike. */
+/**
+ * A principal in few words: {name, kind, agentId}. Only what is the company's own is shortened, for
+ * another's may look alike.
+ */
 export function principal(id, company) {
   if (id === company.spiffeId) return { name: company.companyId, kind: 'the company' };
   const own = `${company.spiffeId}/agent/`;
@@ -22,8 +25,10 @@ const clipped = (text, width, wide) => {
   return text.length > most ? `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(-Math.floor(most / 2))}` : text;
 };
 
-// How many records an agent stands in, in as many words as there is room for: never a part of the number.
-const inRecords = (n, width) => [`in ${plural(n, 'record')}`, plural(n, 'record')].find((text) => fits(text, width, 6.2)) ?? count(n);
+// How many records an agent stands in, in as many words as there is room for: never a part of the
+// number.
+const inRecords = (n, width) =>
+  [`in ${plural(n, 'record')}`, plural(n, 'record')].find((text) => fits(text, width, 6.2)) ?? count(n);
 
 function useWidth() {
   const ref = useRef(null);
@@ -45,7 +50,8 @@ function Box({ box, company, own }) {
     <title>${visible(box.name)}</title>
     <rect x=${box.x} y=${box.y} width=${box.width} height=${box.height} rx="9" />
     <text class="box-name" x=${middle} y=${centre - 2}>${clipped(name, box.width, 8.6)}</text>
-    <text class="box-kind" x=${middle} y=${centre + 14}>${kind === 'agent' ? inRecords(box.count, box.width) : clipped(kind, box.width, 6.6)}</text>`;
+    <text class="box-kind" x=${middle} y=${centre + 14}>
+      ${kind === 'agent' ? inRecords(box.count, box.width) : clipped(kind, box.width, 6.6)}</text>`;
   const props = { class: `principal-box${box.name === own ? ' own' : ''}`, 'data-principal': visible(box.name) };
   if (agentId === undefined || box.name === own) return html`<g ...${props}>${shapes}</g>`;
   return html`<a ...${props} href=${href('agents', agentId)}>${shapes}</a>`;
@@ -59,15 +65,23 @@ function Picture({ graph, company, own }) {
     <div class="delegations" ref=${ref}>
       ${boxes.length > 0 && html`
         <svg width=${width} height=${height + 34} viewBox="-2 -24 ${width} ${height + 34}" role="group"
-          aria-label="Who acted for whom: ${plural(part.nodes.length, 'principal')} and ${plural(part.edges.length, 'delegation')} between them. The list below says the same.">
-          <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
+          aria-label="Who acted for whom: ${plural(part.nodes.length, 'principal')} and ${plural(part.edges.length,
+            'delegation')} between them. The list below says the same.">
+          <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="10"
+            markerHeight="10" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
           ${lines.map(({ from, to, d, count: n }) => html`
-            <path class="acts" key=${JSON.stringify([from, to])} data-from=${visible(from)} data-to=${visible(to)} data-count=${n} d=${d} marker-end="url(#acts)"
-              stroke-width=${1.2 + Math.min(3.4, Math.log10(n) * 1.3)}><title>${visible(to)} acted for ${visible(from)} in ${plural(n, 'record')}</title></path>`)}
+            <path class="acts" key=${JSON.stringify([from, to])} data-from=${visible(from)} data-to=${visible(to)}
+              data-count=${n} d=${d} marker-end="url(#acts)"
+              stroke-width=${1.2 + Math.min(3.4, Math.log10(n) * 1.3)}>
+              <title>${visible(to)} acted for ${visible(from)} in ${plural(n, 'record')}</title></path>`,
+          )}
           ${boxes.map((box) => html`<${Box} key=${box.name} box=${box} company=${company} own=${own} />`)}
-          ${lines.map(({ from, to, x, y, count: n }) => html`<text class="edge-count" key=${JSON.stringify([from, to, n])} x=${x} y=${y} aria-hidden="true">${count(n)}</text>`)}
+          ${lines.map(({ from, to, x, y, count: n }) => html`<text class="edge-count"
+            key=${JSON.stringify([from, to, n])} x=${x} y=${y} aria-hidden="true">${count(n)}</text>`)}
         </svg>`}
-      ${part.left > 0 && html`<p class="small muted">The picture shows the ${MOST} most frequent principals; the list has ${count(part.left)} more.</p>`}
+      ${part.left > 0
+        && html`<p class="small muted">
+        The picture shows the ${MOST} most frequent principals; the list has ${count(part.left)} more.</p>`}
     </div>`;
 }
 
@@ -86,10 +100,16 @@ export function DelegationPicture({ graph, company, own }) {
       <ul class="acted" aria-label="Who acted for whom">
         ${edges.map(({ from, to, count: n, index }) => html`
           <li key=${JSON.stringify([from, to])} data-from=${visible(from)} data-to=${visible(to)}>
-            <${Name} id=${to} company=${company} own=${own} /> acted for <${Name} id=${from} company=${company} own=${own} />
-            <span class="muted"> in ${plural(n, 'record')}, most recently <a href=${href('records', index)}>#${index}</a></span></li>`)}
-        ${alone.map(({ name, count: n }) => html`
-          <li key=${name}><${Name} id=${name} company=${company} own=${own} /> <span class="muted">acted with its own token, on nobody’s behalf, in ${plural(n, 'record')}</span></li>`)}
+            <${Name} id=${to} company=${company} own=${own} /> acted
+              for <${Name} id=${from} company=${company} own=${own} />
+            <span class="muted"> in ${plural(n, 'record')}
+              , most recently <a href=${href('records', index)}>#${index}</a></span></li>`,
+        )}
+        ${alone.map(
+          ({ name, count: n }) => html`
+          <li key=${name}><${Name} id=${name} company=${company} own=${own} /> <span class="muted">
+            acted with its own token, on nobody’s behalf, in ${plural(n, 'record')}</span></li>`,
+        )}
       </ul>
     </details>`;
 }

@@ -56,7 +56,9 @@ export function Confirm({ title, action, act, onClose, reasonLabel, needsReason,
         <div>${children}</div>
         ${reasonLabel && html`
           <label class="field"><span class="label">${reasonLabel}</span>
-            <input class="input" name="reason" required=${Boolean(needsReason)} maxlength=${needsReason} value=${reason} onInput=${(e) => setReason(e.target.value)} /></label>`}
+            <input class="input" name="reason" required=${Boolean(needsReason)} maxlength=${needsReason} value=${reason}
+              onInput=${(e) => setReason(e.target.value)} /></label>`
+        }
         <${Failure} error=${error} />
         <div class="buttons">
           <button class="button danger primary" disabled=${busy}>${action}</button>

@@ -31,7 +31,10 @@ export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
          onDrop=${(e) => { e.preventDefault(); take(e.dataTransfer.files[0]); }}>
       ${children}
       <button type="button" class="button" onClick=${() => input.current.click()}>Choose ${what}</button>
-      <input ref=${input} type="file" hidden aria-label="Choose ${what}" onChange=${(e) => { take(e.target.files[0]); e.target.value = ''; }} />
+      <input ref=${input} type="file" hidden aria-label="Choose ${what}" onChange=${(e) => {
+        take(e.target.files[0]);
+        e.target.value = '';
+      }} />
       ${error && html`<p role="alert">${error}</p>`}
     </div>`;
 }

@@ -14,7 +14,8 @@ export function Content({ companyId, log, record, signer }) {
         <dt>time</dt><dd>${record.timestamp}, by the service’s clock</dd>
         <dt>agent</dt><dd><${Text} of=${record.agentId} /></dd>
         <dt>action</dt><dd><${Text} of=${record.actionType} /></dd>
-        ${record.delegation && html`<dt>on behalf of</dt><dd>${record.delegation.chain.map((id) => html`<div><code><${Text} of=${id} /></code></div>`)}</dd>`}
+        ${record.delegation && html`<dt>on behalf of</dt>
+        <dd>${record.delegation.chain.map((id) => html`<div><code><${Text} of=${id} /></code></div>`)}</dd>`}
         <dt>hash</dt><dd><code>${record.hash}</code></dd>
         <dt>signed by</dt><dd><code>${signer.fingerprint}</code></dd>
       </dl>
@@ -28,10 +29,17 @@ export function Events({ title, lead, events }) {
     <section class="card long">
       <h2>${title}</h2>
       <p class="muted small">${lead}</p>
-      ${events.length ? html`
-        <ol class="words">${events.map((e) => html`
-          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>, at <span class="nowrap">${e.timestamp}</span>, by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`)}</ol>`
-        : html`<p>None.</p>`}
+      ${
+        events.length
+          ? html`
+        <ol class="words">${events.map(
+          (e) => html`
+          <li value=${e.index}><strong><${Text} of=${e.action} /></strong>, <code><${Text} of=${e.subject} /></code>
+            , at <span class="nowrap">${e.timestamp}</span>
+            , by <code><${Text} of=${e.by || 'the service itself'} /></code></li>`,
+        )}</ol>`
+          : html`<p>None.</p>`
+      }
     </section>`;
 }
 
@@ -42,9 +50,19 @@ export const Words = ({ title, lead, list }) => html`
     <ul class="words">${list.map((words) => html`<li><${Text} of=${words} /></li>`)}</ul>
   </section>`;
 
-/** What stands in a file that holds beside its record: found is what check of lib/evidence/check.js returns. */
+/**
+ * What stands in a file that holds beside its record: found is what check of lib/evidence/check.js
+ * returns.
+ */
 export const Beside = ({ found: { file, allowed, ofPassport } }) => html`
-  ${allowed && html`<${Events} title="Authorization" events=${allowed}
-    lead="Control records about the agent, in log order, each with its index." />`}
-  ${ofPassport && html`<${Events} title="The passport ${file.passport.jti}" events=${ofPassport}
-    lead="${file.status.status} at ${file.status.checkedAt}, signed by the company’s latest key. Its control records:" />`}`;
+  ${
+    allowed &&
+    html`<${Events} title="Authorization" events=${allowed}
+    lead="Control records about the agent, in log order, each with its index." />`
+  }
+  ${
+    ofPassport &&
+    html`<${Events} title="The passport ${file.passport.jti}" events=${ofPassport}
+    lead="${file.status.status} at ${file.status.checkedAt}, signed by the company’s latest key. Its control
+      records:" />`
+  }`;

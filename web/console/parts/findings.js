@@ -12,10 +12,13 @@ import { Text } from './text.js';
 
 /** Why something that holds by itself is not green; of: a finding, or null. */
 export const Against = ({ of }) => of && html`
-  <div class="against" data-against=${of.kind}><strong><${Text} of=${titleOf(of)} /></strong> <${Text} of=${textOf(of)} /></div>`;
+  <div class="against" data-against=${of.kind}>
+    <strong><${Text} of=${titleOf(of)} /></strong> <${Text} of=${textOf(of)} /></div>`;
 
 const WHAT_THEN = {
-  rewritten: 'Acknowledge it only if you know the reason, such as a restored backup. This browser then remembers what the server shows from now on.',
+  rewritten:
+    'Acknowledge it only if you know the reason, such as a restored backup. This browser then remembers what the ' +
+      'server shows from now on.',
   failure: 'Acknowledge it only if you know the reason. Whatever still fails is reported again.',
   key: 'Acknowledge it only if you know the reason.',
 };
@@ -24,14 +27,20 @@ function Finding({ of }) {
   const [asks, setAsks] = useState(false);
   const log = logOf(of);
   return html`
-    <div data-finding=${of.kind} data-finding-log=${log} data-rewritten=${of.kind === 'rewritten' ? log : undefined} data-key-change=${of.kind === 'key' ? 'was-replaced' : undefined}>
-      <${Notice} kind="bad" actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>Acknowledge…</button>`}>
+    <div data-finding=${of.kind} data-finding-log=${log} data-rewritten=${of.kind === 'rewritten' ? log : undefined}
+      data-key-change=${of.kind === 'key' ? 'was-replaced' : undefined}>
+      <${Notice} kind="bad"
+        actions=${html`<button type="button" class="button small" onClick=${() => setAsks(true)}>
+        Acknowledge…</button>`}>
         <${Against} of=${of} />
-        ${of.kind === 'failure' && of.failedAt !== 'the root' && html`<a href=${href(log === 'control' ? 'control' : 'records', of.failedAt)}>Show the record</a>`}
+        ${of.kind === 'failure' && of.failedAt !== 'the root'
+          && html`<a href=${href(log === 'control' ? 'control' : 'records', of.failedAt)}>Show the record</a>`}
       <//>
       ${asks && html`
-        <${Confirm} title="Acknowledge this finding?" action="Acknowledge" reasonLabel="Reason" needsReason=${LONGEST} act=${async (reason) => acknowledge(of, reason)} onClose=${() => setAsks(false)}>
-          <p><strong><${Text} of=${titleOf(of)} /></strong> ${WHAT_THEN[of.kind]} The finding and your reason are stored in the <a href=${href('verify')}>journal of this browser</a>.</p>
+        <${Confirm} title="Acknowledge this finding?" action="Acknowledge" reasonLabel="Reason" needsReason=${LONGEST}
+          act=${async (reason) => acknowledge(of, reason)} onClose=${() => setAsks(false)}>
+          <p><strong><${Text} of=${titleOf(of)} /></strong> ${WHAT_THEN[of.kind]} The finding and your reason are stored
+            in the <a href=${href('verify')}>journal of this browser</a>.</p>
         <//>`}
     </div>`;
 }

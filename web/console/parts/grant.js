@@ -2,8 +2,19 @@
 import { html, useState } from '../vendor/preact-htm.js';
 import { Field } from './basic.js';
 
-const ROLES = [['admin', 'admin: everything'], ['writer', 'writer: attest and read'], ['reader', 'reader: read only']];
-const LIFETIMES = [['', 'never'], ['1', 'in a day'], ['7', 'in 7 days'], ['30', 'in 30 days'], ['90', 'in 90 days'], ['365', 'in a year']];
+const ROLES = [
+  ['admin', 'admin: everything'],
+  ['writer', 'writer: attest and read'],
+  ['reader', 'reader: read only'],
+];
+const LIFETIMES = [
+  ['', 'never'],
+  ['1', 'in a day'],
+  ['7', 'in 7 days'],
+  ['30', 'in 30 days'],
+  ['90', 'in 90 days'],
+  ['365', 'in a year'],
+];
 const DAY = 24 * 60 * 60 * 1000;
 
 /** A field that chooses one of some options, [value, text]. */
@@ -12,7 +23,10 @@ export const Choice = ({ name, label, options, value, set }) => html`
     <select ...${p} class="input" name=${name} value=${value} onChange=${(e) => set(e.target.value)}>
       ${options.map(([option, text]) => html`<option value=${option}>${text}</option>`)}</select>`}<//>`;
 
-/** The fields of a form for a new key or client, and a function for the members that they add to its request. */
+/**
+ * The fields of a form for a new key or client, and a function for the members that they add to its
+ * request.
+ */
 export function useGrant() {
   const [role, setRole] = useState('admin');
   const [days, setDays] = useState('');

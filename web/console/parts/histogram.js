@@ -1,4 +1,5 @@
-// How many records there were when. A bar narrows the period to its own; so does a stretch of bars, dragged over or chosen with Shift and the arrows.
+// How many records there were when. A bar narrows the period to its own; so does a stretch of bars,
+// dragged over or chosen with Shift and the arrows.
 import { html, useRef, useState } from '../vendor/preact-htm.js';
 import { bare, plural } from '../core/format.js';
 import { zoneOf } from '../core/times.js';
@@ -8,10 +9,18 @@ const clock = (timestamp, exact) => bare(timestamp, exact ? 23 : 19);
 // How exactly a period is written: to the millisecond where its parts are shorter than a second.
 const fine = (since, until, parts) => (Date.parse(until) - Date.parse(since)) / parts < 1000;
 
-/** Keeps the place of a histogram that is on its way, so that nothing below it moves under the pointer. */
-export const HistogramPlace = () => html`<figure class="histogram" aria-hidden="true"><div class="histogram-bars"></div><figcaption class="histogram-axis small">\u00a0</figcaption></figure>`;
+/**
+ * Keeps the place of a histogram that is on its way, so that nothing below it moves under the
+ * pointer.
+ */
+export const HistogramPlace = () =>
+  html`<figure class="histogram" aria-hidden="true"><div class="histogram-bars"></div>
+  <figcaption class="histogram-axis small">\u00a0</figcaption></figure>`;
 
-/** of: as histogramOf gives it. bad: times of records that fail; note stands below the bars. onPeriod(since, until) is called when a period is chosen. */
+/**
+ * of: as histogramOf gives it. bad: times of records that fail; note stands below the bars.
+ * onPeriod(since, until) is called when a period is chosen.
+ */
 export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }) {
   const box = useRef(null);
   const [active, setActive] = useState(0);
@@ -26,7 +35,11 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
   // Other bars may have come since: there may be fewer of them.
   const ends = range && [Math.min(...range, last), Math.min(Math.max(...range), last)];
   const current = Math.min(active, last);
-  const words = (from, to) => `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} ${zoneOf(new Date(endOf(to)))}: ${plural(buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0), 'record')}`;
+  const words = (from, to) =>
+    `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} ${zoneOf(new Date(endOf(to)))}: ${plural(
+      buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0),
+      'record',
+    )}`;
   const choose = (from, to) => {
     setRange(null);
     onPeriod(buckets[from].since, endOf(to));
@@ -64,13 +77,22 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
   const said = ends ?? (hover === null || hover > last ? null : [hover, hover]);
   return html`
     <figure class="histogram">
-      <div class="histogram-bars" ref=${box} role="group" aria-label="Records over time" onKeyDown=${onKeyDown} onPointerDown=${onPointerDown} onPointerMove=${onPointerMove}
+      <div class="histogram-bars" ref=${box} role="group" aria-label="Records over time" onKeyDown=${onKeyDown}
+        onPointerDown=${onPointerDown} onPointerMove=${onPointerMove}
            onPointerUp=${onPointerUp} onPointerCancel=${() => setRange(null)} onPointerLeave=${() => setHover(null)}>
         ${buckets.map((b, i) => html`
-          <button key=${i} type="button" tabindex=${i === current ? 0 : -1} class="${fails.has(i) ? 'bad' : ''} ${ends && i >= ends[0] && i <= ends[1] ? 'chosen' : ''}"
-            aria-label="${words(i, i)}${fails.has(i) ? ', some failed verification' : ''}" onFocus=${() => { setActive(i); setHover(i); }} onBlur=${() => setHover(null)}>
-            <span style=${{ height: b.count ? `${Math.max(3, b.count / most * 100)}%` : 0 }}></span></button>`)}
+          <button key=${i} type="button" tabindex=${i === current ? 0 : -1}
+            class="${fails.has(i) ? 'bad' : ''} ${ends && i >= ends[0] && i <= ends[1] ? 'chosen' : ''}"
+            aria-label="${words(i, i)}${fails.has(i) ? ', some failed verification' : ''}" onFocus=${() => {
+              setActive(i);
+              setHover(i);
+            }} onBlur=${() => setHover(null)}>
+            <span style=${{ height: b.count ? `${Math.max(3, (b.count / most) * 100)}%` : 0 }}></span></button>`,
+        )}
       </div>
-      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)} ${zoneOf(new Date(since))}</span><span class="histogram-said">${said ? words(...said) : note}</span><span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11) : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>
+      <figcaption class="histogram-axis small muted"><span>${clock(since, exact)} ${zoneOf(new Date(since))}</span>
+        <span class="histogram-said">${said ? words(...said) : note}</span>
+          <span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11)
+            : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>
     </figure>`;
 }

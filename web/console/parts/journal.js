@@ -10,7 +10,15 @@ import { save } from './save.js';
 import { Text } from './text.js';
 
 function saveJournal(companyId, open, acknowledged) {
-  const content = { type: 'attestd-journal', v: 1, companyId, origin: location.origin, savedAt: new Date().toISOString(), open, acknowledged };
+  const content = {
+    type: 'attestd-journal',
+    v: 1,
+    companyId,
+    origin: location.origin,
+    savedAt: new Date().toISOString(),
+    open,
+    acknowledged,
+  };
   save(`journal-${companyId}.json`, 'application/json', `${JSON.stringify(content, null, 1)}\n`);
 }
 
@@ -27,13 +35,20 @@ export function Journal({ companyId }) {
   return html`
     <section class="card" aria-label="Journal of findings">
       <div class="card-head"><h2>Journal of findings</h2>
-        ${open.length + acknowledged.length > 0 && html`<button type="button" class="button" onClick=${() => saveJournal(companyId, open, acknowledged)}>Save journal</button>`}</div>
-      <p class="small muted">Problems that this browser found, with the reasons given when they were acknowledged. Stored in this browser only.</p>
+        ${open.length + acknowledged.length > 0
+          && html`<button type="button" class="button" onClick=${() => saveJournal(companyId, open, acknowledged)}>
+          Save journal</button>`}</div>
+      <p class="small muted">Problems that this browser found, with the reasons given when they were acknowledged.
+        Stored in this browser only.</p>
       ${open.length + acknowledged.length === 0 ? html`<p class="empty">No findings yet.</p>` : html`
         <ul class="stack">
           ${open.map((of) => html`<${Entry} of=${of}><${Badge} tone="bad">open<//><//>`)}
-          ${acknowledged.toReversed().map(({ finding, at, reason }) => html`
-            <${Entry} of=${finding}><${Badge}>acknowledged ${timeText(at)}<//><div>Reason: <${Text} of=${reason} /></div><//>`)}
-        </ul>`}
+          ${acknowledged.toReversed().map(
+            ({ finding, at, reason }) => html`
+            <${Entry} of=${finding}><${Badge}>acknowledged ${timeText(at)}<//>
+              <div>Reason: <${Text} of=${reason} /></div><//>`,
+          )}
+        </ul>`
+      }
     </section>`;
 }

@@ -1,4 +1,5 @@
-// A JSON value as it was written: laid out over lines, but every number, string and key in its own spelling.
+// A JSON value as it was written: laid out over lines, but every number, string and key in its own
+// spelling.
 import { html, useMemo, useState } from '../vendor/preact-htm.js';
 import { visible } from '../lib/visible.js';
 import { CopyButton } from './basic.js';
@@ -43,12 +44,16 @@ export function JSONView({ node, source, what }) {
   }, [node, source]);
   return html`
     <div class="stack tight">
-      <pre class="code" tabindex="0" aria-label=${visible(what)}>${large
-        ? withText(all ? raw : `${raw.slice(0, LARGE)} …`)
-        : pieces.map(([kind, text]) => (kind ? html`<span class=${kind}>${withText(text)}</span>` : withText(text)))}</pre>
+      <pre class="code" tabindex="0" aria-label=${visible(what)}>${
+        large
+          ? withText(all ? raw : `${raw.slice(0, LARGE)} …`)
+          : pieces.map(([kind, text]) => (kind ? html`<span class=${kind}>${withText(text)}</span>` : withText(text)))
+      }</pre>
       <div class="buttons">
         <${CopyButton} text=${raw} what=${what} label="Copy as sent" />
-        ${large && !all && html`<button type="button" class="button quiet small" onClick=${() => setAll(true)}>Show all ${raw.length} characters</button>`}
+        ${large && !all
+          && html`<button type="button" class="button quiet small" onClick=${() => setAll(true)}>
+          Show all ${raw.length} characters</button>`}
       </div>
     </div>`;
 }

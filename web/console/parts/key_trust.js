@@ -12,7 +12,9 @@ import { Badge, Field } from './basic.js';
 const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed is no check of anything it signed
 const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconfirmed: 'not confirmed' };
 
-/** How a key stands: confirmed, other or unconfirmed. The component renders again when that changes. */
+/**
+ * How a key stands: confirmed, other or unconfirmed. The component renders again when that changes.
+ */
 export const useStanding = (key) => standing(key, useStore(trust));
 
 /** judgeOf a key; the component renders again when what is confirmed changes, or what was found. */
@@ -23,19 +25,26 @@ export const KeyBadge = ({ keyOf }) => {
   return html`<${Badge} tone=${TONES[is]}>${SAYS[is]}<//>`;
 };
 
-/** A line beside what was checked with a key; nothing where that key is confirmed. The company's own is confirmed on Start. */
+/**
+ * A line beside what was checked with a key; nothing where that key is confirmed. The company's own
+ * is confirmed on Start.
+ */
 export function KeyHint({ keyOf }) {
   const is = useStanding(keyOf);
   if (is === 'confirmed') return null;
   return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
-    ${keyOf.flaw ? visible(`The server’s list of keys is invalid: ${keyOf.flaw}.`) : is === 'other' ? 'This is not the key that you confirmed for this company, or that this browser remembers.' : 'Verified with a key that you haven’t confirmed, so nothing is green yet.'}
-    ${session.get().key?.fingerprint === keyOf.fingerprint && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
+    ${keyOf.flaw ? visible(`The server’s list of keys is invalid: ${keyOf.flaw}.`)
+      : is === 'other' ? 'This is not the key that you confirmed for this company, or that this browser remembers.'
+        : 'Verified with a key that you haven’t confirmed, so nothing is green yet.'}
+    ${session.get().key?.fingerprint === keyOf.fingerprint
+      && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 
 /** A fingerprint in groups that the eye can follow; copied, it is in one piece. */
 export const Fingerprint = ({ of }) => {
   const [scheme, digest] = of.fingerprint.split(':');
-  return html`<code class="fingerprint">${scheme}:${digest.match(/.{1,4}/g).map((group) => html`<span>${group}</span>`)}</code>`;
+  return html`<code class="fingerprint">${scheme}:
+  ${digest.match(/.{1,4}/g).map((group) => html`<span>${group}</span>`)}</code>`;
 };
 
 /** The field in which a fingerprint from another source is entered. */
@@ -44,7 +53,8 @@ export function ConfirmKey({ keyOf, action = 'Compare' }) {
   const [typed, setTyped] = useState('');
   const [wrong, setWrong] = useState(false);
   if (is === 'confirmed') {
-    return html`<div class="buttons"><${KeyBadge} keyOf=${keyOf} /><button type="button" class="button quiet small" onClick=${() => forget(keyOf)}>Remove confirmation</button></div>`;
+    return html`<div class="buttons"><${KeyBadge} keyOf=${keyOf} />
+    <button type="button" class="button quiet small" onClick=${() => forget(keyOf)}>Remove confirmation</button></div>`;
   }
   const submit = (event) => {
     event.preventDefault();
@@ -52,10 +62,20 @@ export function ConfirmKey({ keyOf, action = 'Compare' }) {
   };
   return html`
     <form class="stack tight confirm-key" onSubmit=${submit}>
-      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you" hint="Get it from another source: a contract, their website, their own attestd. A copy from this page or file proves nothing. What a confirmed key signed is shown in green.">
-        ${(p) => html`<span class="confirm-line"><input ...${p} class="input mono" name="fingerprint" required autocomplete="off" spellcheck="false" placeholder="SHA256:…"
-          value=${typed} onInput=${(e) => { setTyped(e.target.value); setWrong(false); }} /><button class="button">${action}</button></span>`}
+      <${Field} label="Fingerprint that ${visible(keyOf.companyId)} gave you"
+        hint="Get it from another source: a contract, their website, their own attestd. A copy from this page or file
+          proves nothing. What a confirmed key signed is shown in green.">
+        ${(
+          p,
+        ) => html`<span class="confirm-line">
+        <input ...${p} class="input mono" name="fingerprint" required autocomplete="off" spellcheck="false"
+          placeholder="SHA256:…"
+          value=${typed} onInput=${(e) => {
+            setTyped(e.target.value);
+            setWrong(false);
+          }} /><button class="button">${action}</button></span>`}
       <//>
-      ${wrong && html`<p class="small bad-text" role="alert">This fingerprint belongs to another key. Don’t trust what this key signed.</p>`}
+      ${wrong && html`<p class="small bad-text" role="alert">
+      This fingerprint belongs to another key. Don’t trust what this key signed.</p>`}
     </form>`;
 }

@@ -20,8 +20,10 @@ function Table({ head, rows, refer }) {
   return html`
     <div class="table-wrap" tabindex="0" role="group" aria-label="Table">
       <table class="prose-table">
-        <thead><tr>${head.map((cell) => html`<th scope="col"><${Content} content=${cell} refer=${refer} /></th>`)}</tr></thead>
-        <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td><${Content} content=${cell} refer=${refer} /></td>`)}</tr>`)}</tbody>
+        <thead><tr>${head.map((cell) => html`<th scope="col"><${Content} content=${cell} refer=${refer} /></th>`)}</tr>
+          </thead>
+        <tbody>${rows.map((row) => html`<tr>
+          ${row.map((cell) => html`<td><${Content} content=${cell} refer=${refer} /></td>`)}</tr>`)}</tbody>
       </table>
     </div>`;
 }
@@ -43,7 +45,10 @@ function Block({ block, refer }) {
 
 const Blocks = ({ blocks, refer }) => blocks.map((block) => html`<${Block} block=${block} refer=${refer} />`);
 
-/** A Markdown text. refer(type, text) gives the URL that a piece of code or emphasis means, if it means one. */
+/**
+ * A Markdown text. refer(type, text) gives the URL that a piece of code or emphasis means, if it
+ * means one.
+ */
 export function Markdown({ text, refer }) {
   const blocks = useMemo(() => parseMarkdown(text), [text]);
   return html`<div class="prose"><${Blocks} blocks=${blocks} refer=${refer} /></div>`;

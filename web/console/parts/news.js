@@ -22,28 +22,38 @@ watchPause((until) => pause.set({ until }));
 function Pause() {
   const { until } = useStore(pause);
   if (!until) return null;
-  return html`<div data-pause><${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${endPause}>Try now</button>`}>
-    Rate limit reached. Waiting requests continue by themselves in <${Countdown} until=${until} over="a moment" />.<//></div>`;
+  return html`<div data-pause><${Notice}
+    actions=${html`<button type="button" class="button quiet small" onClick=${endPause}>Try now</button>`}>
+    Rate limit reached. Waiting requests continue by themselves in <${Countdown} until=${until} over="a moment" />.<//>
+    </div>`;
 }
 
 function Clock() {
   const now = useStore(clock);
   if (now.dismissed || !clockDiffers(now)) return null;
-  return html`<div data-clock><${Notice} actions=${html`<button type="button" class="button quiet small" onClick=${() => clock.set({ dismissed: true })}>Dismiss</button>`}>
+  return html`<div data-clock><${Notice}
+    actions=${html`<button type="button" class="button quiet small" onClick=${() => clock.set({ dismissed: true })}>
+    Dismiss</button>`}>
     ${clockWords(now)} Results that depend on the time, such as whether a token has expired, may be wrong.<//></div>`;
 }
 
 const step = ({ old, next }) => html`
-  <li><strong>From record ${next.fromIndex}</strong>${old.endedAt && html` (the server says at <span title=${old.endedAt}>${timeText(old.endedAt)}</span>)`}${old.compromisedAt && html`; <strong>the old key was declared compromised</strong>`}
-    <dl class="facts"><dt>old</dt><dd><code>${old.fingerprint}</code></dd><dt>new</dt><dd><code>${next.fingerprint}</code></dd></dl></li>`;
+  <li><strong>From record ${next.fromIndex}</strong>
+    ${old.endedAt && html` (the server says at <span title=${old.endedAt}>${timeText(old.endedAt)}</span>)`}
+    ${old.compromisedAt && html`; <strong>the old key was declared compromised</strong>`}
+    <dl class="facts"><dt>old</dt><dd><code>${old.fingerprint}</code></dd><dt>new</dt>
+      <dd><code>${next.fingerprint}</code></dd></dl></li>`;
 
 function Rotated({ companyKey, change }) {
   const judge = useJudge(companyKey);
   const many = change.rotations.length > 1;
   return html`
     <div data-key-change="rotated">
-      <${Notice} kind=${judge(true, PART).tone} actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>Dismiss</button>`}>
-        <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> The rotation is proven: the old key and the new key both signed it${many ? ', each time' : ''}. This browser checked both signatures.
+      <${Notice} kind=${judge(true, PART).tone}
+        actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>
+        Dismiss</button>`}>
+        <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> The rotation is proven: the old
+          key and the new key both signed it${many ? ', each time' : ''}. This browser checked both signatures.
         <ul class="stack tight key-steps">${change.rotations.map(step)}</ul>
         If you pinned the old fingerprint, pin the new one.
       <//>
@@ -52,18 +62,25 @@ function Rotated({ companyKey, change }) {
 
 function Replaced({ companyKey, known, atStart }) {
   const why = companyKey.flaw ? `The server’s list of keys is invalid: ${companyKey.flaw}.`
-    : 'No rotation signed by both keys leads from the known key to this one. This may be another service, a new or restored database, or a man in the middle.';
+    : 'No rotation signed by both keys leads from the known key to this one. This may be another service, a new or ' +
+      'restored database, or a man in the middle.';
   return html`
     <div data-key-change="replaced">
       <${Notice} kind="bad">
-        <strong>This is not <${Text} of=${companyKey.companyId} />’s key as this browser remembers it.</strong> <${Text} of=${why} />
-        <dl class="facts">${known && html`<dt>known${known.at && ` since ${timeText(known.at)}`}</dt><dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
-        ${atStart ? 'Ask the company which key is theirs, over another channel than this page, before you trust anything here.' : html`Trust nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
+        <strong>This is not <${Text} of=${companyKey.companyId} />
+          ’s key as this browser remembers it.</strong> <${Text} of=${why} />
+        <dl class="facts">${known
+          && html`<dt>known${known.at && ` since ${timeText(known.at)}`}</dt>
+          <dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
+        ${atStart
+          ? 'Ask the company which key is theirs, over another channel than this page, before you trust anything here.'
+            : html`Trust nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
       <//>
     </div>`;
 }
 
-// The first time that this browser sees a company nothing is known of before, so only the person can say whose key it is. Start shows it too.
+// The first time that this browser sees a company nothing is known of before, so only the person
+// can say whose key it is. Start shows it too.
 function FirstSeen({ companyKey }) {
   const { first } = useStore(session);
   if (!first) return null;
@@ -73,7 +90,8 @@ function FirstSeen({ companyKey }) {
       <p>This browser sees <${Text} of=${companyKey.companyId} /> for the first time. The server publishes this key:</p>
       <${Fingerprint} of=${companyKey} />
       <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
-      <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>Skip for now</button></div>
+      <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>
+        Skip for now</button></div>
     </section>`;
 }
 
@@ -81,12 +99,16 @@ function KeyNews({ companyKey, page }) {
   const state = useStore(trust);
   const keyStanding = useStanding(companyKey);
   const change = changeOf(companyKey, state);
-  if (keyStanding === 'other') return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)} atStart=${page === 'start'} />`;
+  if (keyStanding === 'other')
+    return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)}
+      atStart=${page === 'start'} />`;
   return html`
-    ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} />` : keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
+    ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} />`
+      : keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
 }
 
-const FindingNews = ({ companyKey }) => html`<${Findings} companyId=${companyKey.companyId} keyIsSaid=${useStanding(companyKey) === 'other'} />`;
+const FindingNews = ({ companyKey }) =>
+  html`<${Findings} companyId=${companyKey.companyId} keyIsSaid=${useStanding(companyKey) === 'other'} />`;
 
 /** page is the page that is shown below. */
 export function News({ page, open }) {
@@ -94,5 +116,6 @@ export function News({ page, open }) {
   return html`
     ${open && page !== 'start' && html`<${SignedOut} link />`}
     <${Pause} /><${Clock} />
-    ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} /><${FindingNews} companyKey=${key} />`}`;
+    ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />
+    <${FindingNews} companyKey=${key} />`}`;
 }

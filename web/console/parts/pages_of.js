@@ -6,9 +6,9 @@ import { useTask } from './basic.js';
 const LIMIT = 50;
 
 /**
- * {items, total, more(), reload(), retry(), hasMore, busy, error} of a paged endpoint: its form, its path, the name that its list has, and a query, of which what is
- * empty is left out. asked(query) gives what each answer must name, as of call. Another query
- * begins anew.
+ * {items, total, more(), reload(), retry(), hasMore, busy, error} of a paged endpoint: its form,
+ * its path, the name that its list has, and a query, of which what is empty is left out.
+ * asked(query) gives what each answer must name, as of call. Another query begins anew.
  */
 export function usePaged(form, path, name, query, asked) {
   const [state, setState] = useState({ items: null, next: '' });

@@ -6,7 +6,8 @@ import { dateOf, zoneOf } from '../core/times.js';
 import { Field } from './basic.js';
 
 /** A timestamp as a datetime-local field has it; '' for none. */
-export const toField = (timestamp) => (Number.isNaN(Date.parse(timestamp)) ? '' : bare(timestamp, 16).replace(' ', 'T'));
+export const toField = (timestamp) =>
+  Number.isNaN(Date.parse(timestamp)) ? '' : bare(timestamp, 16).replace(' ', 'T');
 
 /** The timestamp of what a datetime-local field has; '' where that is none. */
 export const fromField = (value) => dateOf(`${value.slice(0, 16)}:00.000`)?.toISOString() ?? '';
@@ -14,6 +15,8 @@ export const fromField = (value) => dateOf(`${value.slice(0, 16)}:00.000`)?.toIS
 /** set({since}) or set({until}) is called with a timestamp, or with '' where a field is emptied. */
 export function PeriodFields({ since = '', until = '', set }) {
   const field = (label, name, value) => html`
-    <${Field} label="${label} (${zoneOf(value ? new Date(value) : undefined)})">${(p) => html`<input ...${p} class="input" type="datetime-local" name=${name} max="9999-12-31T23:59" value=${toField(value)} onChange=${(e) => set({ [name]: fromField(e.target.value) })} />`}<//>`;
+    <${Field} label="${label} (${zoneOf(value ? new Date(value) : undefined)})">
+      ${(p) => html`<input ...${p} class="input" type="datetime-local" name=${name} max="9999-12-31T23:59"
+        value=${toField(value)} onChange=${(e) => set({ [name]: fromField(e.target.value) })} />`}<//>`;
   return html`${field('From', 'since', since)}${field('To, exclusive', 'until', until)}`;
 }

@@ -1,4 +1,5 @@
-// One record with everything that is in it. It is checked when it is opened, and the verdict stands above what it is about.
+// One record with everything that is in it. It is checked when it is opened, and the verdict stands
+// above what it is about.
 import { html, useEffect } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
@@ -18,7 +19,8 @@ import { Text } from './text.js';
 function Step({ number, title, tone, children }) {
   return html`
     <li class="check-step">
-      <div class="card-head"><h4><span class="step-number">${number}</span> ${title}</h4>${tone && html`<${Badge} tone=${tone}>${tone === 'bad' ? 'does not match' : 'matches'}<//>`}</div>
+      <div class="card-head"><h4><span class="step-number">${number}</span> ${title}</h4>
+        ${tone && html`<${Badge} tone=${tone}>${tone === 'bad' ? 'does not match' : 'matches'}<//>`}</div>
       ${children}
     </li>`;
 }
@@ -31,17 +33,26 @@ function canonicalOf(node) {
   }
 }
 
-/** Every value on the way from the content to the verdict, computed in this page. result as of checkRecord. */
+/**
+ * Every value on the way from the content to the verdict, computed in this page. result as of
+ * checkRecord.
+ */
 function CheckSteps({ record, result, companyKey, judge }) {
   return html`
     <ol class="stack">
-      <${Step} number="1" title="Canonical payload (RFC 8785)"><pre class="code" tabindex="0" aria-label="Canonical payload"><${Text} of=${canonicalOf(record.payloadNode)} /></pre><//>
-      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}"><pre class="code" tabindex="0" aria-label="Hash preimage"><${Text} of=${result.computed ? preimage(record) : ''} /></pre><//>
+      <${Step} number="1" title="Canonical payload (RFC 8785)">
+        <pre class="code" tabindex="0" aria-label="Canonical payload">
+          <${Text} of=${canonicalOf(record.payloadNode)} /></pre><//>
+      <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}">
+        <pre class="code" tabindex="0" aria-label="Hash preimage">
+          <${Text} of=${result.computed ? preimage(record) : ''} /></pre><//>
       <${Step} number="3" title="SHA-256 of the preimage" tone=${judge(result.hashOK)}>
-        <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt><dd><code>${record.hash}</code></dd></dl>
+        <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt>
+          <dd><code>${record.hash}</code></dd></dl>
       <//>
       <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${judge(result.signatureOK)}>
-        <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt><dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd></dl>
+        <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt>
+          <dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd></dl>
       <//>
     </ol>`;
 }
@@ -50,12 +61,18 @@ function Verdict({ result, verdict, record }) {
   if (!result) return html`<p class="muted" role="status">Checking …</p>`;
   if (!result.ok) return html`<${Notice} kind="bad"><strong>Verification failed:</strong> ${result.reason}.<//>`;
   const { tone, own, is, against } = verdict;
-  if (is === 'another key') return html`<${Notice} kind="bad"><strong>Signed by another key</strong> than the one that you confirmed for ${record.companyId}.<//>`;
-  return html`<${Notice} kind=${tone}>${isGreen(own) ? 'This record is exactly what the company signed.' : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} /><//>`;
+  if (is === 'another key')
+    return html`<${Notice} kind="bad">
+    <strong>Signed by another key</strong> than the one that you confirmed for ${record.companyId}.<//>`;
+  return html`<${Notice} kind=${tone}>
+  ${isGreen(own) ? 'This record is exactly what the company signed.'
+    : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} /><//>`;
 }
 
 // A value that the page Records searches for.
-const Only = ({ name, value }) => html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })} aria-label="find all of ${name} ${visible(value)}">find all</a>`;
+const Only = ({ name, value }) =>
+  html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })}
+    aria-label="find all of ${name} ${visible(value)}">find all</a>`;
 
 /** companyKey: {companyId, fingerprint, prepared, ring}. */
 export function RecordView({ record, companyKey, log = 'actions' }) {
@@ -65,7 +82,9 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
   const verdict = result && judge(result.ok, about);
   const tone = verdict?.tone ?? '';
   // The key may have been rotated since it was asked for: a newer one comes with the session.
-  useEffect(() => { if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {}); }, [result]);
+  useEffect(() => {
+    if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {});
+  }, [result]);
   const { delegation } = record;
   return html`
     <section class="stack tight" data-check=${tone}>
@@ -83,10 +102,14 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
     </section>
     ${delegation && html`
       <section class="stack"><h3>Delegation</h3><${Principals} chain=${delegation.chain} />
-        <p class="small muted">Token <code><${Text} of=${delegation.tokenId} /></code>. A delegation proves that these principals were asserted, not that anyone approved the action.</p>
+        <p class="small muted">Token <code><${Text} of=${delegation.tokenId} /></code>
+          . A delegation proves that these principals were asserted, not that anyone approved the action.</p>
       </section>`}
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
-    <div class="buttons"><a class="button" href=${href('proof', record.index)}>Show proof</a><a class="button" href=${href('agents', record.agentId, { record: record.index })}>Authorization at that time</a></div>
-    ${result && html`<details class="steps"><summary>Verification steps</summary><${CheckSteps} ...${{ record, result, companyKey, judge: (ok) => judge(ok, about).tone }} /></details>`}`;
+    <div class="buttons"><a class="button" href=${href('proof', record.index)}>Show proof</a>
+      <a class="button" href=${href('agents', record.agentId, { record: record.index })}>
+        Authorization at that time</a></div>
+    ${result && html`<details class="steps"><summary>Verification steps</summary>
+    <${CheckSteps} ...${{ record, result, companyKey, judge: (ok) => judge(ok, about).tone }} /></details>`}`;
 }

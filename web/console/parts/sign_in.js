@@ -1,4 +1,5 @@
-// The form that signs in: on Start, and in place of every page that needs it, so that the page's URL stays as it is.
+// The form that signs in: on Start, and in place of every page that needs it, so that the page's
+// URL stays as it is.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { href, route } from '../core/router.js';
 import { restore, session, signIn } from '../core/session.js';
@@ -8,7 +9,9 @@ import { Failure, Field, Notice, Page, useTask } from './basic.js';
 export function Keep({ keep, setKeep }) {
   return html`
     <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
-      <span>Stay signed in until the last tab closes<br /><small class="muted">Each tab stores the key and shares it with new tabs of this browser. Signing out in one tab signs out all.</small></span></label>`;
+      <span>Stay signed in until the last tab closes<br />
+        <small class="muted">Each tab stores the key and shares it with new tabs of this browser. Signing out in one tab
+          signs out all.</small></span></label>`;
 }
 
 export function Paste() {
@@ -29,7 +32,10 @@ export function Paste() {
       <h2>Sign in with an API key</h2>
       <p class="muted">Use an API key or an OAuth access token of an existing company.</p>
       <${Field} label="API key" hint="It stays in this page’s memory unless you choose to stay signed in.">
-        ${(props) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off" spellcheck="false" placeholder="svc_…"
+        ${(
+          props,
+        ) => html`<input ...${props} class="input" name="key" type="password" required autocomplete="off"
+          spellcheck="false" placeholder="svc_…"
           value=${key} onInput=${(e) => setKey(e.target.value)} />`}
       <//>
       <${Keep} keep=${keep} setKeep=${setKeep} />
@@ -42,11 +48,16 @@ export function Paste() {
 export function SignedOut({ link = false }) {
   const { status, message, waits } = useStore(session);
   if (status !== 'out' || !message) return null;
-  const actions = waits ? html`<button type="button" class="button small retry" onClick=${restore}>Retry</button>` : link && html`<a class="button small" href=${href('start')}>Sign in</a>`;
+  const actions = waits
+    ? html`<button type="button" class="button small retry" onClick=${restore}>Retry</button>`
+    : link && html`<a class="button small" href=${href('start')}>Sign in</a>`;
   return html`<div data-signed-out><${Notice} kind="bad" actions=${actions}>${message}<//></div>`;
 }
 
-/** In place of a page that shows one company's data. Whoever signs in on Start instead comes back here. */
+/**
+ * In place of a page that shows one company's data. Whoever signs in on Start instead comes back
+ * here.
+ */
 export function SignInFirst() {
   useEffect(() => {
     if (!session.get().back) session.set({ back: location.hash });
@@ -55,6 +66,7 @@ export function SignInFirst() {
     <${Page} title="Sign in first" lead="This page shows one company’s data. It opens as soon as you are signed in.">
       <${SignedOut} />
       <div class="columns"><${Paste} />
-        <section class="card plain"><h2>No key yet?</h2><p class="muted">Register a company to get its first key.</p><div><a class="button" href=${href('start')}>Register a company</a></div></section></div>
+        <section class="card plain"><h2>No key yet?</h2><p class="muted">Register a company to get its first key.</p>
+          <div><a class="button" href=${href('start')}>Register a company</a></div></section></div>
     <//>`;
 }

@@ -1,4 +1,5 @@
-// Text from outside as content of the page: what would not be seen stands out, and no text turns the order of what stands beside it.
+// Text from outside as content of the page: what would not be seen stands out, and no text turns
+// the order of what stands beside it.
 import { html } from '../vendor/preact-htm.js';
 import { pieces } from '../lib/visible.js';
 
@@ -8,8 +9,12 @@ const PLAIN = /^[\n\t\x20-\x7e]*$/;
 export function withText(children) {
   if (Array.isArray(children)) return children.map(withText);
   if (typeof children !== 'string' || PLAIN.test(children)) return children;
-  return html`<bdi>${pieces(children).map(({ shown, unseen }) => (unseen ? html`<span class="unseen">${shown}</span>` : shown))}</bdi>`;
+  return html`<bdi>
+  ${pieces(children).map(({ shown, unseen }) => (unseen ? html`<span class="unseen">${shown}</span>` : shown))}</bdi>`;
 }
 
-/** of: a text. Where an attribute is to hold it, visible of lib/visible.js gives the same as a string. */
+/**
+ * of: a text. Where an attribute is to hold it, visible of lib/visible.js gives the same as a
+ * string.
+ */
 export const Text = ({ of }) => withText(of);

@@ -1,17 +1,21 @@
-// A log of any length of which only the visible rows exist. To a keyboard and a screen reader it is a grid whose rows are links: arrows,
-// Page Up and Down, Home and End move, Enter opens, Space selects. Only one link of it is a stop of the Tab key.
+// A log of any length of which only the visible rows exist. To a keyboard and a screen reader it is
+// a grid whose rows are links: arrows, Page Up and Down, Home and End move, Enter opens, Space
+// selects. Only one link of it is a stop of the Tab key.
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 
 const OVERSCAN = 8;
 const PRINTED = 500; // rows that a print has, from the one at the top on
 const PAPER = matchMedia('print');
-const TALLEST = 8e6; // px; browsers lay out nothing much taller. A longer log moves by more than a pixel for each that is scrolled.
+// Px; browsers lay out nothing much taller. A longer log moves by more than a pixel for each that
+// is scrolled.
+const TALLEST = 8e6;
 
 const MOVES = (page, count) => ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count });
 
 /**
- * count rows of rowHeight pixels below a head; row(i) gives the cells of one, and propsOf(i) more attributes of its row. onView(first, last) says what is shown, last not included;
- * onSelect(i) is called on Space. Each new scrollTo, {row, focus}, brings a row into view.
+ * count rows of rowHeight pixels below a head; row(i) gives the cells of one, and propsOf(i) more
+ * attributes of its row. onView(first, last) says what is shown, last not included; onSelect(i) is
+ * called on Space. Each new scrollTo, {row, focus}, brings a row into view.
  */
 export function VirtualList({ label, head, count, rowHeight, row, propsOf, onView, onSelect, scrollTo, busy }) {
   const box = useRef(null);
@@ -22,7 +26,8 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const [, again] = useReducer((n) => n + 1, 0);
   const [printed, setPrinted] = useState(false);
   useEffect(() => {
-    // What is printed is laid out right after beforeprint, before a change of the medium is heard of.
+    // What is printed is laid out right after beforeprint, before a change of the medium is heard
+    // of.
     const print = ({ type }) => setPrinted(type === 'change' ? PAPER.matches : type === 'beforeprint');
     const of = [[window, 'beforeprint'], [window, 'afterprint'], [PAPER, 'change']];
     for (const [target, type] of of) target.addEventListener(type, print);
@@ -70,7 +75,8 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   if (count && (current < first || current >= last)) shown.push(current); // the stop of the Tab key must exist
 
   useEffect(() => { onView?.(first, last); }, [first, last, count, onView]);
-  // A row that is put elsewhere among its neighbours loses the focus, and one that was moved to may exist only now.
+  // A row that is put elsewhere among its neighbours loses the focus, and one that was moved to may
+  // exist only now.
   useLayoutEffect(() => {
     const { activeElement } = document;
     const link = held.current && box.current.querySelector(`#row-${current} a`);
@@ -88,15 +94,22 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   };
 
   return html`
-    <div class="log" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-multiselectable="true" aria-busy=${busy ? 'true' : undefined} onKeyDown=${onKeyDown}
-         onBlurCapture=${(event) => { if (event.relatedTarget && !box.current.contains(event.relatedTarget)) held.current = ''; }}>
+    <div class="log" role="grid" aria-label=${label} aria-rowcount=${count + 1} aria-multiselectable="true"
+      aria-busy=${busy ? 'true' : undefined} onKeyDown=${onKeyDown}
+         onBlurCapture=${(event) => {
+           if (event.relatedTarget && !box.current.contains(event.relatedTarget)) held.current = '';
+         }}>
       <div class="log-head" role="rowgroup"><div class="log-columns" role="row" aria-rowindex="1">${head}</div></div>
       <div class="vlist" role="rowgroup" ref=${box}>
         <div class="vlist-space" role="presentation" style=${{ height: `${tall}px` }}>
           ${shown.map((i) => html`
             <div key=${i} id="row-${i}" role="row" aria-rowindex=${i + 2} ...${propsOf(i)}
                  style=${{ height: `${rowHeight}px`, transform: `translateY(${i * rowHeight - top + view.top}px)` }}
-                 onFocusCapture=${() => { held.current = 'here'; setActive(i); }}>${row(i, i === current ? 0 : -1)}</div>`)}
+                 onFocusCapture=${() => {
+                   held.current = 'here';
+                   setActive(i);
+                 }}>${row(i, i === current ? 0 : -1)}</div>`,
+          )}
         </div>
       </div>
     </div>`;

@@ -1,12 +1,23 @@
-// What a file may weigh and how deep it may nest, found before it is parsed: package evidence is its specification.
+// What a file may weigh and how deep it may nest, found before it is parsed: package evidence is
+// its specification.
 import { FormError } from '../form.js';
 
 const HEAVIEST = 9_000_000;
 const DEEPEST = 160;
-const WEIGHTS = new Map([['{', 2], ['[', 2], [':', 4], [',', 4], ['"', 2]].map(([c, weight]) => [c.charCodeAt(0), weight]));
+const WEIGHTS = new Map(
+  [
+    ['{', 2],
+    ['[', 2],
+    [':', 4],
+    [',', 4],
+    ['"', 2],
+  ].map(([c, weight]) => [c.charCodeAt(0), weight]),
+);
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 
-/** Throws where a JSON text is too heavy or too deep. Of a text that is not valid it may say either. */
+/**
+ * Throws where a JSON text is too heavy or too deep. Of a text that is not valid it may say either.
+ */
 export function bounded(text) {
   let weight = 0;
   let depth = 0;

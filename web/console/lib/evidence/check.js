@@ -1,9 +1,22 @@
-// Checks an evidence file, step by step in the order of package evidence. The first step that fails gives the code.
+// Checks an evidence file, step by step in the order of package evidence. The first step that fails
+// gives the code.
 import { hex, unbase64url } from '../bytes.js';
 import { canonical } from '../jcs.js';
 import { keyAt } from '../keyring.js';
 import { climb, sidesOf } from '../merkle.js';
-import { COSIGNER, LOG, cosignature, leads, leafHash, must, noteKey, readCheckpoint, readProof, readVKey, signedBy } from '../note.js';
+import {
+  COSIGNER,
+  LOG,
+  cosignature,
+  leads,
+  leafHash,
+  must,
+  noteKey,
+  readCheckpoint,
+  readProof,
+  readVKey,
+  signedBy,
+} from '../note.js';
 import { quorum } from '../policy.js';
 import { checkRecord, controlRecordForm, recordForm } from '../record.js';
 import { bearsOn, checkStatus, eventOf, ofPassport } from './control.js';
@@ -12,9 +25,20 @@ import { checkKeys } from './keys.js';
 import { notProven } from './not_proven.js';
 
 const STEPS = [
-  ['MALFORMED', 'form'], ['KEYS', 'keys'], ['RECORD', 'record'], ['HEX_PROOF', 'hexProof'], ['WITNESSES', 'witnesses'], ['LOG_PROOF', 'logProof'],
-  ['DELEGATION', 'delegation'], ['AUTHORITY', 'authority'], ['PASSPORT', 'passport'], ['STATUS', 'status'], ['WITNESSES', 'cosigned'],
-  ['NOT_PROVEN', 'notProven'], ['KEY', 'trustedKey'], ['POLICY', 'trustedPolicy'],
+  ['MALFORMED', 'form'],
+  ['KEYS', 'keys'],
+  ['RECORD', 'record'],
+  ['HEX_PROOF', 'hexProof'],
+  ['WITNESSES', 'witnesses'],
+  ['LOG_PROOF', 'logProof'],
+  ['DELEGATION', 'delegation'],
+  ['AUTHORITY', 'authority'],
+  ['PASSPORT', 'passport'],
+  ['STATUS', 'status'],
+  ['WITNESSES', 'cosigned'],
+  ['NOT_PROVEN', 'notProven'],
+  ['KEY', 'trustedKey'],
+  ['POLICY', 'trustedPolicy'],
 ];
 
 export const sameList = (a, b) => a.length === b.length && a.every((element, i) => element === b[i]);
@@ -45,7 +69,11 @@ export class Check {
   async keys() {
     const { keys, logs } = await checkKeys(this.file);
     Object.assign(this, { all: keys, logs, last: keys.at(-1) });
-    this.say(keys.length > 1 ? `The company’s ${keys.length} keys follow from one another, up to ${this.last.fingerprint}.` : `The company’s key is ${this.last.fingerprint}.`);
+    this.say(
+      keys.length > 1
+        ? `The company’s ${keys.length} keys follow from one another, up to ${this.last.fingerprint}.`
+        : `The company’s key is ${this.last.fingerprint}.`,
+    );
   }
 
   // The record is read in the form of recordForm, and its hash and signature are checked.
@@ -59,14 +87,20 @@ export class Check {
   async record() {
     this.subject = await this.signed(this.file.record, this.logs.get(this.file.log));
     const { index, timestamp, agentId, actionType, signer } = this.subject;
-    this.say(`Record ${index} of the log ${this.file.log} (${timestamp}, ${agentId}, ${actionType}) is as key ${signer.kid} signed it.`);
+    this.say(
+      `Record ${index} of the log ${this.file.log} (${timestamp}, ${agentId}, ${actionType}) is as key ${signer.kid} ` +
+        `signed it.`,
+    );
   }
 
   async hexProof() {
     const { proof, root, size } = this.file.hexProof;
     const { index, hash } = this.subject;
     must(index < size, `there is no record ${index} in a tree of ${size}`);
-    must(sidesOf(index, size).join() === proof.map(({ position }) => position).join(), `the steps are not those of record ${index} in a tree of ${size}`);
+    must(
+      sidesOf(index, size).join() === proof.map(({ position }) => position).join(),
+      `the steps are not those of record ${index} in a tree of ${size}`,
+    );
     must((await climb(hash, proof)).root === root, 'the steps do not lead to the root');
     this.say(`Its hash leads to the root ${root} of ${size} records.`);
   }
@@ -85,16 +119,26 @@ export class Check {
     }
     const read = { signed, cosignatures: [], ...readCheckpoint(signed) };
     must(read.origin === origin, `the checkpoint is of the log ${read.origin}`);
-    must(await signedBy(read.lines[0], read.text, await noteKey(origin, LOG, this.last.raw)), 'the last key has not signed the checkpoint in the first line');
-    this.say(`The checkpoint of the log ${log} (${origin}) at ${read.size} records is signed by the company’s last key.`);
+    must(
+      await signedBy(read.lines[0], read.text, await noteKey(origin, LOG, this.last.raw)),
+      'the last key has not signed the checkpoint in the first line',
+    );
+    this.say(
+      `The checkpoint of the log ${log} (${origin}) at ${read.size} records is signed by the company’s last key.`,
+    );
     const by = new Set();
     for (const line of read.lines.slice(1)) {
       const found = await cosignature(line, read.text, this.known);
-      must(found && !by.has(found.witness), 'a line below the checkpoint is of no witness of the file, or of one twice');
+      must(
+        found && !by.has(found.witness),
+        'a line below the checkpoint is of no witness of the file, or of one twice',
+      );
       by.add(found.witness);
       read.cosignatures.push({ vkey: found.witness.vkey, at: timeOf(found.time) });
       if (!this.cosigners.includes(found.witness.vkey)) this.cosigners.push(found.witness.vkey);
-      this.say(`It was cosigned at ${timeOf(found.time)} by ${found.witness.vkey}, a witness only if you know it as one.`);
+      this.say(
+        `It was cosigned at ${timeOf(found.time)} by ${found.witness.vkey}, a witness only if you know it as one.`,
+      );
     }
     this.checkpoints.set(log, read);
     return read;
@@ -137,7 +181,8 @@ export class Check {
   }
 
   async authority() {
-    if (this.file.authority) this.allowed = await this.events(this.file.authority.records, bearsOn(this.subject, this.subject.signer.kid));
+    if (this.file.authority)
+      this.allowed = await this.events(this.file.authority.records, bearsOn(this.subject, this.subject.signer.kid));
   }
 
   async passport() {
@@ -150,11 +195,16 @@ export class Check {
     must(Boolean(passport) === Boolean(status), 'passport and status are not there together');
     if (!status) return;
     await checkStatus(status, passport.jti, companyId, this.last, this.ofPassport);
-    this.say(`The passport ${passport.jti} was ${status.status} at ${status.checkedAt}, as the company’s last key has signed.`);
+    this.say(
+      `The passport ${passport.jti} was ${status.status} at ${status.checkedAt}, as the company’s last key has signed.`,
+    );
   }
 
   cosigned() {
-    must(sameList(this.cosigners, this.file.witnesses), 'the witnesses are not those who have cosigned, in their order');
+    must(
+      sameList(this.cosigners, this.file.witnesses),
+      'the witnesses are not those who have cosigned, in their order',
+    );
   }
 
   notProven() {
@@ -165,12 +215,21 @@ export class Check {
     if (!this.fingerprint) return;
     const at = this.all.findIndex(({ fingerprint }) => fingerprint === this.fingerprint);
     must(at >= 0, `the key that you trust, ${this.fingerprint}, is none of the file’s`);
-    this.say(`The key that you trust, number ${at + 1} of ${this.all.length}, ${this.all[at] === this.last ? 'has signed every checkpoint here' : 'is followed by the one that has signed every checkpoint here'}.`);
+    this.say(
+      `The key that you trust, number ${at + 1} of ${this.all.length}, ` +
+        `${this.all[at] === this.last ? 'has signed every checkpoint here'
+          : 'is followed by the one that has signed every checkpoint here'}.`,
+    );
   }
 
-  /** By whom a policy takes each checkpoint, as [{log, by}]. Throws where it does not. The file must have passed all other steps. */
+  /**
+   * By whom a policy takes each checkpoint, as [{log, by}]. Throws where it does not. The file must
+   * have passed all other steps.
+   */
   async meets(policy) {
-    const named = [...this.logs.values()].some(({ origin }) => policy.logs.some(({ name, raw }) => name === origin && hex(raw) === hex(this.last.raw)));
+    const named = [...this.logs.values()].some(({ origin }) =>
+      policy.logs.some(({ name, raw }) => name === origin && hex(raw) === hex(this.last.raw)),
+    );
     must(named, 'the policy does not name the key that has signed the checkpoints, for none of the logs');
     const takes = [];
     for (const [log, checkpoint] of this.checkpoints) {
@@ -184,7 +243,10 @@ export class Check {
   async trustedPolicy() {
     if (!this.policy) return;
     for (const { log, by } of await this.meets(this.policy)) {
-      this.say(`Your policy takes the checkpoint of the log ${log}, cosigned by ${by.join(', ') || 'no witness, for it asks for none'}.`);
+      this.say(
+        `Your policy takes the checkpoint of the log ${log}, cosigned by ` +
+          `${by.join(', ') || 'no witness, for it asks for none'}.`,
+      );
     }
   }
 }
@@ -195,8 +257,9 @@ function timeOf(seconds) {
 }
 
 /**
- * Checks the bytes of a file with what the person trusts, {fingerprint} or {policy} (readPolicy) or {}: {verdict, code, reason, checked, …}, with
- * all that the steps have found. verdict is 'holds', 'fails' or 'self-consistent'.
+ * Checks the bytes of a file with what the person trusts, {fingerprint} or {policy} (readPolicy) or
+ * {}: {verdict, code, reason, checked, …}, with all that the steps have found. verdict is 'holds',
+ * 'fails' or 'self-consistent'.
  */
 export async function check(bytes, trust) {
   const found = new Check(bytes, trust);
@@ -208,5 +271,10 @@ export async function check(bytes, trust) {
       return Object.assign(found, { verdict: 'fails', code, failed: step, reason: err.message });
     }
   }
-  return Object.assign(found, { verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent', code: '', failed: '', reason: '' });
+  return Object.assign(found, {
+    verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent',
+    code: '',
+    failed: '',
+    reason: '',
+  });
 }

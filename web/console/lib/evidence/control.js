@@ -1,4 +1,5 @@
-// Control records in a file: what was changed in the service, by whom, and what that says of the record's agent and of a passport.
+// Control records in a file: what was changed in the service, by whom, and what that says of the
+// record's agent and of a passport.
 import { pemOf, unbase64url, utf8 } from '../bytes.js';
 import { verify } from '../ed25519.js';
 import { canonical } from '../jcs.js';
@@ -8,15 +9,27 @@ import { sha256 } from '../sha256.js';
 
 const textOf = (node) => (node?.type === 'string' ? node.value : '');
 
-/** What a control record that was checked says; inner is as in recordForm. Texts that are not there are ''. */
+/**
+ * What a control record that was checked says; inner is as in recordForm. Texts that are not there
+ * are ''.
+ */
 export function eventOf({ index, timestamp, actionType, inner }) {
   const subject = member(inner, 'subject');
   const by = member(inner, 'by');
-  must(subject?.type === 'string' && (by?.type === 'string' || by?.type === 'null'), 'it does not say what was changed and by whom');
+  must(
+    subject?.type === 'string' && (by?.type === 'string' || by?.type === 'null'),
+    'it does not say what was changed and by whom',
+  );
   const reason = member(inner, 'reason');
   return {
-    index, timestamp, action: actionType, subject: subject.value, by: textOf(by),
-    agentId: textOf(member(inner, 'agentId')), revokedAt: textOf(member(inner, 'revokedAt')), reason: reason ? canonical(reason) : 'null',
+    index,
+    timestamp,
+    action: actionType,
+    subject: subject.value,
+    by: textOf(by),
+    agentId: textOf(member(inner, 'agentId')),
+    revokedAt: textOf(member(inner, 'revokedAt')),
+    reason: reason ? canonical(reason) : 'null',
   };
 }
 
@@ -39,7 +52,8 @@ export function bearsOn(record, kid) {
 export function ofPassport(jti) {
   let owner = '';
   return ({ subject, action, agentId }) => {
-    if (subject !== `passport:${jti}`) return action === 'agent.disabled' && owner !== '' && subject === `agent:${owner}`;
+    if (subject !== `passport:${jti}`)
+      return action === 'agent.disabled' && owner !== '' && subject === `agent:${owner}`;
     if (action === 'passport.issued') owner = agentId;
     return true;
   };
@@ -50,19 +64,37 @@ function agrees({ status, revokedAt, reason }, event) {
     case 'passport.issued': return status !== 'unknown';
     case 'agent.disabled': return status === 'revoked';
     case 'passport.revoked':
-      return status === 'revoked' && event.revokedAt === revokedAt && event.reason === (reason === undefined ? 'null' : JSON.stringify(reason));
-    default: return true;
+      return (
+        status === 'revoked' &&
+        event.revokedAt === revokedAt &&
+        event.reason === (reason === undefined ? 'null' : JSON.stringify(reason))
+      );
+    default:
+      return true;
   }
 }
 
-/** Checks the signed status of a passport with the company's last key, and that it is what the events leave of it. */
+/**
+ * Checks the signed status of a passport with the company's last key, and that it is what the
+ * events leave of it.
+ */
 export async function checkStatus(status, jti, companyId, last, events) {
   must(status.jti === jti && status.companyId === companyId, 'the status is of another passport');
   must(['valid', 'revoked', 'unknown'].includes(status.status), `${status.status} is no status`);
   const revoked = status.status === 'revoked';
-  must(revoked === (status.revokedAt !== undefined) && (revoked || status.reason === undefined), 'revokedAt and reason do not go with the status');
-  const signed = { ...status.node, members: status.node.members.filter(({ key }) => key !== 'caPublicKey' && key !== 'signature') };
+  must(
+    revoked === (status.revokedAt !== undefined) && (revoked || status.reason === undefined),
+    'revokedAt and reason do not go with the status',
+  );
+  const signed = {
+    ...status.node,
+    members: status.node.members.filter(({ key }) => key !== 'caPublicKey' && key !== 'signature'),
+  };
   const digest = await sha256(utf8(canonical(signed)));
-  must(status.caPublicKey === pemOf(last.raw) && (await verify(last.prepared, unbase64url(status.signature), digest)), 'the company’s last key has not signed the status');
-  for (const event of events) must(agrees(status, event), `the status is not what control record ${event.index} leaves of the passport`);
+  must(
+    status.caPublicKey === pemOf(last.raw) && (await verify(last.prepared, unbase64url(status.signature), digest)),
+    'the company’s last key has not signed the status',
+  );
+  for (const event of events)
+    must(agrees(status, event), `the status is not what control record ${event.index} leaves of the passport`);
 }

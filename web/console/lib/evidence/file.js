@@ -1,6 +1,20 @@
-// The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence is its specification.
+// The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence
+// is its specification.
 import { text as utf8Text } from '../bytes.js';
-import { FormError, exactly, hash, integer, json, list, oneOf, rawKey, signature, string, stringThat, timestamp } from '../form.js';
+import {
+  FormError,
+  exactly,
+  hash,
+  integer,
+  json,
+  list,
+  oneOf,
+  rawKey,
+  signature,
+  string,
+  stringThat,
+  timestamp,
+} from '../form.js';
 import { lossless } from '../jcs.js';
 import { parse } from '../json.js';
 import { proofStep } from '../merkle.js';
@@ -15,19 +29,34 @@ const logName = oneOf('actions', 'control');
 
 // Payload and delegation are read when the record is checked.
 const record = (node, source, name) => ({
-  node, source, ...exactly({ index: integer, timestamp, payload: json, hash, signature }, { delegation: json })(node, source, name),
+  node,
+  source,
+  ...exactly({ index: integer, timestamp, payload: json, hash, signature }, { delegation: json })(node, source, name),
 });
 const entries = list(exactly({ record, tlogProof: string }), MOST);
 
 // What evidence files and reports have in common.
 export const companyId = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z, a-z, 0-9, ., _ and -');
 export const log = {
-  log: logName, logId: like(/^[0-9a-f]{32}$/, '32 lower-case hex digits'), origin: string,
-  keys: list(exactly({ kid, fromIndex: integer }, { rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }) }), MOST),
+  log: logName,
+  logId: like(/^[0-9a-f]{32}$/, '32 lower-case hex digits'),
+  origin: string,
+  keys: list(
+    exactly(
+      { kid, fromIndex: integer },
+      { rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }) },
+    ),
+    MOST,
+  ),
 };
-export const keys = list(exactly({
-  kid, fingerprint: string, jwk: exactly({ kty: string, crv: string, x: rawKey, kid: string, alg: string, use: string }),
-}), MOST);
+export const keys = list(
+  exactly({
+    kid,
+    fingerprint: string,
+    jwk: exactly({ kty: string, crv: string, x: rawKey, kid: string, alg: string, use: string }),
+  }),
+  MOST,
+);
 export const witnesses = list(string, 16);
 export const notProven = list(string, MOST);
 

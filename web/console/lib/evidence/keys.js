@@ -8,31 +8,47 @@ async function checkKey({ kid, fingerprint, jwk }) {
   const raw = unbase64url(jwk.x);
   const is = await identify(raw);
   const fixed = { kty: 'OKP', crv: 'Ed25519', kid: is.kid, alg: 'EdDSA', use: 'sig' };
-  must(kid === is.kid && fingerprint === is.fingerprint && Object.keys(fixed).every((name) => jwk[name] === fixed[name]), `key ${kid} is not the one that it says`);
+  must(
+    kid === is.kid && fingerprint === is.fingerprint && Object.keys(fixed).every((name) => jwk[name] === fixed[name]),
+    `key ${kid} is not the one that it says`,
+  );
   return { kid, fingerprint, raw, prepared: await publicKey(raw) };
 }
 
 // The logs without which the file could not be checked; of another one nothing would be known.
 function neededLogs({ log, logs, keys, passport, authority }) {
   const control = logs.find((one) => one.log === 'control');
-  const later = control && control.keys.length > 0 && control.keys.length !== keys.length; // it began under another key than the company's first
+  const later = control && control.keys.length > 0
+    && control.keys.length !== keys.length; // it began under another key than the company's first
   const entries = (passport?.records.length ?? 0) + (authority?.records.length ?? 0);
-  return [log === 'actions' || later ? 'actions' : '', log === 'control' || entries > 0 ? 'control' : ''].filter(Boolean);
+  return [log === 'actions' || later ? 'actions' : '', log === 'control' || entries > 0 ? 'control' : ''].filter(
+    Boolean,
+  );
 }
 
 async function checkLog({ log, logId, origin, keys }, all) {
   must(origin.endsWith(`/v1/log/${logId}`), `the origin of the log ${log} is of another one`);
-  must(keys.length > 0 && (log === 'actions' ? keys.length === all.length : keys.length <= all.length), `the log ${log} has not its keys`);
+  must(
+    keys.length > 0 && (log === 'actions' ? keys.length === all.length : keys.length <= all.length),
+    `the log ${log} has not its keys`,
+  );
   const ring = keys.map((key, i) => ({ ...key, ...all[all.length - keys.length + i], claimed: key.kid }));
   for (const [i, key] of ring.entries()) {
     must(key.claimed === key.kid, `key ${i} of the log ${log} is not the one in keys`);
     if (i === 0) must(key.fromIndex === 0 && !key.rotation, `the first key of the log ${log} is missing`);
-    else must(await follows(origin, ring[i - 1], key), `nothing proves that key ${key.kid} follows key ${ring[i - 1].kid} in the log ${log}`);
+    else
+      must(
+        await follows(origin, ring[i - 1], key),
+        `nothing proves that key ${key.kid} follows key ${ring[i - 1].kid} in the log ${log}`,
+      );
   }
   return { log, origin, ring };
 }
 
-/** Checks the keys of a file, which must have the logs that are needed: {keys, logs}, each log with its ring, by its name. */
+/**
+ * Checks the keys of a file, which must have the logs that are needed: {keys, logs}, each log with
+ * its ring, by its name.
+ */
 export async function checkKeys(file, needed = neededLogs(file)) {
   const keys = await Promise.all(file.keys.map(checkKey));
   must(new Set(keys.map(({ raw }) => base64url(raw))).size === keys.length, 'a key stands twice');

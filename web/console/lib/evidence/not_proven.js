@@ -1,17 +1,26 @@
-// What no file shows, word for word as package evidence has it: a file that says less would promise more.
+// What no file shows, word for word as package evidence has it: a file that says less would promise
+// more.
 const ALWAYS = [
   'That nothing was left out: this file shows one record, not what came before it, after it or beside it.',
   'That what the payload says is true: only that the service was given it, and when by the service\'s clock.',
   'That the service\'s clock was right: every time in this file that is not a witness\'s is the operator\'s word.',
   'That nobody else had the company\'s key, nor that a key was not declared compromised after this file was made.',
-  'That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.',
+  'That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two ' +
+    'appliances of one owner are not independent.',
   'That the root in hexProof is the chain\'s: compare it with one that you kept.',
 ];
 const OF_ENTRIES = 'That no other record of the control log bears on this one: what is missing here may stand there.';
-const OF_AUTHORITY = 'How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.';
+const OF_AUTHORITY =
+  'How records of the two logs follow each other but by their times, nor that the agent itself acted: the service ' +
+    'knows the credential, not who held it.';
 const OF_STATUS = 'That the status of the passport is still the same: it is of the moment when it was checked.';
 
 /** The list that a file must carry. */
 export function notProven({ authority, passport, status }) {
-  return [...ALWAYS, ...(authority || passport ? [OF_ENTRIES] : []), ...(authority ? [OF_AUTHORITY] : []), ...(status ? [OF_STATUS] : [])];
+  return [
+    ...ALWAYS,
+    ...(authority || passport ? [OF_ENTRIES] : []),
+    ...(authority ? [OF_AUTHORITY] : []),
+    ...(status ? [OF_STATUS] : []),
+  ];
 }

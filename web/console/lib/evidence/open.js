@@ -1,5 +1,6 @@
-// An evidence file as a page shows it, whichever of the two forms it has: that of the service (attestd-evidence/v1), or the small one that earlier
-// consoles saved. What is shown of either was read in its form, and checked as far as its steps (check.js) have passed.
+// An evidence file as a page shows it, whichever of the two forms it has: that of the service
+// (attestd-evidence/v1), or the small one that earlier consoles saved. What is shown of either was
+// read in its form, and checked as far as its steps (check.js) have passed.
 import { text as utf8Text } from '../bytes.js';
 import { FormError } from '../form.js';
 import { member, parse } from '../json.js';
@@ -10,10 +11,12 @@ import * as saved from './saved.js';
 const unreadable = ({ message, reason = message }) => new FormError(`not an evidence file: ${reason}`);
 
 /**
- * Reads the bytes of a file and checks it against itself: {small, companyId, log, ok, code, failed, reason, record, leaf, proof, root,
- * size, key, recordKey, passed, notProven, found}.
- * key is the one that has signed last, with all that the file proves to be the company's in its ring; recordKey is for checkRecord. In a file that fails, record and
- * key may be null. leaf is the hash that was computed of the record. size and found (of check) are of the service's files alone. Throws an Error where it is no such file.
+ * Reads the bytes of a file and checks it against itself: {small, companyId, log, ok, code, failed,
+ * reason, record, leaf, proof, root, size, key, recordKey, passed, notProven, found}. key is the
+ * one that has signed last, with all that the file proves to be the company's in its ring;
+ * recordKey is for checkRecord. In a file that fails, record and key may be null. leaf is the hash
+ * that was computed of the record. size and found (of check) are of the service's files alone.
+ * Throws an Error where it is no such file.
  */
 export async function open(bytes) {
   let small;
@@ -29,12 +32,30 @@ export async function open(bytes) {
 async function ofSaved(read, key) {
   const { ok, reason, leaf, recordOK, pathOK } = await saved.check(read, key);
   return {
-    small: read, companyId: key.companyId, log: 'actions', ok, code: '', reason, record: read.record, leaf, proof: read.proof, root: read.root, size: null,
-    key, recordKey: key, passed: [...(recordOK ? ['record'] : []), ...(pathOK ? ['hexProof'] : [])], failed: !recordOK ? 'record' : !pathOK ? 'hexProof' : '', notProven: saved.NOT_PROVEN, found: null,
+    small: read,
+    companyId: key.companyId,
+    log: 'actions',
+    ok,
+    code: '',
+    reason,
+    record: read.record,
+    leaf,
+    proof: read.proof,
+    root: read.root,
+    size: null,
+    key,
+    recordKey: key,
+    passed: [...(recordOK ? ['record'] : []), ...(pathOK ? ['hexProof'] : [])],
+    failed: !recordOK ? 'record' : !pathOK ? 'hexProof' : '',
+    notProven: saved.NOT_PROVEN,
+    found: null,
   };
 }
 
-/** The same small file with all keys of its company, where the caller knows them and the file's is one of them. */
+/**
+ * The same small file with all keys of its company, where the caller knows them and the file's is
+ * one of them.
+ */
 export const withKeys = ({ small }, key) => ofSaved(small, key);
 
 async function ofService(found) {
@@ -43,13 +64,31 @@ async function ofService(found) {
   const of = (keys, ring) => keys && { companyId: file.companyId, ...keys.at(-1), ring };
   const ring = found.logs?.get(file.log).ring;
   // Keys that ended before the log began have signed none of its records.
-  const recordKey = of(ring, ring && [...found.all.slice(0, -ring.length).map((one) => ({ ...one, fromIndex: Infinity })), ...ring]);
+  const recordKey = of(
+    ring,
+    ring && [...found.all.slice(0, -ring.length).map((one) => ({ ...one, fromIndex: Infinity })), ...ring],
+  );
   const record = found.subject ?? recordOf(file);
   return {
-    small: null, companyId: file.companyId, log: file.log, ok: verdict !== 'fails', code, failed, reason, record,
-    leaf: found.subject ? record.hash : record && ((await checkRecord(record, recordKey ?? {})).computed || record.hash),
-    proof: file.hexProof.proof, root: file.hexProof.root, size: file.hexProof.size,
-    key: of(found.all, found.all) ?? null, recordKey, passed, notProven: file.notProven, found,
+    small: null,
+    companyId: file.companyId,
+    log: file.log,
+    ok: verdict !== 'fails',
+    code,
+    failed,
+    reason,
+    record,
+    leaf: found.subject
+      ? record.hash
+      : record && ((await checkRecord(record, recordKey ?? {})).computed || record.hash),
+    proof: file.hexProof.proof,
+    root: file.hexProof.root,
+    size: file.hexProof.size,
+    key: of(found.all, found.all) ?? null,
+    recordKey,
+    passed,
+    notProven: file.notProven,
+    found,
   };
 }
 

@@ -1,5 +1,18 @@
-// The small evidence files that earlier consoles saved: a record, its way to a root and the company's public key. Nobody has signed that root.
-import { FormError, exactly, hash, integer, list, oneOf, rawKey, read as readForm, signature, string, timestamp } from '../form.js';
+// The small evidence files that earlier consoles saved: a record, its way to a root and the
+// company's public key. Nobody has signed that root.
+import {
+  FormError,
+  exactly,
+  hash,
+  integer,
+  list,
+  oneOf,
+  rawKey,
+  read as readForm,
+  signature,
+  string,
+  timestamp,
+} from '../form.js';
 import { keyAt, prepareKey, prepareRing } from '../keyring.js';
 import { climb, fitsSomeSize, proofForm } from '../merkle.js';
 import { checkRecord, recordForm } from '../record.js';
@@ -7,19 +20,33 @@ import { checkRecord, recordForm } from '../record.js';
 export const TYPE = 'attestd-evidence';
 
 const publicKey = { kid: string, fingerprint: string, pem: string, x: rawKey };
-const form = exactly({
-  type: oneOf(TYPE), v: oneOf(1), savedAt: string,
-  record: recordForm, proof: proofForm, root: hash,
-  publicKey: exactly({ companyId: string, spiffeId: string, ...publicKey }),
-}, {
-  // All keys of the company, where it has had several: the proof that publicKey is one of them.
-  keys: exactly({
-    origin: string,
-    list: list(exactly({ ...publicKey, fromIndex: integer }, {
-      endedAt: timestamp, compromisedAt: timestamp, rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }),
-    })),
-  }),
-});
+const form = exactly(
+  {
+    type: oneOf(TYPE),
+    v: oneOf(1),
+    savedAt: string,
+    record: recordForm,
+    proof: proofForm,
+    root: hash,
+    publicKey: exactly({ companyId: string, spiffeId: string, ...publicKey }),
+  },
+  {
+    // All keys of the company, where it has had several: the proof that publicKey is one of them.
+    keys: exactly({
+      origin: string,
+      list: list(
+        exactly(
+          { ...publicKey, fromIndex: integer },
+          {
+            endedAt: timestamp,
+            compromisedAt: timestamp,
+            rotation: exactly({ statement: string, oldSignature: signature, newSignature: signature }),
+          },
+        ),
+      ),
+    }),
+  },
+);
 
 /** What such a file does not prove, beside what no evidence does. */
 export const NOT_PROVEN = [
@@ -36,20 +63,24 @@ export async function read(text) {
   if (keys) {
     const { companyId, spiffeId } = named;
     key = await prepareRing({ companyId, spiffeId, origin: keys.origin, keys: keys.list });
-    if (keyAt(key, record.index).fingerprint !== named.fingerprint) throw new FormError('the key that it names is not the one that signs this record');
+    if (keyAt(key, record.index).fingerprint !== named.fingerprint)
+      throw new FormError('the key that it names is not the one that signs this record');
   }
   return { record, proof, root, key };
 }
 
 /**
- * Checks what was read with a key, its own or one that it is proven to belong to: {ok, reason, leaf, recordOK, pathOK}. The path begins at the hash that was
- * computed here, for it must be the way of what is shown, and its steps must be some that this record can have.
+ * Checks what was read with a key, its own or one that it is proven to belong to: {ok, reason,
+ * leaf, recordOK, pathOK}. The path begins at the hash that was computed here, for it must be the
+ * way of what is shown, and its steps must be some that this record can have.
  */
 export async function check({ record, proof, root }, key) {
   const { computed, ok: recordOK, reason } = await checkRecord(record, key);
   const leaf = computed || record.hash;
   const placed = fitsSomeSize(record.index, proof.map(({ position }) => position));
   const pathOK = placed && computed !== '' && (await climb(leaf, proof)).root === root;
-  const wrong = placed ? 'the path does not lead to the root' : `the steps are not those of record ${record.index} in a tree of any size`;
+  const wrong = placed
+    ? 'the path does not lead to the root'
+    : `the steps are not those of record ${record.index} in a tree of any size`;
   return { leaf, recordOK, pathOK, ok: recordOK && pathOK, reason: reason || (pathOK ? '' : wrong) };
 }
