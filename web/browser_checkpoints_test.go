@@ -207,8 +207,8 @@ func TestBrowserKeptCheckpoints(t *testing.T) {
 	kept := func(name, file, tone, says string) {
 		t.Helper()
 		b.dropOn("#kept", name, file)
-		b.shows(fmt.Sprintf(`[data-kept=%q][data-tone=%q]`, name, tone))
-		b.reads(fmt.Sprintf(`[data-kept=%q]`, name), says)
+		b.shows(fmt.Sprintf(`[data-saved=%q][data-tone=%q]`, name, tone))
+		b.reads(fmt.Sprintf(`[data-saved=%q]`, name), says)
 	}
 	kept("early.txt", early, "ok", "the first 4 of today’s 13 records are those")
 	kept("late.txt", late, "ok", "the first 10 of today’s 13 records are those")

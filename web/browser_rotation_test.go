@@ -100,7 +100,7 @@ func TestBrowserRefusesAKeyThatIsNotProven(t *testing.T) {
 	other.signIn(key)
 	other.goTo("#/live")
 	other.shows(`.pulse[data-tone="bad"]`)
-	other.reads(`[data-standing="other"]`, "The server’s list of keys is invalid")
+	other.reads(`[data-key-state="other"]`, "The server’s list of keys is invalid")
 	if green := eval[int](other, `document.querySelectorAll('main .ok').length`); green > 0 {
 		t.Errorf("%d things are green", green)
 	}

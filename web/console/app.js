@@ -9,7 +9,7 @@ import { chooseZone, times } from './core/times.js';
 import { choose, restoreTheme, theme } from './core/theme.js';
 import { engine } from './lib/ed25519.js';
 import { Icon, Page } from './parts/basic.js';
-import { useJudge } from './parts/key_trust.js';
+import { useAssess } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
 import { News } from './parts/news.js';
@@ -96,7 +96,7 @@ const DOTS = {
 };
 
 function LiveDot({ companyKey }) {
-  const tone = toneOfLive(useStore(live), useJudge(companyKey));
+  const tone = toneOfLive(useStore(live), useAssess(companyKey));
   return html`<span class="dot ${tone}" title=${DOTS[tone]}></span><span class="visually-hidden">${DOTS[tone]}</span>`;
 }
 

@@ -3,7 +3,7 @@
 // what the server streams.
 import { chainVerdict } from './core/answers.js';
 import { NOTHING } from './core/asked.js';
-import { call, hear, recordLines, setCredential } from './core/api.js';
+import { call, setListeners, recordLines, setCredential } from './core/api.js';
 import { watchPause } from './core/pause.js';
 import { Pool } from './core/pool.js';
 import { WholeLog } from './lib/whole_log.js';
@@ -36,7 +36,7 @@ const contradict = (head) => {
   };
 };
 
-async function take(checked) {
+async function collect(checked) {
   engine = checked.engine;
   const read = [];
   for (const { error, index, hash, leaf, ok, reason } of checked.results) {
@@ -70,17 +70,17 @@ async function stream(pool, key) {
     lines.push(line);
     if (lines.length < BATCH) continue;
     send();
-    if (running.length > AHEAD * pool.size) await take(await running.shift());
+    if (running.length > AHEAD * pool.size) await collect(await running.shift());
   }
   if (lines.length) send();
-  for (const checked of running) await take(await checked);
+  for (const checked of running) await collect(await checked);
 }
 
 async function run({ credential, key, ports, heads, seen }) {
   held = { heads, seen: new Map(seen) };
   setCredential(credential);
   // The page shows what bears on all of it.
-  hear({ refused: ({ message }) => postMessage({ type: 'refused', credential, message }) });
+  setListeners({ refused: ({ message }) => postMessage({ type: 'refused', credential, message }) });
   watchPause((until) => postMessage({ type: 'pause', until }));
   const pool = new Pool(ports);
   const started = performance.now();

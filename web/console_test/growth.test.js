@@ -16,7 +16,7 @@ globalThis.fetch = async ({ path }) => {
 
 const { findingOf } = await import('../console/core/findings.js');
 const { proveSince } = await import('../console/core/growth.js');
-const { forgetHeads, headsOf, keepHead } = await import('../console/core/heads.js');
+const { forgetHeads, headsOf, pinHead } = await import('../console/core/heads.js');
 
 const sha = (...parts) => createHash('sha256').update(Buffer.concat(parts)).digest();
 const specified = (left, right) => sha(Buffer.from(left.toString('hex') + right.toString('hex')));
@@ -66,7 +66,7 @@ const key = { companyId: 'acme', fingerprint: 'K1', ring: [{ fingerprint: 'K0', 
 const records = leavesOf('honest', 200);
 const at = (n) => ({ actions: records.slice(0, n), control: records.slice(100, 103) });
 const red = () => findingOf('rewritten', 'acme');
-const checkpoint = (n, leaves = records) => keepHead(key, { log: 'actions', size: n, logRoot: hex(rootOf(leaves.slice(0, n), rfc6962)), source: 'checkpoint' });
+const checkpoint = (n, leaves = records) => pinHead(key, { log: 'actions', size: n, logRoot: hex(rootOf(leaves.slice(0, n), rfc6962)), source: 'checkpoint' });
 
 beforeEach(() => {
   for (const log of ['actions', 'control']) forgetHeads({ companyId: 'acme', log });
@@ -173,7 +173,7 @@ test('what no key of the company has signed is not remembered, and accuses nobod
 
 test('a lie is found where the server does not repeat it, and stays found', async () => {
   serve(at(20));
-  keepHead(key, { log: 'actions', size: 20, root: hex(rootOf(records.slice(0, 20), specified)), logRoot: hex(rootOf(records.slice(0, 20), rfc6962)), source: 'checked' });
+  pinHead(key, { log: 'actions', size: 20, root: hex(rootOf(records.slice(0, 20), specified)), logRoot: hex(rootOf(records.slice(0, 20), rfc6962)), source: 'checked' });
   await proveSince(key);
   const honest = answer;
   let once = true;
@@ -206,11 +206,11 @@ test('a list that lacks a log, or has one twice, is none', async () => {
 });
 
 test('of two heads of one length that differ, neither makes room for others', () => {
-  keepHead(key, { log: 'actions', size: 50, root: 'a'.repeat(64), source: 'seen' });
-  keepHead(key, { log: 'actions', size: 50, root: 'b'.repeat(64), source: 'seen' });
+  pinHead(key, { log: 'actions', size: 50, root: 'a'.repeat(64), source: 'seen' });
+  pinHead(key, { log: 'actions', size: 50, root: 'b'.repeat(64), source: 'seen' });
   for (let n = 51; n < 120; n++) {
     const head = { log: 'actions', size: n, root: hex(records[n]), source: 'seen' };
-    keepHead(key, head, [{ size: n - 1, root: hex(records[n - 1]) }]);
+    pinHead(key, head, [{ size: n - 1, root: hex(records[n - 1]) }]);
   }
   const own = headsOf(key, 'actions');
   assert.equal(own.filter(({ size }) => size === 50).length, 2);

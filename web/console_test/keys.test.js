@@ -21,7 +21,7 @@ const { identify } = await import('../console/lib/keyring.js');
 const { rawKeyFromPEM, base64url } = await import('../console/lib/bytes.js');
 const { dropFinding, findingOf } = await import('../console/core/findings.js');
 const { companyKey, refreshKey, session } = await import('../console/core/session.js');
-const { changeOf, confirm, remember, standing } = await import('../console/core/trust.js');
+const { changeOf, confirm, remember, keyStateOf } = await import('../console/core/trust.js');
 
 async function makeKey() {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
@@ -84,7 +84,7 @@ test('a key that was there and is there no more was not followed, and stays foun
     published = lie;
     const lying = await refreshKey('acme');
     assert.equal(changeOf(lying).replaced, true);
-    assert.equal(standing(lying), 'other');
+    assert.equal(keyStateOf(lying), 'other');
     published = ringOf(K1, K2);
     await refreshKey('acme');
     assert.equal(changeOf(await companyKey('acme')).replaced, undefined);
@@ -96,5 +96,5 @@ test('a key that was there and is there no more was not followed, and stays foun
   const key = await refreshKey('acme');
   assert.ok(confirm(key, key.fingerprint));
   assert.equal(findingOf('key', 'acme'), null);
-  assert.equal(standing(key), 'confirmed');
+  assert.equal(keyStateOf(key), 'confirmed');
 });

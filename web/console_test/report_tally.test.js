@@ -8,7 +8,7 @@ const at = (minute) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00.000Z
 test('times without a witness are those that attestd report says', () => {
   const alone = (...changes) => {
     const tally = new Tally(at(0));
-    tally.take(changes);
+    tally.addEvents(changes);
     return [tally.alone, tally.witnesses];
   };
   assert.deepEqual(alone(), [[], null]);
@@ -22,7 +22,7 @@ test('times without a witness are those that attestd report says', () => {
 test('what was done is counted by agent, action and delegation, and failures are listed', () => {
   const tally = new Tally(at(0));
   const action = (index, agentId, name, delegated = false) => ({ log: 'actions', index, timestamp: at(index), agentId, action: name, delegated });
-  tally.take([action(0, 'b', 'tool.failed'), action(1, 'a', 'pay', true), action(2, 'a', 'pay'), action(3, 'a', 'pay', true), action(4, 'a', 'undenied')]);
+  tally.addEvents([action(0, 'b', 'tool.failed'), action(1, 'a', 'pay', true), action(2, 'a', 'pay'), action(3, 'a', 'pay', true), action(4, 'a', 'undenied')]);
   assert.deepEqual(tally.result().deeds.map(Object.values), [['a', 'pay', true, 2], ['a', 'pay', false, 1], ['a', 'undenied', false, 1], ['b', 'tool.failed', false, 1]]);
   assert.deepEqual(tally.failures.list, [{ index: 0, timestamp: at(0), agentId: 'b', action: 'tool.failed' }]);
   assert.deepEqual(tally.result().span, [Date.parse(at(0)), Date.parse(at(4))]);

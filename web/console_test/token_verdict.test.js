@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { changeOf, standing } from '../console/core/trust.js';
+import { changeOf, keyStateOf } from '../console/core/trust.js';
 import { clockDiffers, verdictOf } from '../console/core/token_verdict.js';
 import { verdict } from '../console/core/verdict.js';
 
 const now = 1_800_000_000;
 const iso = (seconds) => new Date(seconds * 1000).toISOString();
-const judging = (keyStanding, found = []) => (ok, about) => verdict({ ok, keyStanding, found, about });
+const judging = (keyState, found = []) => (ok, about) => verdict({ ok, keyState, found, about });
 const rewritten = { kind: 'rewritten', companyId: 'acme', found: '2026-01-02T03:04:05.678Z', log: 'control', size: 9, at: '2026-01-02T03:04:05.678Z', source: 'seen', from: 3, now: 9 };
 const right = { offset: 0, error: 0.6 };
 const ask = (more = {}) => verdictOf({
-  kind: 'passport', claims: { nbf: now - 10, exp: now + 3600, ...more.claims }, judge: judging('confirmed'), now, clock: right, ...more.given,
+  kind: 'passport', claims: { nbf: now - 10, exp: now + 3600, ...more.claims }, assess: judging('confirmed'), now, clock: right, ...more.given,
   found: { checks: [{ name: 'Signature', ok: true }, { name: 'Expiry', ok: true }], status: { status: 'valid', checkedAt: iso(now - 1) }, unasked: 'You are signed out.', ...more.found },
 });
 const failed = (name) => ({ checks: [{ name, ok: false }] });
@@ -20,9 +20,9 @@ const revoked = { status: 'revoked', revokedAt: iso(now - 90000), checkedAt: iso
 // stands below it.
 const cases = [
   ['nothing', {}, 'usable now', 'ok'],
-  ['a key that nobody confirmed', { given: { judge: judging('unconfirmed') } }, 'usable now', 'warn'],
-  ['a history that was rewritten', { given: { judge: judging('confirmed', [rewritten]) } }, 'usable now', 'warn'],
-  ['another key', { given: { judge: judging('other') } }, 'signed by another key', 'bad'],
+  ['a key that nobody confirmed', { given: { assess: judging('unconfirmed') } }, 'usable now', 'warn'],
+  ['a history that was rewritten', { given: { assess: judging('confirmed', [rewritten]) } }, 'usable now', 'warn'],
+  ['another key', { given: { assess: judging('other') } }, 'signed by another key', 'bad'],
   ['the signature', { found: { ...failed('Signature'), status: revoked } }, 'forged, or signed by another key', 'bad'],
   ['the audience', { found: failed('Audience') }, 'not acceptable', 'bad'],
   ['no expiry', { claims: { exp: undefined } }, 'not acceptable', 'bad'],
@@ -64,7 +64,7 @@ test('a key that a server publishes is the one that is remembered, or follows fr
   assert.equal(changeOf({ ...two, companyId: 'other' }, state), null);
   assert.deepEqual(changeOf({ ...three, ring: [one, two, three] }, state).rotations, [{ old: one, next: two }, { old: two, next: three }]);
   assert.equal(changeOf({ ...three, ring: [two, three] }, state).replaced, true);
-  assert.equal(standing({ ...three, ring: [two, three] }, state), 'other', 'although it was confirmed');
-  assert.equal(standing({ ...three, published: false }, state), 'confirmed', 'a file’s key is held to what was confirmed alone');
-  assert.equal(standing({ ...three, ring: [one, two, three] }, state), 'confirmed');
+  assert.equal(keyStateOf({ ...three, ring: [two, three] }, state), 'other', 'although it was confirmed');
+  assert.equal(keyStateOf({ ...three, published: false }, state), 'confirmed', 'a file’s key is held to what was confirmed alone');
+  assert.equal(keyStateOf({ ...three, ring: [one, two, three] }, state), 'confirmed');
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import test from 'node:test';
-import { PART, isGreen, judgeOf, verdict } from '../console/core/verdict.js';
+import { PART, isGreen, assessWith, verdict } from '../console/core/verdict.js';
 
 const found = '2026-01-02T03:04:05.678Z';
 const rewritten = { kind: 'rewritten', companyId: 'acme', found, log: 'control', size: 9, at: found, source: 'seen', from: 3, now: 9 };
@@ -13,9 +13,9 @@ const record = (index, log = 'actions') => ({ log, index });
 
 test('without a finding the tone is that of the check and its key', () => {
   for (const about of [undefined, PART, record(7)]) {
-    for (const [ok, keyStanding, tone, is] of [
+    for (const [ok, keyState, tone, is] of [
       [true, 'confirmed', 'ok', 'checked'], [true, 'unconfirmed', 'warn', 'checked'], [true, 'other', 'bad', 'another key'], [false, 'confirmed', 'bad', 'fails'],
-    ]) assert.deepEqual(verdict({ ok, keyStanding, found: [], about }), { tone, own: tone, is, against: null });
+    ]) assert.deepEqual(verdict({ ok, keyState, found: [], about }), { tone, own: tone, is, against: null });
   }
 });
 
@@ -26,17 +26,17 @@ test('no finding leaves anything green that it bears on', () => {
     [rewritten, record(1), 'warn'], [key, record(1), 'warn'], [root, record(1), 'ok'],
     [failure, record(7), 'bad'], [failure, record(8), 'ok'], [failure, record(7, 'control'), 'ok'], [inControl, record(7, 'control'), 'bad'], [inControl, record(7), 'ok'],
   ]) {
-    const said = verdict({ ok: true, keyStanding: 'confirmed', found: [finding], about });
+    const said = verdict({ ok: true, keyState: 'confirmed', found: [finding], about });
     assert.deepEqual([said.tone, said.own, said.against], [tone, 'ok', tone === 'ok' ? null : finding], `${JSON.stringify(finding)} and ${JSON.stringify(about)}`);
   }
-  assert.equal(verdict({ ok: true, keyStanding: 'confirmed', found: [key, failure, rewritten] }).against, rewritten);
+  assert.equal(verdict({ ok: true, keyState: 'confirmed', found: [key, failure, rewritten] }).against, rewritten);
 });
 
-test('a judge takes the findings of its own company alone', () => {
+test('a assess takes the findings of its own company alone', () => {
   const own = { companyId: 'acme', fingerprint: 'K1' };
   const trusted = { confirmed: ['acme K1'], seen: [], latest: [] };
-  assert.ok(isGreen(judgeOf(own, trusted, { all: [{ ...rewritten, companyId: 'globex' }] })(true).tone));
-  assert.ok(!isGreen(judgeOf(own, trusted, { all: [rewritten] })(true).tone));
+  assert.ok(isGreen(assessWith(own, trusted, { all: [{ ...rewritten, companyId: 'globex' }] })(true).tone));
+  assert.ok(!isGreen(assessWith(own, trusted, { all: [rewritten] })(true).tone));
 });
 
 // Whatever is green has come through verdict(): nowhere else does the name of that tone stand, nor

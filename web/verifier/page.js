@@ -28,7 +28,7 @@ async function trustOf(typed, policyText) {
   }
 }
 
-async function judge(file, typed, policyText) {
+async function verify(file, typed, policyText) {
   const trust = await trustOf(typed, policyText);
   if (!file || trust.error) return { trust, found: null };
   const trusted = trust.fingerprint ?? (trust.policy ? policyText.trim() : '');
@@ -39,7 +39,7 @@ function Page() {
   const [file, setFile] = useState(null);
   const [fingerprint, setFingerprint] = useState('');
   const [policy, setPolicy] = useState('');
-  const result = useResult(() => judge(file, fingerprint, policy), [file, fingerprint, policy]);
+  const result = useResult(() => verify(file, fingerprint, policy), [file, fingerprint, policy]);
   return html`
     <main class="verifier">
       <div class="page-head">

@@ -16,14 +16,14 @@ export const getCredential = () => credential;
 
 // What the page wants to hear of: refused({message}), when the server no longer takes the
 // credential; clock(offset), after each answer.
-const heard = { refused() {}, clock() {} };
-export const hear = (more) => Object.assign(heard, more);
+const listeners = { refused() {}, clock() {} };
+export const setListeners = (more) => Object.assign(listeners, more);
 
 /**
  * To be called where a worker found that a credential is no longer taken. What is said of another
  * one than the present is of the past.
  */
-export const refused = (used, message) => used && used === credential && heard.refused({ message });
+export const refused = (used, message) => used && used === credential && listeners.refused({ message });
 
 /**
  * What came instead of success. status is 0 when nothing came from the server at all. code: the
@@ -79,16 +79,17 @@ async function ask(method, path, { body, headers = {}, signal, accept = 'applica
       'AWAY',
     );
   }
-  noteClock(response.headers, sent, Date.now());
+  reportClock(response.headers, sent, Date.now());
   return response;
 }
 
 // The Date of an answer is the server's clock in whole seconds, taken somewhere between sent and
 // answered. A cache's is not: it has an Age.
-function noteClock(headers, sent, answered) {
+function reportClock(headers, sent, answered) {
   const date = Date.parse(headers.get('Date') ?? '');
   if (!Number.isNaN(date) && !headers.has('Age'))
-    heard.clock({ offset: (date + 500 - (sent + answered) / 2) / 1000, error: (500 + (answered - sent) / 2) / 1000 });
+    listeners.clock({ offset: (date + 500 - (sent + answered) / 2) / 1000,
+      error: (500 + (answered - sent) / 2) / 1000 });
 }
 
 const isPage = (response) => /^text\/html/i.test(response.headers.get('Content-Type') ?? ''); // the API has none

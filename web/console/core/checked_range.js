@@ -3,7 +3,7 @@
 // against the root that the server names.
 import { WholeLog } from '../lib/whole_log.js';
 import { readLogs } from './growth.js';
-import { headsOf, keepChecked, keepHead, rewrittenSince } from './heads.js';
+import { headsOf, pinChecked, pinHead, rewrittenSince } from './heads.js';
 
 const LOG = 'actions';
 
@@ -40,7 +40,7 @@ export class CheckedRange {
   }
 
   /** What is shown is as of before: it is settled anew. */
-  doubt() {
+  invalidate() {
     this.#agreed = false;
   }
 
@@ -66,7 +66,7 @@ export class CheckedRange {
    * records or more, which may be under way. Resolves to why they are not the server's, and to ''
    * where they are or nothing is known yet.
    */
-  async settle({ root: named, length }, key) {
+  async compareRoots({ root: named, length }, key) {
     if (!this.#whole) return '';
     const top = await this.#whole.head();
     if (top.root !== named) {
@@ -86,8 +86,8 @@ export class CheckedRange {
     if ((await this.#whole.contradicts(headsOf(key, LOG))) || headsOf(key, LOG).some(({ size }) => size > top.size))
       return '';
     // The beginnings of the chain are kept once; after that it only grows.
-    if (this.#top) keepHead(key, { log: LOG, ...top, source: 'checked' }, [this.#top]);
-    else await keepChecked(key, LOG, this.#whole);
+    if (this.#top) pinHead(key, { log: LOG, ...top, source: 'checked' }, [this.#top]);
+    else await pinChecked(key, LOG, this.#whole);
     this.#top = top;
     this.#agreed = true;
     return '';

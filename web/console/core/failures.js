@@ -1,6 +1,6 @@
 // What failed of the logs of the company that is signed in. It lasts until a person acknowledges
 // it.
-import { findingOf, keepFinding } from './findings.js';
+import { findingOf, addFinding } from './findings.js';
 import { session } from './session.js';
 
 const companyNow = () => session.get().company?.companyId ?? '';
@@ -17,5 +17,5 @@ export const failureNow = () => findingOf('failure', companyNow(), 'actions');
  */
 export function fail(failedAt, reason, by = 'here', log = 'actions') {
   const companyId = companyNow();
-  if (companyId) keepFinding({ kind: 'failure', companyId, log, failedAt: String(failedAt), reason, by });
+  if (companyId) addFinding({ kind: 'failure', companyId, log, failedAt: String(failedAt), reason, by });
 }

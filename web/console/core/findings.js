@@ -3,7 +3,7 @@
 // a reason (journal.js).
 import { FormError, exactly, integer, oneOf, string, timestamp } from '../lib/form.js';
 import { member } from '../lib/json.js';
-import { keptList } from './kept.js';
+import { storedList } from './stored_list.js';
 
 const of = (kind, members, optional) =>
   exactly({ kind: oneOf(kind), companyId: string, found: timestamp, ...members }, optional);
@@ -39,7 +39,7 @@ export function finding(node, source, name) {
 }
 
 /** All findings of all companies, as a store of {all}. */
-export const findings = keptList('attestd.findings', finding);
+export const findings = storedList('attestd.findings', finding);
 
 /** The log that a finding is about. */
 export const logOf = ({ log = 'actions' }) => log;
@@ -63,12 +63,12 @@ const saysMore = (one, known) =>
  * Keeps a finding, {kind, companyId, …} as its form says. Since when something is wrong stays as it
  * was found first.
  */
-export function keepFinding(given) {
+export function addFinding(given) {
   const isKnown = isAbout(given);
-  const settled = (all) => all.some((known) => isKnown(known) && !saysMore(given, known));
-  if (settled(findings.get().all)) return;
+  const isRecorded = (all) => all.some((known) => isKnown(known) && !saysMore(given, known));
+  if (isRecorded(findings.get().all)) return;
   findings.change((all) =>
-    settled(all)
+    isRecorded(all)
       ? all
       : [
           ...all.filter((one) => !isKnown(one)),

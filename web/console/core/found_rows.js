@@ -69,7 +69,7 @@ export class FoundRows extends ListedRows {
 
   // What comes is the newest: in a list that begins with the oldest it has a place once all is
   // read.
-  take(entries) {
+  addNew(entries) {
     if (this.busy || !(this.done || this.newest) || this.count >= MOST) return false;
     const rows = entries.filter(({ record }) => matches(record, this.search)).map((entry) => this.came(entry));
     if (this.newest) this.rows.unshift(...rows.reverse());

@@ -9,7 +9,7 @@ import { readCheckpoint } from '../lib/note.js';
 import { call, callText, records } from './api.js';
 import { NOTHING } from './asked.js';
 import { openCheckpoint } from './checkpoint.js';
-import { headsOf, keepHead, rewrittenSince } from './heads.js';
+import { headsOf, pinHead, rewrittenSince } from './heads.js';
 
 const LOGS = ['actions', 'control'];
 
@@ -86,7 +86,7 @@ async function grownInto({ size: from, root, logRoot }, now, options) {
 
 // The shortest head that does not hold, {head, from}, with how many records are still what they
 // were; all that are longer fail with it, if any does. Else {grown}: what grownInto says of each.
-async function judge(entries, now, options) {
+async function firstInconsistent(entries, now, options) {
   const grown = [];
   for (const head of entries) {
     const into = await grownInto(head, now, options);
@@ -111,9 +111,9 @@ export async function proveSince(key, options) {
   const shown = await readLogs(options);
   const judged = [];
   for (const [i, now] of shown.entries()) {
-    judged.push(await judge(due(before[i]), now, options));
+    judged.push(await firstInconsistent(due(before[i]), now, options));
     if (!judged[i].head) continue;
-    const first = await judge(before[i], now, options).catch(() => ({})); // what has failed once has failed
+    const first = await firstInconsistent(before[i], now, options).catch(() => ({})); // what has failed once has failed
     const { head, from } = first.head ? first : judged[i];
     rewrittenSince(key, now.log, head, { from, now: now.size });
   }
@@ -122,7 +122,7 @@ export async function proveSince(key, options) {
     for (const [j, head] of due(before[i]).entries()) {
       for (const signed of judged[i].grown[j]) {
         const grown = await signedHead(signed, now, key);
-        if (grown) keepHead(key, grown, [head]);
+        if (grown) pinHead(key, grown, [head]);
       }
     }
     if (now.size > 0 && !before[i].some(({ logRoot }) => logRoot)) {
@@ -131,7 +131,7 @@ export async function proveSince(key, options) {
         now,
         key,
       );
-      if (first) keepHead(key, first);
+      if (first) pinHead(key, first);
     }
   }
   return shown;

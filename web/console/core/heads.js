@@ -2,11 +2,11 @@
 // ever grows, so each of them must be the beginning of what the server shows later (growth.js).
 // Where it is not, the history was rewritten, whatever the server says of itself.
 import { boolean, exactly, hash, integer, list, oneOf, string, timestamp } from '../lib/form.js';
-import { dropFinding, findingOf, findings, keepFinding } from './findings.js';
-import { keptList } from './kept.js';
+import { dropFinding, findingOf, findings, addFinding } from './findings.js';
+import { storedList } from './stored_list.js';
 import { store } from './store.js';
 
-const KEPT = 24; // for each log; between them the place of a change is found
+const MOST = 24; // for each log; between them the place of a change is found
 
 // fingerprints: of all keys that the company was known by. root is of the specification's tree,
 // logRoot of that of RFC 6962. proven: a longer one is kept of which it is the beginning, so that
@@ -24,7 +24,7 @@ const head = exactly(
   { root: hash, logRoot: hash },
 );
 
-const kept = keptList('attestd.heads', head);
+const pinned = storedList('attestd.heads', head);
 
 /**
  * rewritten: null, or the finding of findings.js that a log of the company that is signed in is not
@@ -72,7 +72,7 @@ const contradicts = (a) => (b) => a.size === b.size && (differ(a.root, b.root) |
 // the whole length. What is not proven to have grown into another one stays.
 function thinned(entries) {
   const span = (i) => entries[i + 1].size - entries[i - 1].size;
-  const free = entries.length > KEPT ? entries.map((_, i) => i).slice(1, -1).filter((i) => entries[i].proven) : [];
+  const free = entries.length > MOST ? entries.map((_, i) => i).slice(1, -1).filter((i) => entries[i].proven) : [];
   return free.length ? entries.toSpliced(free.reduce((least, i) => (span(i) < span(least) ? i : least)), 1) : entries;
 }
 
@@ -81,12 +81,12 @@ function thinned(entries) {
  * missing. beginnings: heads of which it is known that this one has grown from them. An empty log
  * says nothing. Two of one length that differ are two histories, whoever shows them.
  */
-export function keepHead(key, { at = new Date().toISOString(), ...given }, beginnings = []) {
+export function pinHead(key, { at = new Date().toISOString(), ...given }, beginnings = []) {
   if (given.size === 0) return;
   const isOwn = ofLog(key, given.log);
   const other = headsOf(key, given.log).find(contradicts(given));
   if (other) rewrittenSince(key, given.log, other, { from: 0, now: given.size });
-  kept.change((all) => {
+  pinned.change((all) => {
     const own = all
       .filter(isOwn)
       .map((one) =>
@@ -116,11 +116,11 @@ export function keepHead(key, { at = new Date().toISOString(), ...given }, begin
  * Keeps what was checked of a company's log, as WholeLog, and the beginnings of it, by which the
  * place of a later change is found. Resolves to its head.
  */
-export async function keepChecked(key, log, whole) {
+export async function pinChecked(key, log, whole) {
   const [top, beginnings] = await Promise.all([whole.head(), whole.beginnings()]);
   const shorter = beginnings.slice(0, -1);
-  for (const one of shorter) keepHead(key, { log, ...one, source: 'checked' });
-  keepHead(key, { log, ...top, source: 'checked' }, shorter);
+  for (const one of shorter) pinHead(key, { log, ...one, source: 'checked' });
+  pinHead(key, { log, ...top, source: 'checked' }, shorter);
   return top;
 }
 
@@ -128,20 +128,20 @@ export async function keepChecked(key, log, whole) {
 export const provenSize = (key, log) => Math.max(0, ...headsOf(key, log).map(({ size }) => size));
 
 /** The heads that are kept of a company's log, the shortest first. */
-export const headsOf = (key, log) => kept.get().all.filter(ofLog(key, log));
+export const headsOf = (key, log) => pinned.get().all.filter(ofLog(key, log));
 
 /**
  * Says that a head, {size, at, source}, is not the beginning of what is shown now. from is how many
  * records are still what they were, now how many are shown.
  */
 export const rewrittenSince = (key, log, { size, at, source }, { from, now }) =>
-  keepFinding({ kind: 'rewritten', companyId: key.companyId, log, size, at, source, from, now });
+  addFinding({ kind: 'rewritten', companyId: key.companyId, log, size, at, source, from, now });
 
 /**
  * Forgets what was seen of a log that was rewritten: for who knows why. What is shown from now on
  * is remembered anew.
  */
 export function forgetHeads({ companyId, log }) {
-  kept.change((all) => all.filter((e) => e.companyId !== companyId || e.log !== log));
+  pinned.change((all) => all.filter((e) => e.companyId !== companyId || e.log !== log));
   dropFinding('rewritten', companyId, log);
 }

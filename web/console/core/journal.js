@@ -3,13 +3,13 @@
 import { exactly, string, timestamp } from '../lib/form.js';
 import { dropFinding, finding, logOf } from './findings.js';
 import { forgetHeads } from './heads.js';
-import { keptList } from './kept.js';
+import { storedList } from './stored_list.js';
 
 const MOST = 500; // entries, of all companies; beyond it the oldest goes
 export const LONGEST = 1000; // characters of a reason
 
 /** All entries of all companies, {finding, at, reason}, the oldest first, as a store of {all}. */
-export const journal = keptList('attestd.journal', exactly({ finding, at: timestamp, reason: string }));
+export const journal = storedList('attestd.journal', exactly({ finding, at: timestamp, reason: string }));
 
 /**
  * Ends a finding, for a reason that is kept. What was seen of a log that was rewritten is

@@ -24,7 +24,7 @@ const BATCH = 256; // messages taken together
 // Messages waiting beyond which records are passed on unchecked; they are fetched and checked after
 // it.
 const BACKLOG = 2000;
-const LOOK = 30_000; // ms after which the server is asked what it has, though the stream is silent
+const POLL = 30_000; // ms after which the server is asked what it has, though the stream is silent
 const PATIENCE = 10_000; // ms until a server that does not answer then is taken for gone
 
 let epoch = 0; // counts sign-ins: work begun for an earlier one is dropped
@@ -60,7 +60,7 @@ export function start() {
   clear({ failure: failureNow() });
   red = isRed();
   openStream(stream);
-  lookTimer = setInterval(look, LOOK);
+  lookTimer = setInterval(pollServer, POLL);
 }
 
 /** Nothing of a company stays behind when it signs out. */
@@ -84,11 +84,11 @@ findings.subscribe(found);
 
 // A stream may be silent because nothing happens, because the network is gone and nobody has
 // noticed, or because the server withholds what it shows elsewhere.
-function look() {
+function pollServer() {
   if (state('connection') === 'open' && everOpen) queue(compare);
 }
-for (const name of ['online', 'pageshow']) globalThis.addEventListener?.(name, look);
-globalThis.document?.addEventListener('visibilitychange', look);
+for (const name of ['online', 'pageshow']) globalThis.addEventListener?.(name, pollServer);
+globalThis.document?.addEventListener('visibilitychange', pollServer);
 
 async function compare(current) {
   let shown;
@@ -104,11 +104,12 @@ async function compare(current) {
   }
   if (!current()) return;
   const [{ size }] = shown;
-  if (size > last + 1) await take(await given(last + 1, Math.min(WHOLE, size - last - 1), current), true, current);
+  if (size > last
+    + 1) await checkAndShow(await given(last + 1, Math.min(WHOLE, size - last - 1), current), true, current);
   if (!current()) return;
   change({ problem: '' });
   fillSoon();
-  if (!state('agreed')) await settle(current);
+  if (!state('agreed')) await compareRoots(current);
 }
 
 async function askWhy() {
@@ -123,7 +124,7 @@ async function askWhy() {
  */
 export function reconnect() {
   if (state('connection') === 'open' && state('problem')) {
-    range?.doubt();
+    range?.invalidate();
     change({ problem: '', agreed: false });
     queue(catchUp);
   }
@@ -135,7 +136,7 @@ const stream = {
     if (!everOpen) change({ connection: 'connecting', since: now() });
   },
   opened() {
-    range?.doubt(); // until it is proven that the server still shows it
+    range?.invalidate(); // until it is proven that the server still shows it
     change({ connection: 'open', since: now(), problem: '', agreed: false });
     queue(catchUp);
   },
@@ -176,7 +177,7 @@ async function catchUp(current) {
     const from = size <= WHOLE ? 0 : size - HISTORY;
     last = from - 1;
     show(new CheckedRange(from));
-    if (size > from) await take(await given(from, size - from, current), false, current);
+    if (size > from) await checkAndShow(await given(from, size - from, current), false, current);
     if (!current()) return;
     everOpen = true;
   } else {
@@ -186,7 +187,7 @@ async function catchUp(current) {
   const said = await call(chainVerdict, 'GET', '/v1/verify', { asked: NOTHING });
   if (!current()) return;
   serverSays(said, size);
-  await settle(current);
+  await compareRoots(current);
 }
 
 // The records [from, from + count), which the server says that it has.
@@ -216,13 +217,13 @@ async function receive(current) {
     inbox = [];
     return catchUp(current);
   }
-  const taken = inbox.splice(0, BATCH);
+  const batch = inbox.splice(0, BATCH);
   if (inbox.length) queue(receive);
   let said;
   let length; // of the chain, by what was said
   let fitting = []; // records that follow one another
-  const again = []; // records that were here already
-  for (const data of taken) {
+  const repeated = []; // records that were here already
+  for (const data of batch) {
     const { record, ...verdict } = read(streamMessage, data, 'message');
     // An open stream carries every company's records.
     if (record.companyId !== session.get().company?.companyId) continue;
@@ -230,22 +231,22 @@ async function receive(current) {
     length = record.index + 1;
     const next = last + 1 + fitting.length;
     if (record.index < next) {
-      again.push(record);
+      repeated.push(record);
       continue;
     }
     if (record.index > next) {
-      await take(fitting, false, current);
+      await checkAndShow(fitting, false, current);
       fitting = [];
       await fetchMissed(record.index, false, current);
       if (!current()) return;
     }
     fitting.push(record);
   }
-  await take(fitting, false, current);
-  if (current() && again.length) await checkNewest(again);
+  await checkAndShow(fitting, false, current);
+  if (current() && repeated.length) await checkNewest(repeated);
   if (!current() || !said) return;
   serverSays(said, length);
-  if (!inbox.length) await settle(current);
+  if (!inbox.length) await compareRoots(current);
 }
 
 // Fetches the records before to that did not come over the stream, WHOLE at most, and says which
@@ -255,7 +256,7 @@ async function fetchMissed(to, away, current) {
   const from = last + 1;
   if (from >= to) return;
   const found = await given(from, Math.min(WHOLE, to - from), current);
-  await take(found, true, current);
+  await checkAndShow(found, true, current);
   if (current()) change({ missed: [...state('missed'), { from, to, fetched: found.length, away }] });
 }
 
@@ -266,7 +267,7 @@ function show(next) {
 
 // Checks records that come after the last one, shows them, and extends the range with those that
 // hold.
-async function take(found, late, current) {
+async function checkAndShow(found, late, current) {
   const due = found.filter(({ index }) => index > last);
   if (!current() || !due.length) return;
   const skipped = inbox.length >= BACKLOG;
@@ -322,14 +323,14 @@ async function fill(current) {
   if (!current() || range !== held) return;
   if (!found.length) throw new Error('The server no longer returns records that it has sent before.');
   change({ missed: state('missed').map((one) => (one.to <= range.to ? { ...one, fetched: one.to - one.from } : one)) });
-  if (range.to > last && state('server')) await settle(current);
+  if (range.to > last && state('server')) await compareRoots(current);
 }
 
 // Holds all that was checked against the root that the server has named.
-async function settle(current) {
+async function compareRoots(current) {
   if (state('failure') || heads.get().rewritten) return;
   const held = range;
-  const wrong = await held.settle(state('server'), session.get().key);
+  const wrong = await held.compareRoots(state('server'), session.get().key);
   if (!current() || held !== range) return;
   if (wrong) fail('the root', wrong);
   change(range.shown);
@@ -346,7 +347,7 @@ export const adopt = ({ count, state: read, failures, server }) =>
     show(new CheckedRange(0, read));
     change({ unchecked: 0 });
     last = Math.max(last, count - 1);
-    if (range.to > last && state('server')) await settle(current);
+    if (range.to > last && state('server')) await compareRoots(current);
     fillSoon();
   });
 

@@ -39,8 +39,8 @@ export const live = store(quiet);
  * names, while the connection stands. The server's word alone has no tone, nor has a part. judge:
  * as judgeOf.
  */
-export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, judge) {
-  const { tone, against } = judge(true);
+export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, assess) {
+  const { tone, against } = assess(true);
   if (failure || against) return 'bad';
   if (connection !== 'open' || problem) return '';
   if (server && !server.valid) return 'bad';

@@ -5,7 +5,7 @@ import { call } from './api.js';
 import { NOTHING } from './asked.js';
 import { PIECE, Rows, logSize } from './rows.js';
 
-const KEPT = 32; // pieces of the whole log kept in memory on each side of what is shown
+const NEAR = 32; // pieces of the whole log kept in memory on each side of what is shown
 const SOON = 60; // ms that a list must rest before something is fetched for it
 
 /**
@@ -32,12 +32,12 @@ export class LogRows extends Rows {
     });
   }
 
-  take(entries) {
+  addNew(entries) {
     const { index: last } = entries.at(-1).record;
     if (!this.done || this.pieces.get(Math.floor(this.size / PIECE)) === null) return false;
     for (const entry of entries) {
       const { index } = entry.record;
-      if (index % PIECE === 0) this.keep(index / PIECE, []);
+      if (index % PIECE === 0) this.cachePiece(index / PIECE, []);
       this.pieces.get(Math.floor(index / PIECE))?.push(this.came(entry));
     }
     Object.assign(this, { size: last + 1, count: last + 1, read: last + 1 });
@@ -46,8 +46,8 @@ export class LogRows extends Rows {
   }
 
   // Keeps a piece, and forgets what is far from it.
-  keep(piece, rows) {
-    for (const other of this.pieces.keys()) if (Math.abs(other - piece) > KEPT) this.pieces.delete(other);
+  cachePiece(piece, rows) {
+    for (const other of this.pieces.keys()) if (Math.abs(other - piece) > NEAR) this.pieces.delete(other);
     this.pieces.set(piece, rows);
   }
 
@@ -85,7 +85,7 @@ export class LogRows extends Rows {
         if (record) next--; // it belongs to a place that comes
         throw new FormError('the server returned no such record');
       };
-      this.keep(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
+      this.cachePiece(piece, this.rowsOf(Array.from({ length: limit }), recordAt, (i) => from + i).rows);
       this.error = null;
     } catch (err) {
       this.pieces.delete(piece);

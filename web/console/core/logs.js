@@ -9,7 +9,7 @@ import { must } from '../lib/note.js';
 import { call, callText } from './api.js';
 import { openCheckpoint } from './checkpoint.js';
 import { readLogs } from './growth.js';
-import { keepHead } from './heads.js';
+import { pinHead } from './heads.js';
 import { refreshKey, session } from './session.js';
 
 const logKeys = having({
@@ -122,5 +122,5 @@ export async function follow(older, log, key, options) {
  * Remembers a checkpoint of a log that a key of the company has signed: what the server shows later
  * must have grown from it.
  */
-export const keepCheckpoint = (key, log, { size, root }, source = 'checkpoint') =>
-  keepHead(key, { log, size: Number(size), logRoot: hex(root), source });
+export const pinCheckpoint = (key, log, { size, root }, source = 'checkpoint') =>
+  pinHead(key, { log, size: Number(size), logRoot: hex(root), source });

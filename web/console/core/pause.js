@@ -27,11 +27,11 @@ export const endPause = () => { for (const wake of [...waiting.keys()]) wake(); 
 
 /** Waits until a time in milliseconds. */
 export const rest = (until, signal) => new Promise((resolve, reject) => {
-  const end = (settle) => () => {
+  const end = (finish) => () => {
     clearTimeout(timer);
     waiting.delete(wake);
     changed();
-    settle(signal?.reason);
+    finish(signal?.reason);
   };
   const wake = end(resolve);
   const timer = setTimeout(wake, Math.max(0, until - Date.now()));

@@ -29,7 +29,7 @@ function put(companyId, text) {
 }
 
 /** Keeps a policy for a company; throws an Error that names the line where it is none. */
-export async function keepPolicy(companyId, text) {
+export async function savePolicy(companyId, text) {
   const whole = text === '' || text.endsWith('\n') ? text
     : `${text}\n`; // what is pasted often lacks its last line break
   await readPolicy(whole);

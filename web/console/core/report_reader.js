@@ -69,7 +69,7 @@ async function readReport(stream, progress) {
     tally = new Tally(file.from);
     total = ends.actions.size - ends.actions.start + ends.control.size - ends.control.start;
   }, (events) => {
-    tally.take(events);
+    tally.addEvents(events);
     done += events.length;
     if (performance.now() - last < NEWS) return;
     last = performance.now();
@@ -91,7 +91,7 @@ async function readReport(stream, progress) {
  * from the server; or that in a Blob, given. A report of another period than the one that was asked
  * for is none.
  */
-export async function takeReport({ companyId, since, until, given }, progress) {
+export async function readAndCheckReport({ companyId, since, until, given }, progress) {
   if (given) return readReport(given.stream(), progress);
   const query = new URLSearchParams(Object.entries({ from: since, to: until }).filter(([, value]) => value)).toString();
   const report = await readReport(

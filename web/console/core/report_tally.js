@@ -31,7 +31,7 @@ export class Tally {
   }
 
   /** Takes the events of some records, as checkReport gives them. */
-  take(events) {
+  addEvents(events) {
     for (const event of events) {
       if (event.log === 'control') this.change(event);
       else this.action(event);

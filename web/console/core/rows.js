@@ -104,7 +104,7 @@ export class Rows {
     return { ...rowOf(record), check };
   }
 
-  take() { return false; }
+  addNew() { return false; }
 
   /**
    * The rows of what the server gave, each {node, source}; recordAt(one, i) reads one. Their
@@ -121,10 +121,10 @@ export class Rows {
         return brokenRow(index(i), err.message);
       }
     });
-    return { rows, checked: this.judge(rows, records).catch((err) => this.fail(err)) };
+    return { rows, checked: this.verifyRows(rows, records).catch((err) => this.fail(err)) };
   }
 
-  async judge(rows, records) {
+  async verifyRows(rows, records) {
     const broken = rows.filter((row) => row.check);
     const whole = rows.filter((row) => !row.check);
     const { companyId } = session.get().company;

@@ -1,11 +1,11 @@
 // Who is signed in, and the key that everything is checked with.
 import { prepareKey, prepareRing } from '../lib/keyring.js';
 import * as answers from './answers.js';
-import { call, getCredential, hear, setCredential } from './api.js';
+import { call, getCredential, setListeners, setCredential } from './api.js';
 import { NOTHING } from './asked.js';
-import { keepFinding } from './findings.js';
+import { addFinding } from './findings.js';
 import { endPause } from './pause.js';
-import { keepCredential, keptCredential, shareCredential } from './shared.js';
+import { storeCredential, storedCredential, shareCredential } from './shared.js';
 import { store } from './store.js';
 import { changeOf, remember, see, seenOf } from './trust.js';
 
@@ -20,7 +20,7 @@ export const session = store({
   status: 'out',
   company: null,
   key: null,
-  kept: false,
+  staySignedIn: false,
   message: '',
   back: '',
   waits: false,
@@ -89,14 +89,14 @@ const continues = (old, next) =>
 
 // Of a key that follows from the known one it is remembered that it was there; one that does not is
 // found fault with until a person says that they know why.
-function judge(key) {
+function recordKeyChange(key) {
   if (key.flaw || changeOf(key)?.replaced)
-    keepFinding({ kind: 'key', companyId: key.companyId, fingerprint: key.fingerprint });
+    addFinding({ kind: 'key', companyId: key.companyId, fingerprint: key.fingerprint });
   else see(key);
 }
 
 const covered = new Map(); // by company: the last record that was there when its keys were asked for again
-const SETTLED = 400; // ms after which a server knows what another one, of the same database, has rotated
+const PROPAGATION = 400; // ms after which a server knows what another one, of the same database, has rotated
 
 /**
  * Asks for a company's keys again, for one may have been rotated. With the index of a record that
@@ -108,7 +108,7 @@ export async function refreshKey(companyId, index = Infinity) {
   const known = companyKeys.get(companyId);
   let key = await askKey(companyId);
   if (index !== Infinity && known && isSame(known, key)) {
-    await new Promise((resolve) => { setTimeout(resolve, SETTLED); });
+    await new Promise((resolve) => { setTimeout(resolve, PROPAGATION); });
     key = await askKey(companyId);
   }
   if (index !== Infinity) covered.set(companyId, index);
@@ -116,7 +116,7 @@ export async function refreshKey(companyId, index = Infinity) {
   companyKeys.set(companyId, key);
   const { status, key: mine, turn } = session.get();
   if (status === 'in' && mine.companyId === companyId && !isSame(mine, key)) {
-    judge(key);
+    recordKeyChange(key);
     session.set({ key, turn: continues(mine, key) ? turn : turn + 1 });
   }
   return key;
@@ -141,7 +141,7 @@ function assertKey(credential) {
  * Signs in with an API key or OAuth token. keep: it serves reloads and new tabs of this browser,
  * until the last tab is closed.
  */
-export async function signIn(credential, keep) {
+export async function signIn(credential, stay) {
   assertKey(credential);
   setCredential(credential);
   companyKeys.clear(); // the service may be another one than before
@@ -152,9 +152,9 @@ export async function signIn(credential, keep) {
     if (getCredential() !== credential) return; // signed out meanwhile
     const first = !seenOf(company.companyId);
     if (first && !key.flaw) remember(key);
-    else judge(key);
-    keepCredential(keep ? credential : '');
-    session.set({ status: 'in', company, key, kept: keep, message: '', back: '', waits: false, first });
+    else recordKeyChange(key);
+    storeCredential(stay ? credential : '');
+    session.set({ status: 'in', company, key, staySignedIn: stay, message: '', back: '', waits: false, first });
   } catch (err) {
     if (getCredential() === credential) setCredential('');
     throw err.status === 401 && err.code === ''
@@ -169,9 +169,10 @@ export async function signIn(credential, keep) {
  */
 export function signOut(message = '', { back = '#/start', others = true } = {}) {
   setCredential('');
-  keepCredential('', others);
+  storeCredential('', others);
   endPause();
-  session.set({ status: 'out', company: null, key: null, kept: false, message, back, waits: false, first: false });
+  session.set({ status: 'out', company: null, key: null, staySignedIn: false, message, back, waits: false,
+    first: false });
 }
 
 /**
@@ -179,22 +180,22 @@ export function signOut(message = '', { back = '#/start', others = true } = {}) 
  * open.
  */
 export async function restore() {
-  const kept = keptCredential();
-  if (kept) await takeUp(kept);
+  const stored = storedCredential();
+  if (stored) await resume(stored);
 }
 
-async function takeUp(kept) {
+async function resume(credential) {
   session.set({ status: 'restoring', message: '', waits: false });
   try {
-    await signIn(kept, true);
+    await signIn(credential, true);
   } catch (err) {
     // A key that is refused goes. A server that is only away, or that cannot be reached, keeps it.
-    if (err.refused) keepCredential('', false);
+    if (err.refused) storeCredential('', false);
     session.set({ status: 'out', message: `Your session could not be restored: ${err.message}`, waits: !err.refused });
   }
 }
 
-hear({
+setListeners({
   clock: (now) => clock.set(now),
   // Where the page is left alone, its URL still names it: whoever signs in again is there.
   refused({ message }) {
@@ -203,8 +204,8 @@ hear({
 });
 
 shareCredential({
-  given: () => (session.get().kept ? getCredential() : ''),
-  taken: (credential) => session.get().status === 'out' && !session.get().message && takeUp(credential),
+  given: () => (session.get().staySignedIn ? getCredential() : ''),
+  received: (credential) => session.get().status === 'out' && !session.get().message && resume(credential),
   ended: () =>
     session.get().status !== 'out' && signOut('You signed out in another tab.', { back: location.hash, others: false }),
 });

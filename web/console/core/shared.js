@@ -11,7 +11,7 @@ const ENDED = 'attestd.signed-out';
 const channel = globalThis.BroadcastChannel && new BroadcastChannel('attestd.session');
 
 /** Keeps a credential, or forgets it where it is empty; in all tabs, if asked. */
-export function keepCredential(credential, inAllTabs = false) {
+export function storeCredential(credential, inAllTabs = false) {
   try {
     if (credential) {
       sessionStorage.setItem(KEY, credential);
@@ -29,7 +29,7 @@ export function keepCredential(credential, inAllTabs = false) {
  * The credential that this tab kept; empty where there is none, or where somebody has signed out
  * since.
  */
-export function keptCredential() {
+export function storedCredential() {
   try {
     if (Number(localStorage.getItem(ENDED)) < Number(sessionStorage.getItem(SINCE)))
       return sessionStorage.getItem(KEY) ?? '';
@@ -44,9 +44,9 @@ export function keptCredential() {
  * taken(credential) is called once at most, with what another tab gives this one; ended() when
  * somebody signed out elsewhere.
  */
-export function shareCredential({ given, taken, ended }) {
+export function shareCredential({ given, received, ended }) {
   if (!channel) return;
-  let asking = !keptCredential();
+  let asking = !storedCredential();
   channel.onmessage = ({ data }) => {
     if (data?.type === 'ended') {
       asking = false;
@@ -55,7 +55,7 @@ export function shareCredential({ given, taken, ended }) {
       channel.postMessage({ type: 'gives', credential: given() });
     } else if (data?.type === 'gives' && asking && typeof data.credential === 'string') {
       asking = false;
-      taken(data.credential);
+      received(data.credential);
     }
   };
   if (asking) channel.postMessage({ type: 'asks' });

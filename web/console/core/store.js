@@ -20,7 +20,7 @@ export function store(initial) {
 
 /** The state of a store; the component renders again when it changes. */
 export function useStore(source) {
-  const [, again] = useReducer((n) => n + 1, 0);
-  useLayoutEffect(() => source.subscribe(again), [source]);
+  const [, rerender] = useReducer((n) => n + 1, 0);
+  useLayoutEffect(() => source.subscribe(rerender), [source]);
   return source.get();
 }

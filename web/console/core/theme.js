@@ -17,7 +17,7 @@ export function choose(choice) {
 
 export function restoreTheme() {
   try {
-    const kept = localStorage.getItem(NAME);
-    if (kept === 'light' || kept === 'dark') choose(kept);
+    const stored = localStorage.getItem(NAME);
+    if (stored === 'light' || stored === 'dark') choose(stored);
   } catch { /* as above */ }
 }

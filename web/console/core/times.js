@@ -7,8 +7,8 @@ const CHOICES = ['utc', 'local']; // the first where nobody chose: what records 
 
 function restored() {
   try {
-    const kept = localStorage.getItem(NAME);
-    return CHOICES.includes(kept) ? kept : CHOICES[0];
+    const stored = localStorage.getItem(NAME);
+    return CHOICES.includes(stored) ? stored : CHOICES[0];
   } catch {
     return CHOICES[0]; // no storage
   }

@@ -39,7 +39,7 @@ const at = (seconds) => timeText(iso(seconds));
  * disabledAt, when the server says that the agent was disabled. now is in seconds, clock as for
  * clockDiffers, judge as judgeOf.
  */
-export function verdictOf({ kind, claims, found, judge, now, clock }) {
+export function verdictOf({ kind, claims, found, assess, now, clock }) {
   const bad = (is, why) => ({ is, tone: 'bad', why });
   const open = (is, why) => ({ is, tone: '', why });
   if (!found.checks) return open('not checked', found.problem);
@@ -52,7 +52,7 @@ export function verdictOf({ kind, claims, found, judge, now, clock }) {
     );
   if (failed.length) return bad('not acceptable', `It is signed, but these checks failed: ${failed.join(', ')}.`);
   if (typeof claims.exp !== 'number') return bad('not acceptable', 'It has no expiry.');
-  const { tone, own, is, against } = judge(true, PART);
+  const { tone, own, is, against } = assess(true, PART);
   if (is === 'another key')
     return bad(
       'signed by another key',
@@ -108,9 +108,9 @@ export function verdictOf({ kind, claims, found, judge, now, clock }) {
     kind === 'passport'
       ? `It is not revoked, according to a status of ${timeText(status.checkedAt)} that the company’s key signed.`
       : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
-  const doubts = [
+  const caveats = [
     !isGreen(own) && 'But you haven’t confirmed the key: anybody could have created it.',
     against && `But ${titleOf(against)}`,
   ].filter(Boolean);
-  return { is: 'usable now', tone, why: [rest, ...doubts].join(' ') };
+  return { is: 'usable now', tone, why: [rest, ...caveats].join(' ') };
 }

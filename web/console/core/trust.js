@@ -12,8 +12,8 @@ const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow 
 
 function restored(name) {
   try {
-    const kept = JSON.parse(localStorage.getItem(name) ?? '[]');
-    return Array.isArray(kept) ? kept.filter((entry) => typeof entry === 'string') : [];
+    const stored = JSON.parse(localStorage.getItem(name) ?? '[]');
+    return Array.isArray(stored) ? stored.filter((entry) => typeof entry === 'string') : [];
   } catch {
     return []; // no storage, or not what was put there
   }
@@ -29,7 +29,7 @@ const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN), lates
 export const trust = store(all());
 globalThis.addEventListener?.('storage', () => trust.set(all())); // another tab has learned something
 
-function keep(name, member, list) {
+function persist(name, member, list) {
   trust.set({ [member]: list });
   try {
     localStorage.setItem(name, JSON.stringify(list));
@@ -52,7 +52,7 @@ function known(list, companyId) {
 export const seenOf = (companyId, { seen } = trust.get()) => known(seen, companyId);
 
 const put = (name, member, { companyId, fingerprint }, now) =>
-  keep(name, member, [
+  persist(name, member, [
     ...trust.get()[member].filter((e) => !e.startsWith(`${companyId} `)),
     `${entry(companyId, fingerprint)} ${now.toISOString()}`,
   ]);
@@ -97,7 +97,7 @@ export function changeOf(key, { seen, latest = [] } = trust.get()) {
 export function confirm(key, typed) {
   const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
   if (!entriesOf(key).includes(given)) return false;
-  keep(CONFIRMED, 'confirmed', [...trust.get().confirmed.filter((e) => e !== given), given]);
+  persist(CONFIRMED, 'confirmed', [...trust.get().confirmed.filter((e) => e !== given), given]);
   if (key.published && changeOf(key)?.replaced) {
     remember(key);
     dropFinding('key', key.companyId);
@@ -106,7 +106,7 @@ export function confirm(key, typed) {
 }
 
 export const forget = (key) =>
-  keep(
+  persist(
     CONFIRMED,
     'confirmed',
     trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)),
@@ -117,7 +117,7 @@ export const forget = (key) =>
  * that it follows from those before it or from the one that is remembered; or unconfirmed. What is
  * remembered says nothing of keys in files: only of the one that a server publishes.
  */
-export function standing(key, state = trust.get()) {
+export function keyStateOf(key, state = trust.get()) {
   if (key.flaw || (key.published && changeOf(key, state)?.replaced)) return 'other';
   if (entriesOf(key).some((e) => state.confirmed.includes(e))) return 'confirmed';
   return state.confirmed.some((e) => e.startsWith(`${key.companyId} `)) ? 'other' : 'unconfirmed';

@@ -2,7 +2,7 @@
 // that it was checked with, and by all that this browser has found to be wrong with the company. No
 // other module names the tone of what holds.
 import { findings, logOf } from './findings.js';
-import { standing, trust } from './trust.js';
+import { keyStateOf, trust } from './trust.js';
 
 const GREEN = 'ok';
 
@@ -24,20 +24,20 @@ const isRecord = ({ kind, failedAt, ...finding }, about) =>
 // shown of the company.
 const bearsOn = (about) => (finding) => finding.kind !== 'failure' || !about || isRecord(finding, about);
 
-const ownTone = (ok, keyStanding) =>
-  !ok || keyStanding === 'other' ? 'bad' : keyStanding === 'confirmed' ? GREEN : 'warn';
+const ownTone = (ok, keyState) =>
+  !ok || keyState === 'other' ? 'bad' : keyState === 'confirmed' ? GREEN : 'warn';
 
 /**
  * {tone, own, is, against}: the tone of what was checked here, ok says whether it holds, with a key
- * of that standing, of a company with these findings. own is its tone without them, is the verdict
+ * in that state, of a company with these findings. own is its tone without them, is the verdict
  * in a word or two, and against the finding for which it is not green, or null. A whole log is red
  * then; a part that holds by itself is amber.
  */
-export function verdict({ ok, keyStanding, found, about = null }) {
-  const own = ownTone(ok, keyStanding);
+export function verdict({ ok, keyState, found, about = null }) {
+  const own = ownTone(ok, keyState);
   const against = found.filter(bearsOn(about)).sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))[0] ?? null;
   if (!ok) return { tone: own, own, is: 'fails', against };
-  if (keyStanding === 'other') return { tone: own, own, is: 'another key', against };
+  if (keyState === 'other') return { tone: own, own, is: 'another key', against };
   if (!against) return { tone: own, own, is: 'checked', against };
   if (about && isRecord(against, about)) return { tone: 'bad', own, is: 'failed before', against };
   return { tone: about ? 'warn' : 'bad', own, is: SAYS[against.kind], against };
@@ -47,8 +47,8 @@ export function verdict({ ok, keyStanding, found, about = null }) {
  * A function (ok, about) that gives verdict() for what was checked with a key. trusted and all:
  * what is confirmed, and all findings.
  */
-export function judgeOf(key, trusted = trust.get(), { all } = findings.get()) {
-  const keyStanding = standing(key, trusted);
+export function assessWith(key, trusted = trust.get(), { all } = findings.get()) {
+  const keyState = keyStateOf(key, trusted);
   const found = all.filter(({ companyId }) => companyId === key.companyId);
-  return (ok, about) => verdict({ ok, keyStanding, found, about });
+  return (ok, about) => verdict({ ok, keyState, found, about });
 }

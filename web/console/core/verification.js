@@ -5,7 +5,7 @@ import { getCredential, refused } from './api.js';
 import { checkedHere, checkerPorts } from './checker.js';
 import { timeText } from './format.js';
 import { proveSince } from './growth.js';
-import { headsOf, keepChecked, rewrittenSince } from './heads.js';
+import { headsOf, pinChecked, rewrittenSince } from './heads.js';
 import { pauseElsewhere } from './pause.js';
 import { plain } from './pool.js';
 import { refreshKey, session } from './session.js';
@@ -85,7 +85,7 @@ async function run(mine, startedAt, end) {
       };
       if (result.contradicted)
         rewrittenSince(key, 'actions', result.contradicted.head, { from: result.contradicted.from, now: result.count });
-      if (holds(result)) keepChecked(key, 'actions', new WholeLog(result.state));
+      if (holds(result)) pinChecked(key, 'actions', new WholeLog(result.state));
       end({ phase: 'done', result, done: data.count, failures: data.failures.count, first: data.failures.first });
     }
   };

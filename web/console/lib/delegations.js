@@ -31,8 +31,9 @@ export function graphOf(records) {
  * The part of a graph with its `most` busiest nodes, keep among them: {nodes, edges, left}; left:
  * how many nodes are not in it.
  */
-export function busiest({ nodes, edges }, most, keep) {
-  const chosen = nodes.toSorted((a, b) => (b.name === keep) - (a.name === keep) || b.count - a.count).slice(0, most);
+export function busiest({ nodes, edges }, most, always) {
+  const chosen = nodes.toSorted((a, b) => (b.name === always) - (a.name === always) || b.count - a.count).slice(0,
+    most);
   const names = new Set(chosen.map(({ name }) => name));
   return {
     nodes: chosen,

@@ -9,7 +9,7 @@ import { useStore } from '../core/store.js';
 import { visible } from '../lib/visible.js';
 import { Failure, Field, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
-import { useJudge } from '../parts/key_trust.js';
+import { useAssess } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
 
 const PAGE = 50;
@@ -63,7 +63,7 @@ function entriesOf({ agent, passports, delegation, signingKey }) {
  * those of the agent that are shown, the newest first.
  */
 export function Authority({ agentId, records, companyKey }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const { query } = useStore(route);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
@@ -104,7 +104,7 @@ export function Authority({ agentId, records, companyKey }) {
             && html` It acted under a delegation of ${count(said.delegation.delegationChain.length)} principals.`}</p>
         ${changes.length > 0
           && html`<ul class="change-list">
-          ${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}
+          ${changes.map((change) => html`<${Change} key=${change.record.index} change=${change} assess=${assess} />`)}
           </ul>`}
         <details class="steps"><summary>Not determined</summary>
           <ul class="cannot small muted">
@@ -117,7 +117,7 @@ export function Authority({ agentId, records, companyKey }) {
  * All changes about an agent and its passports, the newest first, as far as the server has looked.
  */
 export function AgentChanges({ agentId, version, companyKey }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
   const load = (after, before) => run(async () => {
@@ -133,7 +133,8 @@ export function AgentChanges({ agentId, version, companyKey }) {
       ${state?.found.length === 0 && !state.page.next && html`<p class="empty">No changes yet.</p>`}
       ${state && html`
         <ul class="change-list">
-          ${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge} />`)}
+          ${state.found.map((change) => html`<${Change} key=${change.record.index} change=${change}
+            assess=${assess} />`)}
           </ul>
         ${
           state.page.next &&

@@ -11,7 +11,7 @@ import { graphOf } from '../lib/delegations.js';
 import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Bars } from '../parts/chart.js';
 import { DelegationPicture } from '../parts/delegation_picture.js';
-import { KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
 
 const LATEST = 8;
@@ -20,7 +20,7 @@ const DRAWN = [500, 5000]; // records that the picture is drawn from, at first a
 
 /** The newest records of an agent; onWhy(index) is asked why one was allowed. */
 export function LatestRecords({ agent, companyKey, onFound }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const [state, setState] = useState(null);
   const [run, , error] = useTask();
   const load = () =>
@@ -59,7 +59,7 @@ export function LatestRecords({ agent, companyKey, onFound }) {
         found.length > 0 &&
         html`
         <ul class="agent-records">${found
-          .map((one) => [one, judge(one.ok, { log: 'actions', index: one.record.index })])
+          .map((one) => [one, assess(one.ok, { log: 'actions', index: one.record.index })])
           .map(
             ([one, { tone, is }]) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
@@ -81,7 +81,7 @@ const part = (drawn, total) => (drawn < total ? `the newest ${count(drawn)} of $
 
 /** The picture of who acted for whom, drawn from what holds alone. */
 export function Delegations({ agent, company, companyKey }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const [most, setMost] = useState(DRAWN[0]);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
@@ -92,7 +92,7 @@ export function Delegations({ agent, company, companyKey }) {
   const failed = (state?.found ?? []).filter((one) => !one.ok);
   const { drawn, total } = state ?? {};
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
-  const { tone } = judge(!failed.length, PART);
+  const { tone } = assess(!failed.length, PART);
   return html`
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''}
       data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>

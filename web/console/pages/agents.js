@@ -20,7 +20,7 @@ function Search({ q, status }) {
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => { if (typed.trim() !== q) setTyped(q); }, [q]); // another link was followed
-  const look = (text) => {
+  const search = (text) => {
     clearTimeout(timer.current);
     replace({ ...route.get().query, q: text.trim() });
   };
@@ -28,11 +28,11 @@ function Search({ q, status }) {
     const text = event.target.value;
     setTyped(text);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => look(text), TYPING);
+    timer.current = setTimeout(() => search(text), TYPING);
   };
   const submit = (event) => {
     event.preventDefault();
-    look(typed);
+    search(typed);
   };
   return html`
     <form class="filters" role="search" onSubmit=${submit}>

@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { count, duration, timeText, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
-import { bothLogs, keepCheckpoint, newestCheckpoint } from '../core/logs.js';
+import { bothLogs, pinCheckpoint, newestCheckpoint } from '../core/logs.js';
 import { cosignaturesOf, meets } from '../core/policy.js';
 import { refreshKey, session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -12,10 +12,10 @@ import { hex } from '../lib/bytes.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Notice, Page, Value, useNow, useResult, useTask } from '../parts/basic.js';
 import { Against } from '../parts/findings.js';
-import { KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { PolicyCard, usePolicy } from '../parts/policy.js';
 import { save } from '../parts/save.js';
-import { KeptCheckpoints } from './checkpoints_kept.js';
+import { SavedCheckpoints } from './checkpoints_saved.js';
 
 // A checkpoint that contradicts what the same server says of the log at the same time, in words; ''
 // where it does not.
@@ -46,7 +46,7 @@ async function readAll() {
     ),
   );
   const now = await bothLogs();
-  for (const { log, checkpoint } of opened) if (checkpoint) keepCheckpoint(key, log.log, checkpoint, 'seen');
+  for (const { log, checkpoint } of opened) if (checkpoint) pinCheckpoint(key, log.log, checkpoint, 'seen');
   await proveSince(key);
   return {
     key,
@@ -55,12 +55,12 @@ async function readAll() {
   };
 }
 
-function Cosignature({ line: { name, time, witness, failed }, judge }) {
+function Cosignature({ line: { name, time, witness, failed }, assess }) {
   const now = useNow();
   return html`
     <li class="cosignature" data-witness=${witness} data-failed=${failed ? 'yes' : 'no'}>
       <strong>${visible(witness || name)}</strong>
-      <${Badge} tone=${failed || witness ? judge(!failed, PART).tone : ''}>
+      <${Badge} tone=${failed || witness ? assess(!failed, PART).tone : ''}>
         ${failed ? 'does not verify' : witness ? 'cosigned' : 'not in your policy'}<//>
       ${witness && witness !== name && html`<span class="small muted">as ${visible(name)}</span>`}
       ${time !== null && !failed
@@ -69,7 +69,7 @@ function Cosignature({ line: { name, time, witness, failed }, judge }) {
     </li>`;
 }
 
-function Witnesses({ checkpoint, policy, origins, judge }) {
+function Witnesses({ checkpoint, policy, origins, assess }) {
   const found = useResult(
     async () => ({
       lines: await cosignaturesOf(checkpoint, policy),
@@ -83,11 +83,11 @@ function Witnesses({ checkpoint, policy, origins, judge }) {
     <section class="stack tight">
       <h3>Witnesses</h3>
       ${lines.length
-        ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, judge }} />`)}</ul>`
+        ? html`<ul class="stack tight">${lines.map((line) => html`<${Cosignature} ...${{ line, assess }} />`)}</ul>`
           : html`<p class="small muted">No witness has cosigned this checkpoint.</p>`}
       ${
         verdict
-          ? html`<${Notice} kind=${judge(verdict.met, PART).tone}>
+          ? html`<${Notice} kind=${assess(verdict.met, PART).tone}>
           <span data-met=${verdict.met ? 'yes' : 'no'}>
             ${verdict.met ? 'Your policy is met.' : `Your policy is not met: ${visible(verdict.reason)}.`}</span><//>`
           : lines.length > 0 && html`<p class="small muted">To verify them, save a policy that names the witnesses.</p>`
@@ -96,8 +96,8 @@ function Witnesses({ checkpoint, policy, origins, judge }) {
 }
 
 function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy, busy, onAsk }) {
-  const judge = useJudge(companyKey);
-  const { tone, is, against } = judge(!contradicted);
+  const assess = useAssess(companyKey);
+  const { tone, is, against } = assess(!contradicted);
   const wrong =
     contradicted ||
     (against?.kind === 'rewritten' && against.log === log.log
@@ -105,7 +105,7 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
       : '');
   const download = () => {
     save(`${companyKey.companyId}-${log.log}-${checkpoint.size}.checkpoint.txt`, 'text/plain', checkpoint.signed);
-    keepCheckpoint(companyKey, log.log, checkpoint);
+    pinCheckpoint(companyKey, log.log, checkpoint);
   };
   return html`
     <section class="card" data-log=${log.log} data-checkpoint=${tone}>
@@ -122,7 +122,7 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
         </dl>
         <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
         <${KeyHint} keyOf=${companyKey} />
-        <${Witnesses} ...${{ checkpoint, policy, origins, judge }} />`}
+        <${Witnesses} ...${{ checkpoint, policy, origins, assess }} />`}
       <div class="buttons">${checkpoint
         && html`<button type="button" class="button" disabled=${Boolean(wrong)} onClick=${download}>
         Download checkpoint</button>`}
@@ -158,7 +158,7 @@ export function Checkpoints() {
           ${found.opened.map((opened) => html`<${LogCard} key=${opened.log.log}
             ...${{ opened, companyKey: found.key, origins, policy, busy, onAsk: load }} />`)}</div>
         <div class="columns">
-          <${KeptCheckpoints} companyKey=${found.key} logs=${found.logs} />
+          <${SavedCheckpoints} companyKey=${found.key} logs=${found.logs} />
           <${PolicyCard} companyId=${found.key.companyId} lines=${vkeyLines(found.logs)} />
         </div>`}
     <//>`;

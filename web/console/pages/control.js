@@ -8,7 +8,7 @@ import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { By, ControlWords, NOBODY, aboutOf, kinds } from '../parts/control_words.js';
-import { KeyHint, useJudge, useStanding } from '../parts/key_trust.js';
+import { KeyHint, useAssess, useKeyState } from '../parts/key_trust.js';
 import { PeriodFields } from '../parts/period.js';
 import { OpenChange } from './control_record.js';
 
@@ -96,8 +96,8 @@ function Filters({ query }) {
     </form>`;
 }
 
-function Change({ entry: { record, about: { by }, check }, judge, query }) {
-  const { tone, is } = judge(check.ok, { log: 'control', index: record.index });
+function Change({ entry: { record, about: { by }, check }, assess, query }) {
+  const { tone, is } = assess(check.ok, { log: 'control', index: record.index });
   return html`
     <li class="change ${check.ok ? '' : 'bad'}" data-index=${record.index} data-check=${tone}>
       <a class="change-index" href=${href('control', record.index, query)} aria-label="Control record ${record.index}">
@@ -110,7 +110,7 @@ function Change({ entry: { record, about: { by }, check }, judge, query }) {
     </li>`;
 }
 
-function Summary({ entries, page, busy, error, standing }) {
+function Summary({ entries, page, busy, error, keyState }) {
   const failed = entries.filter(({ check }) => !check.ok).length;
   const words = !page ? (busy || !error ? 'Loading …' : 'Nothing was loaded: see the error below')
     : `${plural(entries.length, 'record')} shown of ` +
@@ -121,14 +121,14 @@ function Summary({ entries, page, busy, error, standing }) {
       . ${entries.length > 0
         && html`<span data-failed=${failed}>
         ${failed ? html`<strong class="bad-text">${plural(failed, 'record')} failed verification.</strong>`
-          : standing === 'other' ? '' : 'This browser verified the hash and signature of each.'}</span>`}</p>`;
+          : keyState === 'other' ? '' : 'This browser verified the hash and signature of each.'}</span>`}</p>`;
 }
 
 export function Control({ argument }) {
   const { key } = useStore(session);
   const { query } = useStore(route);
-  const standing = useStanding(key);
-  const judge = useJudge(key);
+  const keyState = useKeyState(key);
+  const assess = useAssess(key);
   const { entries, page, busy, error, more } = useChanges(query, key);
   const opened = /^[0-9]{1,15}$/.test(argument) ? Number(argument) : null;
   return html`
@@ -137,13 +137,13 @@ export function Control({ argument }) {
         its control record.">
       <${Filters} query=${query} />
       <div class="stack tight">
-        <${Summary} ...${{ entries, page, busy, error, standing }} />
+        <${Summary} ...${{ entries, page, busy, error, keyState }} />
         <${KeyHint} keyOf=${key} />
       </div>
       <${Failure} error=${error} retry=${more} />
       ${entries.length > 0
         && html`<ol class="changes" aria-label="Changes">
-        ${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, judge, query }} />`)}</ol>`}
+        ${entries.map((entry) => html`<${Change} key=${entry.record.index} ...${{ entry, assess, query }} />`)}</ol>`}
       ${!busy && !error && !entries.length
         && html`<p class="empty">${page?.size ? 'No matching changes.' : 'No changes yet.'}</p>`}
       ${page?.next

@@ -15,7 +15,7 @@ import { By, ControlWords, aboutOf, kindName } from '../parts/control_words.js';
 import { Drawer } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
 import { Against } from '../parts/findings.js';
-import { KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { save } from '../parts/save.js';
 
 function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
@@ -47,7 +47,7 @@ function About({ subject, kind, name }) {
 }
 
 function Content({ record, check, companyKey }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const [run, busy, error] = useTask();
   const { subject, kind, name, by } = aboutOf(record);
   const evidence = () => run(async () => {
@@ -55,7 +55,7 @@ function Content({ record, check, companyKey }) {
     save(name, 'application/json', text);
   });
   return html`
-    <${Verdict} check=${check} verdict=${judge(check.ok, { log: 'control', index: record.index })}
+    <${Verdict} check=${check} verdict=${assess(check.ok, { log: 'control', index: record.index })}
       companyKey=${companyKey} />
     <p><${ControlWords} change=${{ action: record.actionType, ...record }} />.</p>
     <dl class="facts">

@@ -12,7 +12,7 @@ import { Badge, Failure, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
 import { kindName } from '../parts/control_words.js';
 import { CredentialLink, Day, State, nameOf } from '../parts/credential.js';
-import { useJudge } from '../parts/key_trust.js';
+import { useAssess } from '../parts/key_trust.js';
 
 const PAGE = 100;
 
@@ -27,7 +27,7 @@ function Tree({ tree, now }) {
 
 /** What a credential did, by the control log: how often each kind of change, and each change. */
 function Opened({ fingerprint, companyKey }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const [state, setState] = useState(null);
   const [run, busy, error] = useTask();
   const load = (after, before) => run(async () => {
@@ -49,7 +49,7 @@ function Opened({ fingerprint, companyKey }) {
           ${[...kinds].map(([action, n]) => html`<span class="badge" key=${action} data-kind=${visible(action)}>
           ${kindName(action)} ${n}</span>`)}</div>
         <ul class="change-list">
-          ${found.map((change) => html`<${Change} key=${change.record.index} change=${change} judge=${judge}
+          ${found.map((change) => html`<${Change} key=${change.record.index} change=${change} assess=${assess}
             withBy=${false} />`)}</ul>`
       }
       ${

@@ -11,7 +11,7 @@ import { isGreen } from '../core/verdict.js';
 import { verification } from '../core/verification.js';
 import { Badge, Failure, Field, Notice, Page } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
-import { KeyBadge, KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyBadge, KeyHint, useAssess } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
 import { verifyAll } from './verify.js';
 import { Text } from '../parts/text.js';
@@ -115,9 +115,9 @@ function ServerSays({ state }) {
 }
 
 function Pulse({ state, companyKey }) {
-  const judge = useJudge(companyKey);
-  const tone = toneOfLive(state, judge);
-  const [word, sub] = pulseWords(state, tone, judge(true));
+  const assess = useAssess(companyKey);
+  const tone = toneOfLive(state, assess);
+  const [word, sub] = pulseWords(state, tone, assess(true));
   return html`
     <section class="pulse-card" aria-label="State of the chain">
       <div class="pulse ${tone} ${state.connection === 'open' ? '' : 'off'}" data-tone=${tone}>
@@ -132,10 +132,10 @@ function Pulse({ state, companyKey }) {
     </section>`;
 }
 
-function Entry({ entry, judge, onOpen }) {
+function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
   const { tone, is } = check
-    ? judge(check.ok, { log: 'actions', index: record.index })
+    ? assess(check.ok, { log: 'actions', index: record.index })
     : { tone: '', is: 'not checked' };
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
@@ -162,7 +162,7 @@ const Missed = ({ from, to, fetched, away }) => html`
 export function Live() {
   const state = useStore(live);
   const { key } = useStore(session);
-  const judge = useJudge(key);
+  const assess = useAssess(key);
   const [agent, setAgent] = useState('');
   const [action, setAction] = useState('');
   const [frozen, setFrozen] = useState(null);
@@ -202,7 +202,8 @@ export function Live() {
           ${
             shown.length
               ? html`<ol class="entries">
-              ${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} judge=${judge} onOpen=${setOpen} />`)}
+              ${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} assess=${assess}
+                onOpen=${setOpen} />`)}
               </ol>`
               : html`<p class="empty">${entries.length ? 'No record matches.'
                 : state.connection === 'open' ? 'No records yet. They appear here as soon as they are written.'

@@ -12,7 +12,7 @@ import { checkStatus } from '../lib/status.js';
 import { check, decode, iso, principals } from '../lib/token.js';
 import { Badge, Notice, useNow, useResult } from '../parts/basic.js';
 import { JSONView } from '../parts/json_view.js';
-import { ConfirmKey, useJudge } from '../parts/key_trust.js';
+import { ConfirmKey, useAssess } from '../parts/key_trust.js';
 import { Principals } from '../parts/principals.js';
 import { Text } from '../parts/text.js';
 
@@ -118,11 +118,11 @@ export function Inspector({ token, version, actions }) {
     malformed = err.message;
   }
   const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn, asked]);
-  const judge = useJudge(found?.key ?? { companyId: '', fingerprint: '' });
+  const assess = useAssess(found?.key ?? { companyId: '', fingerprint: '' });
   if (malformed)
     return html`<div data-verdict="no token"><${Notice} kind="bad">This is not a token: ${malformed}.<//></div>`;
   const { kind, header, claims, passport } = decoded;
-  const verdict = found && verdictOf({ kind, claims: claims.value, found, judge, now, clock: serverClock });
+  const verdict = found && verdictOf({ kind, claims: claims.value, found, assess, now, clock: serverClock });
   const usable = verdict?.is === 'usable now';
   const onAsk = ASKABLE.includes(verdict?.is) && signedIn !== 'restoring' && (() => setAsked(asked + 1));
   // Beside a token that cannot be used nothing is green, whatever else of it holds.

@@ -42,17 +42,17 @@ function Issued({ onChange }) {
   const asked = { agent, status: STATES.some(([state]) => state === status) ? status : '' };
   useEffect(() => setTyped(agent), [agent]); // another link was followed
   const paged = usePaged(passportPage, '/v1/passports', 'passports', asked, passportsAsked);
-  const look = (event) => {
+  const search = (event) => {
     event.preventDefault();
     replace({ ...query, agent: typed.trim() });
   };
   return html`
     <section class="card aside" aria-label="Issued passports">
       <div class="card-head"><h2>Issued</h2>
-        <form class="filters" onSubmit=${look}>
+        <form class="filters" onSubmit=${search}>
           <${Field} label="Agent">
             ${(p) => html`<input ...${p} class="input" name="agent" type="search" autocomplete="off" spellcheck="false"
-              value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${look} />`}<//>
+              value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${search} />`}<//>
           <${Field} label="Status">${(
             p,
           ) => html`<select ...${p} class="input" name="status" value=${asked.status}

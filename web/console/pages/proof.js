@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';
 import { proveSince } from '../core/growth.js';
-import { keepHead } from '../core/heads.js';
+import { pinHead } from '../core/heads.js';
 import { go, route } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -17,7 +17,7 @@ import { RecordView } from '../parts/record_view.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
 import { NO_POLICY, PolicyField, policyOf } from './proof_policy.js';
-import { Verdict, publishedKey, useVerdict } from './proof_verdict.js';
+import { Verdict, publishedKey, useProofVerdict } from './proof_verdict.js';
 import { ProofWalk } from './proof_walk.js';
 
 const LARGEST = 64 << 20; // bytes of an evidence file
@@ -35,9 +35,9 @@ async function draw(index, log) {
 
 // A file that somebody kept says what the log was then, and what was drawn what it is now. What the
 // server shows must go on from there, and on each later day.
-async function keepCheckpoints({ companyId, found: { all: ring, checkpoints } }, source) {
+async function pinCheckpoints({ companyId, found: { all: ring, checkpoints } }, source) {
   for (const [log, { size, root }] of checkpoints)
-    keepHead({ companyId, ring }, { log, size: Number(size), logRoot: hex(root), source });
+    pinHead({ companyId, ring }, { log, size: Number(size), logRoot: hex(root), source });
   const { status, key } = session.get();
   if (status === 'in'
     && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
@@ -55,10 +55,10 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
     keyAt(published, opened.record.index).fingerprint === opened.key.fingerprint;
   const adopted = useResult(async () => (own ? withKeys(opened, published) : opened), [opened, own]);
   const proved = adopted ?? opened;
-  const verdict = useVerdict(proved, published, policy);
+  const verdict = useProofVerdict(proved, published, policy);
   const { record, companyId, log, root, leaf, proof, found } = proved;
-  const kept = isGreen(verdict.own); // what was found since may be the very reason to keep it
-  useEffect(() => { if (kept) keepCheckpoints(proved, name ? 'checkpoint' : 'seen'); }, [kept, proved]);
+  const green = isGreen(verdict.own); // what was found since may be the very reason to keep it
+  useEffect(() => { if (green) pinCheckpoints(proved, name ? 'checkpoint' : 'seen'); }, [green, proved]);
   const walked = useMemo(() => ({ proof, root }), [proof, root]);
   const file = `evidence-${companyId}-${log === 'control' ? 'control-' : ''}${record?.index}.json`;
   return html`

@@ -5,7 +5,7 @@ import { plural, timeText } from '../core/format.js';
 import { findings } from '../core/findings.js';
 import { companyKey } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { standing, trust } from '../core/trust.js';
+import { keyStateOf, trust } from '../core/trust.js';
 import { PART, isGreen, verdict as verdictOf } from '../core/verdict.js';
 import { keyAt } from '../lib/keyring.js';
 import { Badge, Notice, useResult } from '../parts/basic.js';
@@ -25,7 +25,7 @@ export const publishedKey = (companyId) =>
     new Promise((resolve) => setTimeout(resolve, PATIENCE, null)),
   ]);
 
-// Whose key has signed: {keyStanding, head, text, late}, with a head where it stays uncertain. late
+// Whose key has signed: {keyState, head, text, late}, with a head where it stays uncertain. late
 // says that whoever has the key now may not be its owner. A key that was confirmed needs no server.
 // The server's word makes nothing green, and much less: it may know of another key, of a
 // compromised one, or of those that came later.
@@ -33,36 +33,36 @@ function originOf(key, published, entries) {
   const { companyId } = key;
   const known = published ? published.ring ?? [published] : [];
   const last = known.find(({ fingerprint }) => fingerprint === key.fingerprint);
-  const is = standing(key, entries);
-  const itself = standing({ companyId, fingerprint: key.fingerprint }, entries) === 'confirmed';
+  const is = keyStateOf(key, entries);
+  const itself = keyStateOf({ companyId, fingerprint: key.fingerprint }, entries) === 'confirmed';
   if (last?.compromisedAt)
     return {
-      keyStanding: 'unconfirmed',
+      keyState: 'unconfirmed',
       late: true,
       head: 'A compromised key.',
       text: `According to this server, ${companyId} declared this key compromised at ` +
         `${timeText(last.compromisedAt)}: whoever stole it could have signed this.`,
     };
-  if (itself) return { keyStanding: 'confirmed', text: `You confirmed this key for ${companyId}.` };
-  if (is === 'other' && last && standing(published, entries) === 'confirmed') {
+  if (itself) return { keyState: 'confirmed', text: `You confirmed this key for ${companyId}.` };
+  if (is === 'other' && last && keyStateOf(published, entries) === 'confirmed') {
     return {
-      keyStanding: 'unconfirmed',
+      keyState: 'unconfirmed',
       late: true,
       head: 'A retired key.',
       text: `This key was retired before the one that you confirmed for ${companyId}. Anyone who still has it could ` +
         `sign: download new evidence.`,
     };
   }
-  if (is === 'other') return { keyStanding: 'other', text: `You confirmed another key for ${companyId}.` };
+  if (is === 'other') return { keyState: 'other', text: `You confirmed another key for ${companyId}.` };
   if (known.length && !last)
     return {
-      keyStanding: 'other',
+      keyState: 'other',
       text: `This server publishes another key for ${companyId}: ${published.fingerprint}`,
     };
   if (is === 'confirmed')
-    return { keyStanding: 'confirmed', text: `It follows from the key that you confirmed for ${companyId}.` };
+    return { keyState: 'confirmed', text: `It follows from the key that you confirmed for ${companyId}.` };
   return {
-    keyStanding: 'unconfirmed',
+    keyState: 'unconfirmed',
     head: 'Unconfirmed key.',
     text: last
       ? `This server publishes this key for ${companyId}; you have not confirmed it.`
@@ -75,18 +75,18 @@ function originOf(key, published, entries) {
  * holds of it by itself, takes what a policy says of each checkpoint, unmet why it does not take
  * them. A small file is never green, for nobody has signed its root.
  */
-export function useVerdict(opened, published, { policy }) {
+export function useProofVerdict(opened, published, { policy }) {
   const entries = useStore(trust);
   const judged = useResult(async () => {
     if (!policy || !opened.ok || !opened.found) return {};
-    return opened.found.meets(policy).then((takes) => ({ takes }), (err) => ({ unmet: err.message }));
+    return opened.found.meets(policy).then((accepted) => ({ accepted }), (err) => ({ unmet: err.message }));
   }, [opened, policy]);
   const found = useStore(findings).all.filter(({ companyId }) => companyId === opened.companyId);
-  const origin = opened.key ? originOf(opened.key, published, entries) : { keyStanding: 'other', text: '' };
-  const judge = (ok, about) => verdictOf({ ok, keyStanding: origin.keyStanding, found, about });
-  const { tone, own, is, against } = judge(Boolean(opened.ok && !judged?.unmet));
+  const origin = opened.key ? originOf(opened.key, published, entries) : { keyState: 'other', text: '' };
+  const assess = (ok, about) => verdictOf({ ok, keyState: origin.keyState, found, about });
+  const { tone, own, is, against } = assess(Boolean(opened.ok && !judged?.unmet));
   const capped = (given) => (isGreen(given) && (opened.small || (policy && !judged)) ? 'warn' : given);
-  return { tone: capped(tone), own: capped(own), is, against, part: judge(true, PART).tone, origin, ...judged };
+  return { tone: capped(tone), own: capped(own), is, against, part: assess(true, PART).tone, origin, ...judged };
 }
 
 function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: { own, is, origin, unmet } }) {
@@ -97,7 +97,7 @@ function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: 
   if (isGreen(own))
     return html`<strong>The proof holds.</strong> Record ${record.index} is signed with the key that you confirmed,
     and ${where}.`;
-  if (origin.keyStanding === 'confirmed')
+  if (origin.keyState === 'confirmed')
     return html`<strong>The record is genuine, its position is not proven.</strong> It is signed with the key that you
     confirmed, but nobody has signed the root in this small file. Download new evidence to prove its position.`;
   return html`<strong>${origin.head}</strong> Record ${record.index} is signed with the key below
@@ -118,13 +118,13 @@ function Witnesses({ checkpoint: { cosignatures } }) {
     <span class="small muted">They came with the file: trust only witnesses that you know.</span>`;
 }
 
-function PolicyRow({ policy: { from }, verdict: { takes, unmet, part } }) {
+function PolicyRow({ policy: { from }, verdict: { accepted, unmet, part } }) {
   const whose = from ? 'The policy from the file' : 'Your policy';
   const tone = unmet ? 'bad' : from ? '' : part; // a policy that its sender chose proves nothing by being met
   return html`
     <dt>policy</dt><dd data-policy=${unmet ? 'unmet' : 'met'}><${Badge} tone=${tone}>${unmet ? 'not met' : 'met'}<//>
       ${unmet ? html` <${Text} of=${`${whose}: ${unmet}`} />`
-        : takes.map(({ log, by }) => html` <div>${whose} accepts the checkpoint of the log ${log}
+        : accepted.map(({ log, by }) => html` <div>${whose} accepts the checkpoint of the log ${log}
         , cosigned by <${Text} of=${by.join(', ') || 'no witness (none required)'} /></div>`)}</dd>`;
 }
 
@@ -137,7 +137,7 @@ export function Verdict({ opened, verdict, policy, children }) {
   const checkpoint = found?.checkpoints.get(log);
   // A step that has passed has the tone of the key with which it was checked; in a file that fails
   // or is of another key it has none, like one that was not reached.
-  const good = opened.ok && !verdict.unmet && origin.keyStanding !== 'other' ? part : '';
+  const good = opened.ok && !verdict.unmet && origin.keyState !== 'other' ? part : '';
   const step = (name, yes, no) => (passed.includes(name) ? html`<${Badge} tone=${good}>${yes}<//>`
     : html`<${Badge} tone=${failed === name ? 'bad' : ''}>${failed === name ? no : UNREACHED}<//>`);
   const steps = `${plural(proof.length, 'step')} to the root`;
@@ -164,11 +164,11 @@ export function Verdict({ opened, verdict, policy, children }) {
           <dt>witnesses</dt><dd data-witnesses=${checkpoint.cosignatures.length}>
             <${Witnesses} checkpoint=${checkpoint} /></dd>`
         }
-        ${(verdict.takes || verdict.unmet) && html`<${PolicyRow} policy=${policy} verdict=${verdict} />`}
+        ${(verdict.accepted || verdict.unmet) && html`<${PolicyRow} policy=${policy} verdict=${verdict} />`}
         ${
           key &&
           html`<dt>key</dt><dd><code>${(small ? keyAt(key, record.index) : key).fingerprint}</code><br />
-          <span class="small ${origin.keyStanding === 'other' ? 'bad-text' : 'muted'}" data-origin=${part}>
+          <span class="small ${origin.keyState === 'other' ? 'bad-text' : 'muted'}" data-origin=${part}>
             <${Text} of=${origin.text} /></span></dd>`
         }
       </dl>

@@ -12,7 +12,7 @@ import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
 import { Histogram, HistogramPlace } from '../parts/histogram.js';
-import { KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
 import { Export } from './records_export.js';
@@ -25,9 +25,9 @@ const BEFORE = 12; // characters of a payload before what was searched for
 const AFRESH = 10000; // ms between two histograms while records come
 const NARROW = matchMedia('(max-width: 48rem)');
 
-function verdictOf(row, judge) {
+function verdictOf(row, assess) {
   if (!row?.check) return { tone: '', says: 'not verified yet' };
-  const { tone, is, against } = judge(row.check.ok, { log: 'actions', index: row.index });
+  const { tone, is, against } = assess(row.check.ok, { log: 'actions', index: row.index });
   if (!row.check.ok) return { tone, says: visible(row.check.reason) };
   if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one' };
   return {
@@ -56,8 +56,8 @@ const heads = () =>
   <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`,
   );
 
-function cells({ row, index, link, tab, judge, selected, onSelect, q }) {
-  const { tone, says } = verdictOf(row, judge);
+function cells({ row, index, link, tab, assess, selected, onSelect, q }) {
+  const { tone, says } = verdictOf(row, assess);
   const cell = (name, content, title) =>
     html`<span role="gridcell" class="row-${name}" title=${title}>${content}</span>`;
   return html`
@@ -133,7 +133,7 @@ export function Records({ argument }) {
   const { query } = useStore(route);
   const { key } = useStore(session);
   const state = useStore(live);
-  const judge = useJudge(key);
+  const assess = useAssess(key);
   const [turn, setTurn] = useState(0); // counts readings of the same search
   const [target, setTarget] = useState(null);
   const [selected, setSelected] = useState(() => new Set());
@@ -173,8 +173,8 @@ export function Records({ argument }) {
   };
   useFollowing(follows, stale ? null : rows, state, {
     atNewest,
-    again: () => setTurn(turn + 1),
-    onTaken() {
+    rerender: () => setTurn(turn + 1),
+    onAdded() {
       setMoment(Math.floor(Date.now() / AFRESH));
       if (search.order === 'oldest') showRow(Infinity, turn, false);
     },
@@ -206,7 +206,7 @@ export function Records({ argument }) {
         ${!histogram && !histogramError && html`<${HistogramPlace} />`}
         ${histogram?.buckets.length > 0
           && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []}
-            note=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''}
+            caption=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''}
               onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
         ${histogramError
           && html`<p class="small bad-text" role="alert">
@@ -257,7 +257,7 @@ export function Records({ argument }) {
                   row: rows.at(i),
                   index,
                   tab,
-                  judge,
+                  assess,
                   q: search.q,
                   selected: selected.has(index),
                   onSelect: () => toggle(index),
@@ -267,10 +267,10 @@ export function Records({ argument }) {
               propsOf=${(i) => {
                 const index = indexAt(i);
                 return {
-                  class: `vlist-row ${verdictOf(rows.at(i), judge).tone === 'bad' ? 'bad' : ''}`,
+                  class: `vlist-row ${verdictOf(rows.at(i), assess).tone === 'bad' ? 'bad' : ''}`,
                   'aria-selected': selected.has(index) ? 'true' : 'false',
                   'data-index': index,
-                  'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), judge).tone : undefined,
+                  'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), assess).tone : undefined,
                 };
               }}
               onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`

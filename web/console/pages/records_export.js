@@ -53,9 +53,9 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
       setSo('Stopped; nothing was saved.');
     }
   });
-  const took = (bytes) => setSo(`${count(Math.round(bytes / 1024))} KB so far …`);
+  const showProgress = (bytes) => setSo(`${count(Math.round(bytes / 1024))} KB so far …`);
   const download = (path, accept, name, check = () => {}) => task(async (signal) => {
-    const blob = await blobOf(path, accept, signal, took);
+    const blob = await blobOf(path, accept, signal, showProgress);
     await check(blob);
     save(name, accept, blob);
     return `Saved ${name}, ${count(blob.size)} bytes.`;

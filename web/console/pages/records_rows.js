@@ -10,12 +10,12 @@ const BAR = 11; // px that a bar of the histogram takes
 /** The rows of a search. Until the first of them are here, the rows of the search before stay. */
 export function useRows(search) {
   const shown = useRef(null);
-  const [, again] = useReducer((n) => n + 1, 0);
+  const [, rerender] = useReducer((n) => n + 1, 0);
   useEffect(() => {
     const Source = search.failures ? FailedRows : narrows(search) ? FoundRows : LogRows;
     const rows = new Source(search, () => {
       if (!rows.busy || rows.count || rows.read) shown.current = rows;
-      again();
+      rerender();
     });
     rows.more();
     return () => rows.stop();
@@ -78,12 +78,12 @@ export function newOf(search, rows, { entries }) {
  * Takes up what comes while the newest row is in view and nobody is at work in the list; what was
  * missed is read again.
  */
-export function useFollowing(on, rows, { entries }, { atNewest, again, onTaken }) {
+export function useFollowing(on, rows, { entries }, { atNewest, rerender, onAdded }) {
   useEffect(() => {
     if (!on || !(rows?.size || rows?.done)) return;
     const came = entries.filter(({ record }) => record.index >= rows.size).reverse();
     if (!came.length || came.some(({ check }) => !check) || !atNewest()) return;
-    if (came.some(({ record }, i) => record.index !== rows.size + i)) again();
-    else if (rows.take(came)) onTaken();
+    if (came.some(({ record }, i) => record.index !== rows.size + i)) rerender();
+    else if (rows.addNew(came)) onAdded();
   });
 }

@@ -82,7 +82,7 @@ function arrive(id) {
 }
 
 // A link to what is shown already changes no URL, and still leads there.
-const again = (event) => {
+const scrollToLink = (event) => {
   const link = event.target.closest?.('a[href^="#/reference"]');
   if (link && link.hash === location.hash) arrive(decodeURIComponent(link.hash.split('/')[2] ?? ''));
 };
@@ -95,7 +95,7 @@ function Shown({ shown, argument }) {
     (arrive(argument) ?? document.querySelector('.reference h1')).focus({ preventScroll: true });
   }, [argument]);
   return html`
-    <div class="reference" onClick=${again}>
+    <div class="reference" onClick=${scrollToLink}>
       <${Contents} shown=${shown} resource=${resource} argument=${argument} />
       <div class="reference-main">
         ${argument && !shown.places.has(argument)

@@ -11,16 +11,16 @@ function useNear(ids) {
   const [near, set] = useState('');
   useEffect(() => {
     let waiting = 0;
-    const look = () => {
+    const update = () => {
       waiting = 0;
       const passed = ids.filter(
         (id) => document.getElementById(`at-${id}`)?.getBoundingClientRect().top < innerHeight * 0.3,
       );
       set(passed.at(-1) ?? '');
     };
-    const soon = () => { waiting ||= requestAnimationFrame(look); };
+    const soon = () => { waiting ||= requestAnimationFrame(update); };
     addEventListener('scroll', soon, { passive: true });
-    look();
+    update();
     return () => {
       removeEventListener('scroll', soon);
       cancelAnimationFrame(waiting);

@@ -27,7 +27,7 @@ function Difference({ pointer, before, after }) {
     <dl class="facts">${side('before', before)}${side('after', after)}</dl></li>`;
 }
 
-function Again({ was, metadata, act, onClose }) {
+function ConfirmReplace({ was, metadata, act, onClose }) {
   const changed = differences(was.metadata?.node.type === 'object' ? was.metadata : null, metadata);
   return html`
     <${Confirm} title="Edit the metadata of ${visible(was.agentId)}?" action="Replace metadata" act=${act}
@@ -50,7 +50,7 @@ function Again({ was, metadata, act, onClose }) {
 export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDone }) {
   const [agentId, setAgentId] = useState(fixed);
   const [metadata, setMetadata] = useState(first);
-  const [again, setAgain] = useState(null);
+  const [existing, setExisting] = useState(null);
   const [made, setMade] = useState('');
   const [run, busy, error] = useTask();
   const done = () => {
@@ -68,7 +68,7 @@ export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDon
       const typed = typedMetadata(metadata);
       const was = await findAgent(agentId);
       if (was) {
-        setAgain({ was, metadata: typed });
+        setExisting({ was, metadata: typed });
         return;
       }
       await register(agentId, value(), true);
@@ -76,7 +76,7 @@ export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDon
     });
   };
   const replace = async () => {
-    await register(again.was.agentId, value(), false);
+    await register(existing.was.agentId, value(), false);
     done();
   };
   return html`
@@ -95,5 +95,5 @@ export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDon
       ${made && html`<${Notice}>Agent <a href=${href('agents', made)}><${Text} of=${made} /></a> is registered.<//>`}
       <div><button class="button primary" disabled=${busy}>${fixed ? 'Register' : 'Register agent'}</button></div>
     </form>
-    ${again && html`<${Again} ...${again} act=${replace} onClose=${() => setAgain(null)} />`}`;
+    ${existing && html`<${ConfirmReplace} ...${existing} act=${replace} onClose=${() => setExisting(null)} />`}`;
 }

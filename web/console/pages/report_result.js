@@ -3,20 +3,20 @@
 import { html, useEffect } from '../vendor/preact-htm.js';
 import { count, plural, timeText } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
-import { keepCheckpoint } from '../core/logs.js';
+import { pinCheckpoint } from '../core/logs.js';
 import { meets } from '../core/policy.js';
 import { greatest, histogram } from '../core/report_tally.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { standing as standingOf } from '../core/trust.js';
+import { keyState as keyStateOf } from '../core/trust.js';
 import { isGreen } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Notice, useResult } from '../parts/basic.js';
 import { Bars, Ranks } from '../parts/chart.js';
 import { ControlWords, kindName } from '../parts/control_words.js';
 import { Against } from '../parts/findings.js';
-import { ConfirmKey, useJudge, useStanding } from '../parts/key_trust.js';
+import { ConfirmKey, useAssess, useKeyState } from '../parts/key_trust.js';
 import { usePolicy } from '../parts/policy.js';
 import { saveData, savePage } from './report_save.js';
 
@@ -36,19 +36,19 @@ async function policyVerdict({ checkpoints, origins, last }, policy) {
   return { met: true, reason: '' };
 }
 
-const STANDINGS = {
+const KEY_STATES = {
   confirmed: 'confirmed by the creator of this page',
   other: 'not the confirmed key',
   unconfirmed: 'unconfirmed',
 };
 
 function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
-  const standing = useStanding(keyOf);
+  const keyState = useKeyState(keyOf);
   const holds = check.verdict !== 'fails';
-  const { tone: held, own, is, against } = useJudge(keyOf)(holds && policy?.met !== false && !strange);
+  const { tone: held, own, is, against } = useAssess(keyOf)(holds && policy?.met !== false && !strange);
   const tone = isGreen(held) && stolen ? 'warn' : held;
   const failing = /the log (actions|control), record ([0-9]+)/.exec(check.reason);
-  const pinned = check.all?.find((key) => standingOf({ companyId: keyOf.companyId, ...key }) === 'confirmed');
+  const pinned = check.all?.find((key) => keyStateOf({ companyId: keyOf.companyId, ...key }) === 'confirmed');
   return html`
     <section class="stack" data-report=${tone} data-code=${check.code}>
       <${Notice} kind=${tone}>
@@ -78,7 +78,7 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
       <dl class="facts">
         <dt>checked</dt><dd>${timeText(at)}, in a browser, with the attestd console</dd>
         ${check.last && html`<dt>key</dt>
-        <dd><code>${check.last.fingerprint}</code>, ${STANDINGS[standing]}
+        <dd><code>${check.last.fingerprint}</code>, ${KEY_STATES[keyState]}
           ${pinned && pinned.fingerprint !== check.last.fingerprint
             && html`, which follows from <code>${pinned.fingerprint}</code>`}</dd>`}
         ${policy && html`<dt>policy</dt>
@@ -181,7 +181,7 @@ export function ReportResult({ report }) {
   const verdict = useResult(() => policyVerdict(check, policy).then((value) => ({ value })), [check, policy]);
   const holds = check.verdict !== 'fails';
   const keyOf = check.last ? { companyId, ...check.last, ring: check.all } : key;
-  const standing = useStanding(keyOf);
+  const keyState = useKeyState(keyOf);
   const signer =
     companyId === key.companyId &&
     (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint);
@@ -192,13 +192,13 @@ export function ReportResult({ report }) {
     companyId === key.companyId &&
       !signer &&
       check.last &&
-      standingOf({ companyId, fingerprint: check.last.fingerprint }) !== 'confirmed',
+      keyStateOf({ companyId, fingerprint: check.last.fingerprint }) !== 'confirmed',
   );
   const mine = holds && signer && !stolen;
   useEffect(() => {
     // What the server shows later must have grown from here too.
     if (mine) {
-      for (const log of ['actions', 'control']) keepCheckpoint(key, log, check.checkpoints[log]);
+      for (const log of ['actions', 'control']) pinCheckpoint(key, log, check.checkpoints[log]);
       proveSince(key).catch(() => {}); // without an answer nothing is known
     }
     const before = document.title;
@@ -217,7 +217,7 @@ export function ReportResult({ report }) {
       The page is for reading: it says what was found here, and proves nothing. The data proves it to
       anybody: <code>attestd report FILE --key FINGERPRINT</code>.</span>`}
     </div>
-    ${holds && standing === 'unconfirmed'
+    ${holds && keyState === 'unconfirmed'
       && html`<div class="card report-actions"><${ConfirmKey} keyOf=${keyOf} /></div>`}
     <article class="report" id="report">
       <header class="stack tight"><h2>Report of ${visible(companyId)}</h2>

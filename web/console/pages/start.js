@@ -6,20 +6,20 @@ import { href } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
-import { ConfirmKey, Fingerprint, KeyBadge, useStanding } from '../parts/key_trust.js';
-import { Keep, Paste, SignedOut } from '../parts/sign_in.js';
+import { ConfirmKey, Fingerprint, KeyBadge, useKeyState } from '../parts/key_trust.js';
+import { StaySignedIn, SignInForm, SignedOut } from '../parts/sign_in.js';
 import { Text } from '../parts/text.js';
 
 function Register({ onKey }) {
   const [companyId, setCompanyId] = useState('');
-  const [keep, setKeep] = useState(false);
+  const [stay, setStay] = useState(false);
   const [run, busy, error] = useTask();
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
       const made = await call(companyCreated, 'POST', '/v1/companies', { asked: { companyId }, body: { companyId } });
       onKey(made.apiKey);
-      await signIn(made.apiKey, keep);
+      await signIn(made.apiKey, stay);
     });
   };
   return html`
@@ -33,7 +33,7 @@ function Register({ onKey }) {
           placeholder="acme"
           value=${companyId} onInput=${(e) => setCompanyId(e.target.value)} />`}
       <//>
-      <${Keep} keep=${keep} setKeep=${setKeep} />
+      <${StaySignedIn} stay=${stay} setStay=${setStay} />
       <${Failure} error=${error} />
       <div><button class="button primary" disabled=${busy}>Register</button></div>
     </form>`;
@@ -96,7 +96,7 @@ const KEY_TITLES = {
 };
 
 function CompanyKey({ company, companyKey }) {
-  const is = useStanding(companyKey);
+  const is = useKeyState(companyKey);
   useEffect(() => session.set({ first: false }), []);
   return html`
     <section class="card" data-company-key=${is}>
@@ -113,11 +113,11 @@ function CompanyKey({ company, companyKey }) {
     </section>`;
 }
 
-const KEPT = 'You stay signed in after reloads and in new tabs, until the last tab closes or you sign out.';
-const NOT_KEPT = 'The key is only in this page’s memory; a reload signs you out.';
+const STAYS = 'You stay signed in after reloads and in new tabs, until the last tab closes or you sign out.';
+const STAYS_NOT = 'The key is only in this page’s memory; a reload signs you out.';
 
 export function Start() {
-  const { status, company, key, kept } = useStore(session);
+  const { status, company, key, staySignedIn } = useStore(session);
   const [newKey, setNewKey] = useState('');
   if (status !== 'in') {
     return html`
@@ -125,14 +125,14 @@ export function Start() {
         lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and
           proofs in your browser, so you don’t have to trust the server.">
         <${SignedOut} /><${Insecure} />
-        <div class="columns"><${Register} onKey=${setNewKey} /><${Paste} /></div>
+        <div class="columns"><${Register} onKey=${setNewKey} /><${SignInForm} /></div>
         <p class="small muted without-key"><span>Without a key:</span>
           <a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>inspect a token</a>
             <a href=${href('reference')}>read the API’s reference</a></p>
       <//>`;
   }
   return html`
-    <${Page} title=${`Welcome, ${company.companyId}`} lead="You are signed in. ${kept ? KEPT : NOT_KEPT}">
+    <${Page} title=${`Welcome, ${company.companyId}`} lead="You are signed in. ${staySignedIn ? STAYS : STAYS_NOT}">
       ${newKey && html`
         <section class="card">
           <h2>Your first API key</h2>

@@ -9,11 +9,11 @@ import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { standing as standingOf } from '../core/trust.js';
+import { keyStateOf as keyStateOf } from '../core/trust.js';
 import { compare, start, stop, verification } from '../core/verification.js';
 import { Badge, Notice, Page } from '../parts/basic.js';
 import { Against } from '../parts/findings.js';
-import { KeyBadge, KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyBadge, KeyHint, useAssess } from '../parts/key_trust.js';
 import { Journal } from '../parts/journal.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
@@ -40,7 +40,7 @@ function saveReport(result, verdict, against, companyKey) {
   } = result;
   const report = {
     type: 'attestd-verification', v: 1, companyId, log: 'actions', origin: location.origin, startedAt, endedAt,
-    key: { fingerprint, standing: standingOf(companyKey) },
+    key: { fingerprint, standing: keyStateOf(companyKey) },
     verdict: { holds: verdict.ok && !against, text: verdict.text },
     findings: findings.get().all.filter((one) => one.companyId === companyId),
     records,
@@ -59,7 +59,7 @@ function Outcome({ result }) {
   const { rewritten } = useStore(heads);
   const { failure } = useStore(live);
   const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null, failure);
-  const judged = useJudge(companyKey)(verdict.ok);
+  const judged = useAssess(companyKey)(verdict.ok);
   const { is, against } = judged;
   const tone = verdict.ok && result.count === 0 && !against ? '' : judged.tone;
   const failedAt = result.failures.first?.index ?? result.server.failedAtIndex ?? failure?.failedAt;
@@ -98,17 +98,18 @@ const HOW = { seen: 'seen', checked: 'verified', checkpoint: 'from a checkpoint'
 const NEWEST = 8; // of what is kept, as many are shown
 
 // What the next verification, like each connection, is held to.
-function Kept({ companyKey, aside }) {
+function RememberedHeads({ companyKey, aside }) {
   useStore(heads);
-  const kept = ['actions', 'control'].flatMap((log) => headsOf(companyKey, log)).sort((a, b) => (a.at < b.at ? 1 : -1));
+  const remembered = ['actions', 'control'].flatMap((log) => headsOf(companyKey, log)).sort((a, b) =>
+    (a.at < b.at ? 1 : -1));
   return html`
     <section class="card ${aside ? 'aside' : ''}" aria-label="What this browser remembers">
       <h2>What this browser remembers</h2>
       <p class="small muted">The server’s log must begin with each of these trees. If it does not, history was
         rewritten.</p>
-      ${kept.length ? html`
+      ${remembered.length ? html`
         <table class="table"><thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Root</th></tr></thead>
-          <tbody>${kept.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
+          <tbody>${remembered.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
             <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
               <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td>
                 <td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`,
@@ -158,7 +159,7 @@ export function Verify() {
         </section>
         ${phase === 'error' && html`<${Notice} kind="bad">${message}<//>`}
         ${shows && html`<${Outcome} result=${result} />`}
-        <${Kept} companyKey=${key} aside=${!shows} />
+        <${RememberedHeads} companyKey=${key} aside=${!shows} />
         <${Journal} companyId=${key.companyId} />
       </div>
     <//>`;

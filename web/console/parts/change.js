@@ -10,9 +10,9 @@ import { By, ControlWords } from './control_words.js';
  * change: of core/control_log.js, checked; judge: of the key that it was checked with. withBy:
  * whether it says who made the change.
  */
-export function Change({ change: { record, by, ok, flaw }, judge, withBy = true }) {
+export function Change({ change: { record, by, ok, flaw }, assess, withBy = true }) {
   const { index, timestamp, actionType: action, inner, source } = record;
-  const { tone, is } = judge(ok, { log: 'control', index });
+  const { tone, is } = assess(ok, { log: 'control', index });
   return html`
     <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${tone}>
       <a href=${href('control', index)}><code>#${index}</code></a>

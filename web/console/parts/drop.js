@@ -9,7 +9,7 @@ export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
   const [over, setOver] = useState(false);
   const [error, setError] = useState('');
   const input = useRef(null);
-  const take = async (file) => {
+  const readDropped = async (file) => {
     setOver(false);
     setError('');
     if (!file) return;
@@ -28,11 +28,11 @@ export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
     <div class="drop ${over ? 'over' : ''}"
          onDragOver=${(e) => { e.preventDefault(); setOver(true); }}
          onDragLeave=${() => setOver(false)}
-         onDrop=${(e) => { e.preventDefault(); take(e.dataTransfer.files[0]); }}>
+         onDrop=${(e) => { e.preventDefault(); readDropped(e.dataTransfer.files[0]); }}>
       ${children}
       <button type="button" class="button" onClick=${() => input.current.click()}>Choose ${what}</button>
       <input ref=${input} type="file" hidden aria-label="Choose ${what}" onChange=${(e) => {
-        take(e.target.files[0]);
+        readDropped(e.target.files[0]);
         e.target.value = '';
       }} />
       ${error && html`<p role="alert">${error}</p>`}

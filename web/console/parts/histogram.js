@@ -21,7 +21,7 @@ export const HistogramPlace = () =>
  * of: as histogramOf gives it. bad: times of records that fail; note stands below the bars.
  * onPeriod(since, until) is called when a period is chosen.
  */
-export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }) {
+export function Histogram({ of: { since, until, buckets }, bad, caption, onPeriod }) {
   const box = useRef(null);
   const [active, setActive] = useState(0);
   const [range, setRange] = useState(null); // the bars [from, to] that are being chosen
@@ -91,7 +91,7 @@ export function Histogram({ of: { since, until, buckets }, bad, note, onPeriod }
         )}
       </div>
       <figcaption class="histogram-axis small muted"><span>${clock(since, exact)} ${zoneOf(new Date(since))}</span>
-        <span class="histogram-said">${said ? words(...said) : note}</span>
+        <span class="histogram-said">${said ? words(...said) : caption}</span>
           <span>${bare(until, 10) === bare(since, 10) ? clock(until, exact).slice(11)
             : clock(until, exact)} ${zoneOf(new Date(until))}</span></figcaption>
     </figure>`;

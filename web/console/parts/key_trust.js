@@ -4,8 +4,8 @@ import { findings } from '../core/findings.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { confirm, forget, standing, trust } from '../core/trust.js';
-import { judgeOf } from '../core/verdict.js';
+import { confirm, forget, keyStateOf, trust } from '../core/trust.js';
+import { assessWith } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Field } from './basic.js';
 
@@ -15,13 +15,13 @@ const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconf
 /**
  * How a key stands: confirmed, other or unconfirmed. The component renders again when that changes.
  */
-export const useStanding = (key) => standing(key, useStore(trust));
+export const useKeyState = (key) => keyStateOf(key, useStore(trust));
 
-/** judgeOf a key; the component renders again when what is confirmed changes, or what was found. */
-export const useJudge = (key) => judgeOf(key, useStore(trust), useStore(findings));
+/** assessWith a key; the component renders again when what is confirmed changes, or what was found. */
+export const useAssess = (key) => assessWith(key, useStore(trust), useStore(findings));
 
 export const KeyBadge = ({ keyOf }) => {
-  const is = useStanding(keyOf);
+  const is = useKeyState(keyOf);
   return html`<${Badge} tone=${TONES[is]}>${SAYS[is]}<//>`;
 };
 
@@ -30,9 +30,9 @@ export const KeyBadge = ({ keyOf }) => {
  * is confirmed on Start.
  */
 export function KeyHint({ keyOf }) {
-  const is = useStanding(keyOf);
+  const is = useKeyState(keyOf);
   if (is === 'confirmed') return null;
-  return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-standing=${is}>
+  return html`<p class="small ${is === 'other' ? 'bad-text' : 'warn-text'}" data-key-state=${is}>
     ${keyOf.flaw ? visible(`The server’s list of keys is invalid: ${keyOf.flaw}.`)
       : is === 'other' ? 'This is not the key that you confirmed for this company, or that this browser remembers.'
         : 'Verified with a key that you haven’t confirmed, so nothing is green yet.'}
@@ -49,7 +49,7 @@ export const Fingerprint = ({ of }) => {
 
 /** The field in which a fingerprint from another source is entered. */
 export function ConfirmKey({ keyOf, action = 'Compare' }) {
-  const is = useStanding(keyOf);
+  const is = useKeyState(keyOf);
   const [typed, setTyped] = useState('');
   const [wrong, setWrong] = useState(false);
   if (is === 'confirmed') {

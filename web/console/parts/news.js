@@ -12,7 +12,7 @@ import { PART } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Countdown, Notice } from './basic.js';
 import { Findings } from './findings.js';
-import { ConfirmKey, Fingerprint, useJudge, useStanding } from './key_trust.js';
+import { ConfirmKey, Fingerprint, useAssess, useKeyState } from './key_trust.js';
 import { SignedOut } from './sign_in.js';
 import { Text } from './text.js';
 
@@ -45,11 +45,11 @@ const step = ({ old, next }) => html`
       <dd><code>${next.fingerprint}</code></dd></dl></li>`;
 
 function Rotated({ companyKey, change }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const many = change.rotations.length > 1;
   return html`
     <div data-key-change="rotated">
-      <${Notice} kind=${judge(true, PART).tone}
+      <${Notice} kind=${assess(true, PART).tone}
         actions=${html`<button type="button" class="button small" onClick=${() => remember(companyKey)}>
         Dismiss</button>`}>
         <strong><${Text} of=${companyKey.companyId} /> has a new signing key.</strong> The rotation is proven: the old
@@ -97,18 +97,18 @@ function FirstSeen({ companyKey }) {
 
 function KeyNews({ companyKey, page }) {
   const state = useStore(trust);
-  const keyStanding = useStanding(companyKey);
+  const keyState = useKeyState(companyKey);
   const change = changeOf(companyKey, state);
-  if (keyStanding === 'other')
+  if (keyState === 'other')
     return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)}
       atStart=${page === 'start'} />`;
   return html`
     ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} />`
-      : keyStanding === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
+      : keyState === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
 }
 
 const FindingNews = ({ companyKey }) =>
-  html`<${Findings} companyId=${companyKey.companyId} keyIsSaid=${useStanding(companyKey) === 'other'} />`;
+  html`<${Findings} companyId=${companyKey.companyId} keyIsSaid=${useKeyState(companyKey) === 'other'} />`;
 
 /** page is the page that is shown below. */
 export function News({ page, open }) {

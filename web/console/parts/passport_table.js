@@ -11,7 +11,7 @@ import { checkStatus } from '../lib/status.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Confirm } from './dialogs.js';
-import { useJudge } from './key_trust.js';
+import { useAssess } from './key_trust.js';
 import { Text } from './text.js';
 
 const TONES = { revoked: 'bad' }; // valid is only the server’s word
@@ -43,13 +43,13 @@ async function signedStatus(jti) {
 function Status({ jti }) {
   const [found, setFound] = useState(null);
   const [run, busy, error] = useTask();
-  const judge = useJudge(found?.key ?? session.get().key);
+  const assess = useAssess(found?.key ?? session.get().key);
   const ask = () => run(async () => setFound(await signedStatus(jti)));
   return html`
     ${
       found &&
       html`<span data-signed-status=${found.status}>
-      <${Badge} tone=${judge(found.status === 'valid', PART).tone}>
+      <${Badge} tone=${assess(found.status === 'valid', PART).tone}>
         ${found.status === 'valid' ? 'not revoked' : found.status}, signed<//>
       <span class="small muted" title=${found.checkedAt}>${timeText(found.checkedAt)}</span></span>`
     }

@@ -1,5 +1,5 @@
 // The policy that a person keeps for a company, and the field that takes it.
-import { forgetPolicy, keepPolicy, policies, policyText } from '../core/policy.js';
+import { forgetPolicy, savePolicy, policies, policyText } from '../core/policy.js';
 import { useStore } from '../core/store.js';
 import { readPolicy } from '../lib/policy.js';
 import { visible } from '../lib/visible.js';
@@ -30,14 +30,14 @@ export function usePolicy(companyId) {
 function Entry({ companyId, lines }) {
   const [text, setText] = useState('');
   const [run, busy, error] = useTask();
-  const keep = (given) => run(() => keepPolicy(companyId, given));
+  const save = (given) => run(() => savePolicy(companyId, given));
   const submit = (event) => {
     event.preventDefault();
-    keep(text);
+    save(text);
   };
   return html`
     <form class="stack" onSubmit=${submit}>
-      <${Drop} what="a policy" largest=${1 << 20} onText=${keep}><p>Drop a policy file here, or paste it below.</p><//>
+      <${Drop} what="a policy" largest=${1 << 20} onText=${save}><p>Drop a policy file here, or paste it below.</p><//>
       <${Field} label="Policy"
         hint="c2sp.org/tlog-policy: lines log, witness, group and quorum. Get it from the witnesses or write it
           yourself; don’t take it from this server.">

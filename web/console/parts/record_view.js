@@ -11,7 +11,7 @@ import { checkRecord, preimage } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
 import { JSONView } from './json_view.js';
-import { KeyHint, useJudge } from './key_trust.js';
+import { KeyHint, useAssess } from './key_trust.js';
 import { Against } from './findings.js';
 import { Principals } from './principals.js';
 import { Text } from './text.js';
@@ -37,7 +37,7 @@ function canonicalOf(node) {
  * Every value on the way from the content to the verdict, computed in this page. result as of
  * checkRecord.
  */
-function CheckSteps({ record, result, companyKey, judge }) {
+function CheckSteps({ record, result, companyKey, assess }) {
   return html`
     <ol class="stack">
       <${Step} number="1" title="Canonical payload (RFC 8785)">
@@ -46,11 +46,11 @@ function CheckSteps({ record, result, companyKey, judge }) {
       <${Step} number="2" title="Preimage: index | timestamp | payload${record.delegation ? ' | delegation' : ''}">
         <pre class="code" tabindex="0" aria-label="Hash preimage">
           <${Text} of=${result.computed ? preimage(record) : ''} /></pre><//>
-      <${Step} number="3" title="SHA-256 of the preimage" tone=${judge(result.hashOK)}>
+      <${Step} number="3" title="SHA-256 of the preimage" tone=${assess(result.hashOK)}>
         <dl class="facts"><dt>computed</dt><dd><code>${result.computed}</code></dd><dt>recorded</dt>
           <dd><code>${record.hash}</code></dd></dl>
       <//>
-      <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${judge(result.signatureOK)}>
+      <${Step} number="4" title="Ed25519 signature over the computed 32 bytes" tone=${assess(result.signatureOK)}>
         <dl class="facts"><dt>signature</dt><dd><code>${record.signature}</code></dd><dt>key</dt>
           <dd><code>${keyAt(companyKey, record.index).fingerprint}</code></dd></dl>
       <//>
@@ -76,10 +76,10 @@ const Only = ({ name, value }) =>
 
 /** companyKey: {companyId, fingerprint, prepared, ring}. */
 export function RecordView({ record, companyKey, log = 'actions' }) {
-  const judge = useJudge(companyKey);
+  const assess = useAssess(companyKey);
   const about = { log, index: record.index };
   const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
-  const verdict = result && judge(result.ok, about);
+  const verdict = result && assess(result.ok, about);
   const tone = verdict?.tone ?? '';
   // The key may have been rotated since it was asked for: a newer one comes with the session.
   useEffect(() => {
@@ -111,5 +111,5 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       <a class="button" href=${href('agents', record.agentId, { record: record.index })}>
         Authorization at that time</a></div>
     ${result && html`<details class="steps"><summary>Verification steps</summary>
-    <${CheckSteps} ...${{ record, result, companyKey, judge: (ok) => judge(ok, about).tone }} /></details>`}`;
+    <${CheckSteps} ...${{ record, result, companyKey, assess: (ok) => assess(ok, about).tone }} /></details>`}`;
 }

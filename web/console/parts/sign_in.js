@@ -6,24 +6,24 @@ import { restore, session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Failure, Field, Notice, Page, useTask } from './basic.js';
 
-export function Keep({ keep, setKeep }) {
+export function StaySignedIn({ stay, setStay }) {
   return html`
-    <label class="check"><input type="checkbox" checked=${keep} onChange=${(e) => setKeep(e.target.checked)} />
+    <label class="check"><input type="checkbox" checked=${stay} onChange=${(e) => setStay(e.target.checked)} />
       <span>Stay signed in until the last tab closes<br />
         <small class="muted">Each tab stores the key and shares it with new tabs of this browser. Signing out in one tab
           signs out all.</small></span></label>`;
 }
 
-export function Paste() {
+export function SignInForm() {
   const [key, setKey] = useState('');
-  const [keep, setKeep] = useState(false);
+  const [stay, setStay] = useState(false);
   const [run, busy, error] = useTask();
   const submit = (event) => {
     event.preventDefault();
     const { back } = session.get();
     const atStart = route.get().page === 'start';
     run(async () => {
-      await signIn(key.trim(), keep);
+      await signIn(key.trim(), stay);
       if (back && atStart) location.hash = back;
     });
   };
@@ -38,7 +38,7 @@ export function Paste() {
           spellcheck="false" placeholder="svc_…"
           value=${key} onInput=${(e) => setKey(e.target.value)} />`}
       <//>
-      <${Keep} keep=${keep} setKeep=${setKeep} />
+      <${StaySignedIn} stay=${stay} setStay=${setStay} />
       <${Failure} error=${error} />
       <div><button class="button primary" disabled=${busy}>Sign in</button></div>
     </form>`;
@@ -65,7 +65,7 @@ export function SignInFirst() {
   return html`
     <${Page} title="Sign in first" lead="This page shows one company’s data. It opens as soon as you are signed in.">
       <${SignedOut} />
-      <div class="columns"><${Paste} />
+      <div class="columns"><${SignInForm} />
         <section class="card plain"><h2>No key yet?</h2><p class="muted">Register a company to get its first key.</p>
           <div><a class="button" href=${href('start')}>Register a company</a></div></section></div>
     <//>`;

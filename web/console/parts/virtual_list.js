@@ -23,7 +23,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const [active, setActive] = useState(0);
   const exact = useRef({}); // what top is where scrollTop is at: where a pixel is more than one, it says too little
   const held = useRef(''); // 'here': the focus is in the list; 'due': it is to be there
-  const [, again] = useReducer((n) => n + 1, 0);
+  const [, rerender] = useReducer((n) => n + 1, 0);
   const [printed, setPrinted] = useState(false);
   useEffect(() => {
     // What is printed is laid out right after beforeprint, before a change of the medium is heard
@@ -62,7 +62,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
     }
     setActive(i);
     if (focus) held.current = 'due';
-    again();
+    rerender();
   };
 
   useEffect(() => { if (scrollTo) move(Math.max(0, Math.min(count - 1, scrollTo.row)), scrollTo.focus); }, [scrollTo]);

@@ -112,10 +112,10 @@ export class Check {
 
   // The one checkpoint of a log, once its signatures are checked.
   async checkpoint({ log, origin }, signed) {
-    const kept = this.checkpoints.get(log);
-    if (kept) {
-      must(kept.signed === signed, `the checkpoint of the log ${log} is another one`);
-      return kept;
+    const known = this.checkpoints.get(log);
+    if (known) {
+      must(known.signed === signed, `the checkpoint of the log ${log} is another one`);
+      return known;
     }
     const read = { signed, cosignatures: [], ...readCheckpoint(signed) };
     must(read.origin === origin, `the checkpoint is of the log ${read.origin}`);
@@ -231,13 +231,13 @@ export class Check {
       policy.logs.some(({ name, raw }) => name === origin && hex(raw) === hex(this.last.raw)),
     );
     must(named, 'the policy does not name the key that has signed the checkpoints, for none of the logs');
-    const takes = [];
+    const accepted = [];
     for (const [log, checkpoint] of this.checkpoints) {
       const by = await quorum(policy, checkpoint);
       must(by, `the checkpoint of the log ${log} is not cosigned by a quorum of the policy`);
-      takes.push({ log, by });
+      accepted.push({ log, by });
     }
-    return takes;
+    return accepted;
   }
 
   async trustedPolicy() {

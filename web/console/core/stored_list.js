@@ -7,7 +7,7 @@ import { store } from './store.js';
  * which puts f(all) in its place. What other tabs change is seen here. Without storage it lasts as
  * long as the page.
  */
-export function keptList(name, form) {
+export function storedList(name, form) {
   let alone = false; // whether what is here could not be written
   let known = { text: '[]', all: [] }; // what was read or written last
 

@@ -3,13 +3,13 @@ import { html, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
 import { openCheckpoint } from '../core/checkpoint.js';
-import { follow, keepCheckpoint } from '../core/logs.js';
+import { follow, pinCheckpoint } from '../core/logs.js';
 import { PART } from '../core/verdict.js';
 import { readCheckpoint } from '../lib/note.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
-import { KeyHint, useJudge } from '../parts/key_trust.js';
+import { KeyHint, useAssess } from '../parts/key_trust.js';
 
 // What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what
 // this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of
@@ -23,19 +23,19 @@ async function examine(text, companyKey, logs) {
       unrelated: true,
       reason: `it belongs to the log ${named.origin}, which is not one of this company`,
     };
-  let kept;
+  let saved;
   try {
-    kept = await openCheckpoint(text, log.origin, companyKey);
+    saved = await openCheckpoint(text, log.origin, companyKey);
   } catch (err) {
     return { ok: false, unrelated: true, log: log.log, size: Number(named.size), reason: err.message };
   }
-  const { ok, reason, newest } = await follow(kept, log, companyKey);
-  const stolen = kept.signer.compromisedAt ?? '';
+  const { ok, reason, newest } = await follow(saved, log, companyKey);
+  const stolen = saved.signer.compromisedAt ?? '';
   if (!stolen) {
-    keepCheckpoint(companyKey, log.log, kept);
+    pinCheckpoint(companyKey, log.log, saved);
     if (!ok) await proveSince(companyKey).catch(() => {}); // every page says it from now on
   }
-  return { ok, reason, log: log.log, size: Number(kept.size), now: Number(newest.size), stolen };
+  return { ok, reason, log: log.log, size: Number(saved.size), now: Number(newest.size), stolen };
 }
 
 /**
@@ -65,10 +65,10 @@ function words({ ok, reason, unrelated, size, now }) {
     `${plural(size, 'record')} of this checkpoint.`;
 }
 
-function Kept({ result, judge }) {
-  const { tone } = judge(result.ok, PART);
+function SavedCheckpoint({ result, assess }) {
+  const { tone } = assess(result.ok, PART);
   return html`
-    <li class="stack tight" data-kept=${result.name} data-tone=${tone}>
+    <li class="stack tight" data-saved=${result.name} data-tone=${tone}>
       <div class="card-head"><strong>${visible(result.name)}</strong>
         ${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
       <${Notice} kind=${tone}>${words(result)}
@@ -92,11 +92,11 @@ function Rewritten({ results, log }) {
       : ' Drop an older checkpoint to find out which earlier records are unchanged.'}</span><//>`;
 }
 
-export function KeptCheckpoints({ companyKey, logs }) {
-  const judge = useJudge(companyKey);
+export function SavedCheckpoints({ companyKey, logs }) {
+  const assess = useAssess(companyKey);
   const [results, setResults] = useState([]);
   const [run, busy, error] = useTask();
-  const take = async (text, name) => {
+  const addCheckpoint = async (text, name) => {
     const result = await run(async () => ({ name, ...(await examine(text, companyKey, logs)) }));
     if (result) setResults((before) => [result, ...before.filter((one) => one.name !== name)]);
   };
@@ -105,13 +105,13 @@ export function KeptCheckpoints({ companyKey, logs }) {
       <div class="card-head"><h2>Check a saved checkpoint</h2>${busy && html`<${Badge}>checking …<//>`}</div>
       <p class="small muted">Has the log only grown since then? The server must prove it, and this browser checks the
         proof.</p>
-      <${Drop} what="a checkpoint" largest=${1 << 17} onText=${take}><p>Drop a checkpoint file here.</p><//>
+      <${Drop} what="a checkpoint" largest=${1 << 17} onText=${addCheckpoint}><p>Drop a checkpoint file here.</p><//>
       <${Failure} error=${error} />
       <div aria-live="polite" class="stack">
         <${Rewritten} results=${results} log="actions" /><${Rewritten} results=${results} log="control" />
         ${results.length > 0 && html`<${KeyHint} keyOf=${companyKey} />
         <ul class="stack">
-          ${results.map((result) => html`<${Kept} key=${result.name} ...${{ result, judge }} />`)}</ul>`}
+          ${results.map((result) => html`<${SavedCheckpoint} key=${result.name} ...${{ result, assess }} />`)}</ul>`}
       </div>
     </section>`;
 }
