@@ -27,6 +27,7 @@ func TestReadme(t *testing.T) {
 	commits := gitLog(t, history)
 	t.Run("answers", func(t *testing.T) { w.checkAnswers(t, len(commits)) })
 	t.Run("records are the history", func(t *testing.T) { w.checkRecords(t, commits) })
+	t.Run("for auditors", w.typeVerification)
 	w.takeStatus(t)
 	t.Run("Python", func(t *testing.T) {
 		w.checkOffline(t, pythonWithCryptography(t), "check.py", "readme.py")
@@ -203,6 +204,37 @@ func (w *walkthrough) write(t *testing.T, name string, content []byte) {
 	must(t, os.WriteFile(filepath.Join(w.dir, name), content, 0o600))
 }
 
+// typeVerification types what docs/verify.md shows, beside what the session left.
+func (w *walkthrough) typeVerification(t *testing.T) {
+	tool(t, "node")
+	python := pythonWithCryptography(t)
+	attestd, err := binary()
+	must(t, err)
+	bin := t.TempDir()
+	must(t, os.Symlink(attestd, filepath.Join(bin, "attestd")))
+	script := "set -e\n" + w.typed + `AUTH="Authorization: Bearer $(cat KEY)"` + "\n" + w.checks
+	blocks := blocksOf(t, "../docs/verify.md", "sh")
+	if len(blocks) < 4 {
+		t.Fatalf("docs/verify.md shows %d things to type", len(blocks))
+	}
+	script += strings.Join(blocks, "")
+	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-c", strings.ReplaceAll(script, "python3 ", python+" "))
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil || said.Len() > 0 {
+		t.Fatalf("docs/verify.md: %v\n%s\n%s", err, out, said.String())
+	}
+	// evidence by the README's two checkers and by three here, a report, and two proofs
+	holds := len(regexp.MustCompile(`(?m)^holds$`).FindAll(out, -1))
+	genuine := len(regexp.MustCompile(`(?m)^record 0 is genuine and in the chain with root [0-9a-f]{64}\nif this is the company's key, or one of them is: SHA256:[A-Za-z0-9_-]{43}$`).FindAll(out, -1))
+	if holds != 6 || genuine != 2 {
+		t.Errorf("%d files hold, want 6, and %d proofs, want 2:\n%s", holds, genuine, out)
+	}
+}
+
 // commit is what the session says of a commit.
 type commit struct {
 	Commit, Authored, Subject string
@@ -240,9 +272,15 @@ func gitLog(t *testing.T, history string) (commits []commit) {
 }
 
 // readmeBlocks are the code blocks of the README in a language.
-func readmeBlocks(t *testing.T, language string) (blocks []string) {
+func readmeBlocks(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	return blocksOf(t, "../README.md", language)
+}
+
+// blocksOf are the code blocks of a page in a language.
+func blocksOf(t *testing.T, page, language string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	must(t, err)
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, m[1])

@@ -663,7 +663,7 @@ function main([name, option, given, ...rest]) {
     try {
       const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkProof(proof, key);
       console.log(`record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
-      console.log(`if this is the company's key, or one of them is: ${printable(checkKey(key))}`);
+      console.log(`if this is the company's key, or one of them is: ${printable([checkKey(key)].flat().join(", "))}`);
       return 0;
     } catch (refused) {
       console.log(`fails: ${printable(refused.message)}`);

@@ -6,12 +6,12 @@ def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
             proof, key = (read(text_of(open(name, "rb").read((64 << 20) + 1))) for name in arguments)
-            root = check_proof(proof, key)
+            root, whose = check_proof(proof, key), check_key(key)
         except Exception as refused:
             print("fails:", printable(refused) or type(refused).__name__)
             return 2 if isinstance(refused, OSError) else 4
         print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
-        print("if this is the company's key, or one of them is:", printable(check_key(key)))
+        print("if this is the company's key, or one of them is:", printable(whose if isinstance(whose, str) else ", ".join(whose)))
         return 0
     try:
         must(len(arguments) == 1 or len(arguments) == 3 and arguments[1] in ("--key", "--policy"), "usage: check.py FILE [--key FINGERPRINT | --policy FILE]")
