@@ -1,16 +1,20 @@
--- The database of attestd, schema 12; store/postgres/schema.sql is the same for PostgreSQL. A file of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
+-- The database of attestd, schema 11; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
 -- One SQLite file holds everything. To look at it: sqlite3 -readonly attestd.db
--- It holds private keys and API keys, in clear unless they are sealed with a master key: protect the file as you would protect them.
+-- It holds private keys and API keys, in clear unless they are sealed with a master key: protect
+-- the file as you would protect them.
 --
 -- Times are text, ISO 8601 in UTC with milliseconds, or Unix seconds where a token carries them so.
 -- Hashes are the 32 raw bytes of SHA-256; use hex() to read them.
 
--- What was fixed when the file was made: service_name and trust_domain, which are part of what was signed, and database_id, 32 random hex
--- digits that the copies of a database share and by which its head file knows it. Where secrets are sealed, also
--- master_key_id (which master key it takes), seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found; it stays,
--- in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come to its end. All in hex, as crypto/seal says.
+-- What was fixed when the file was made: service_name and trust_domain, which are part of what was
+-- signed, and database_id, 32 random hex digits that the copies of a database share and by which
+-- its head file knows it. Where secrets are sealed, also master_key_id (which master key it takes),
+-- seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found; it stays,
+-- in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come to its
+-- end. All in hex, as crypto/seal says.
 CREATE TABLE setting (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -25,9 +29,10 @@ CREATE TABLE company (
   metadata      TEXT
 ) STRICT;
 
--- The Ed25519 keys that sign a company's records and tokens, one after the other; log_key says which records. seed is a key's private part
--- (RFC 8032 §5.1.5), or that sealed, NULL once it has ended, for then it signs nothing more. Tokens of a key that has ended verify until they expire, and
--- not at all when it was declared compromised.
+-- The Ed25519 keys that sign a company's records and tokens, one after the other; log_key says
+-- which records. seed is a key's private part (RFC 8032 §5.1.5), or that sealed, NULL once it has
+-- ended, for then it signs nothing more. Tokens of a key that has ended verify until they expire,
+-- and not at all when it was declared compromised.
 CREATE TABLE company_key (
   company        INTEGER NOT NULL REFERENCES company (id),
   generation     INTEGER NOT NULL,
@@ -40,9 +45,10 @@ CREATE TABLE company_key (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX company_key_current ON company_key (company) WHERE ended_at IS NULL;
 
--- The two logs of a company: what was done in its name (actions), and what was changed in the service itself (control). A log's records make
--- a chain, whose number says both: that of the actions is the company's, that of control its negative. The names under which standard
--- tools know a log are fixed when it is made, and tell nothing of the company.
+-- The two logs of a company: what was done in its name (actions), and what was changed in the
+-- service itself (control). A log's records make a chain, whose number says both: that of the
+-- actions is the company's, that of control its negative. The names under which standard tools know
+-- a log are fixed when it is made, and tell nothing of the company.
 CREATE TABLE log (
   chain   INTEGER PRIMARY KEY CHECK (chain = CASE name WHEN 'actions' THEN company ELSE -company END),
   company INTEGER NOT NULL REFERENCES company (id),
@@ -52,9 +58,10 @@ CREATE TABLE log (
   UNIQUE (company, name)
 ) STRICT;
 
--- Which records of a log a key of its company signs: those from first_record on, up to that of the next key. statement says that this key
--- follows the one before it there, which has signed that (old_signature) as this one has (new_signature); all three are NULL for the
--- key that was the company's when the log was made.
+-- Which records of a log a key of its company signs: those from first_record on, up to that of the
+-- next key. statement says that this key follows the one before it there, which has signed that
+-- (old_signature) as this one has (new_signature); all three are NULL for the key that was the
+-- company's when the log was made.
 CREATE TABLE log_key (
   chain         INTEGER NOT NULL REFERENCES log (chain),
   generation    INTEGER NOT NULL,
@@ -67,10 +74,13 @@ CREATE TABLE log_key (
 
 -- The chains. Record number i of chain c is the row with id = (c << 40) + i:
 --   SELECT id & 1099511627775 AS i, * FROM record
---   WHERE id >> 40 = (SELECT chain FROM log JOIN company ON company.id = log.company WHERE company_id = 'acme' AND name = 'actions');
--- payload and delegation are the very bytes that the API returns. hash covers their canonical forms (RFC 8785):
+--   WHERE id >> 40 = (SELECT chain FROM log JOIN company ON company.id = log.company
+--     WHERE company_id = 'acme' AND name = 'actions');
+-- payload and delegation are the very bytes that the API returns. hash covers their canonical forms
+-- (RFC 8785):
 --   hash = SHA-256(i | "|" | timestamp | "|" | payload [ | "|" | delegation ])
--- signature is Ed25519 over the 32 bytes of hash. The small columns stand first, so that reading hashes never walks a long payload.
+-- signature is Ed25519 over the 32 bytes of hash. The small columns stand first, so that reading
+-- hashes never walks a long payload.
 CREATE TABLE record (
   id         INTEGER PRIMARY KEY,
   hash       BLOB NOT NULL CHECK (length(hash) = 32),
@@ -79,11 +89,13 @@ CREATE TABLE record (
   payload    TEXT NOT NULL,
   delegation TEXT
 ) STRICT;
--- What a control record is about, in the words of store/control.go; those of actions, whose ids are positive, cost nothing here.
+-- What a control record is about, in the words of store/control.go; those of actions, whose ids are
+-- positive, cost nothing here.
 CREATE INDEX control_subject ON record (CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END, id) WHERE id < 0;
 
--- The keys under which records were appended, so that who asks again is answered with the record that is there. name is the first 16 bytes of what
--- the caller calls the append, so that keys which begin with a time stand beside one another, and 16 of its SHA-256; request is the SHA-256 of all
+-- The keys under which records were appended, so that who asks again is answered with the record
+-- that is there. name is the first 16 bytes of what the caller calls the append, so that keys which
+-- begin with a time stand beside one another, and 16 of its SHA-256; request is the SHA-256 of all
 -- that it asked for. A key counts until expires_at (Unix milliseconds), and goes some time after.
 CREATE TABLE idempotency_key (
   chain      INTEGER NOT NULL,
@@ -94,11 +106,13 @@ CREATE TABLE idempotency_key (
   PRIMARY KEY (chain, name)
 ) STRICT, WITHOUT ROWID;
 
--- The endpoints to which the records of a company's actions are sent: those of some agents and kinds of action, JSON arrays that are NULL for all.
--- secret is the key of the HMAC and the seed of the Ed25519 key that sign messages, 64 bytes, in clear or sealed; former_secret is the one before a
--- change, which signs too until former_until. fingerprint is of the secret, public_key of the pair, made_by as in api_key. next_record is
--- the first record that was not sent, as it was about a second ago at most; so many attempts at it have failed, and the next one is due at retry_at. disabled_reason is
--- requested, gone or failing. Times that are numbers are Unix milliseconds.
+-- The endpoints to which the records of a company's actions are sent: those of some agents and
+-- kinds of action, JSON arrays that are NULL for all. secret is the key of the HMAC and the seed of
+-- the Ed25519 key that sign messages, 64 bytes, in clear or sealed; former_secret is the one before
+-- a change, which signs too until former_until. fingerprint is of the secret, public_key of the
+-- pair, made_by as in api_key. next_record is the first record that was not sent, as it was about a
+-- second ago at most; so many attempts at it have failed, and the next one is due at retry_at.
+-- disabled_reason is requested, gone or failing. Times that are numbers are Unix milliseconds.
 CREATE TABLE webhook (
   id              INTEGER PRIMARY KEY,
   company         INTEGER NOT NULL REFERENCES company (id),
@@ -122,9 +136,10 @@ CREATE TABLE webhook (
 ) STRICT;
 CREATE INDEX webhook_company ON webhook (company);
 
--- Roots of the perfect subtrees of 2^level records (level 8, 16, 24, 32) whose first record is number idx << level.
--- They follow from record; they are kept so that a proof reads a few hundred hashes, not the whole chain. hash is of the specification's
--- tree, log_hash of the tree of RFC 6962 that standard tools read.
+-- Roots of the perfect subtrees of 2^level records (level 8, 16, 24, 32) whose first record is
+-- number idx << level. They follow from record; they are kept so that a proof reads a few hundred
+-- hashes, not the whole chain. hash is of the specification's tree, log_hash of the tree of RFC
+-- 6962 that standard tools read.
 CREATE TABLE node (
   chain    INTEGER NOT NULL REFERENCES log (chain),
   level    INTEGER NOT NULL CHECK (level IN (8, 16, 24, 32)),
@@ -134,17 +149,19 @@ CREATE TABLE node (
   PRIMARY KEY (chain, level, idx)
 ) STRICT, WITHOUT ROWID;
 
--- What stands in each 256 records whose first is number idx << 8, in the form that package search describes: id = (chain << 32) + idx. It follows from
--- the records, and says which of them a search need not read. A row may be missing: then they are read, and a server makes it; so one that
+-- What stands in each 256 records whose first is number idx << 8, in the form that package search
+-- describes: id = (chain << 32) + idx. It follows from the records, and says which of them a search
+-- need not read. A row may be missing: then they are read, and a server makes it; so one that
 -- attestd verify calls wrong may be deleted.
 CREATE TABLE summary (
   id    INTEGER PRIMARY KEY,
   terms BLOB NOT NULL
 ) STRICT;
 
--- The state of each chain after its last record, written in the transaction that wrote the record. Records cut off the end are
--- found by it. frontier is the roots of the perfect subtrees that make up the tree, the largest first, 32 bytes each; log_root and
--- log_frontier are the same of the log tree.
+-- The state of each chain after its last record, written in the transaction that wrote the record.
+-- Records cut off the end are found by it. frontier is the roots of the perfect subtrees that make
+-- up the tree, the largest first, 32 bytes each; log_root and log_frontier are the same of the log
+-- tree.
 CREATE TABLE head (
   chain        INTEGER PRIMARY KEY REFERENCES log (chain),
   length       INTEGER NOT NULL,
@@ -162,9 +179,10 @@ CREATE TABLE checkpoint (
   note   TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What witnesses have signed of our checkpoints: of each log and witness, which its vkey names, the last. note is the checkpoint as the log
--- had signed it, line the signature line of the witness, which belongs below that. Where line is empty, note is what the witness has shown (its
--- vkey stands after "shown by ") and the log is not: it halts the company until somebody accepts that.
+-- What witnesses have signed of our checkpoints: of each log and witness, which its vkey names, the
+-- last. note is the checkpoint as the log had signed it, line the signature line of the witness,
+-- which belongs below that. Where line is empty, note is what the witness has shown (its vkey
+-- stands after "shown by ") and the log is not: it halts the company until somebody accepts that.
 CREATE TABLE cosignature (
   log_id  TEXT NOT NULL REFERENCES log (log_id),
   witness TEXT NOT NULL,
@@ -174,8 +192,8 @@ CREATE TABLE cosignature (
   PRIMARY KEY (log_id, witness)
 ) STRICT, WITHOUT ROWID;
 
--- The name and the key with which we cosign the logs of others: one row at most, made at the first use. seed is the private
--- key, in clear or sealed like those of companies.
+-- The name and the key with which we cosign the logs of others: one row at most, made at the first
+-- use. seed is the private key, in clear or sealed like those of companies.
 CREATE TABLE witness_key (
   id         INTEGER PRIMARY KEY CHECK (id = 1),
   name       TEXT NOT NULL,
@@ -184,8 +202,9 @@ CREATE TABLE witness_key (
   created_at TEXT NOT NULL
 ) STRICT;
 
--- What we have cosigned: of each log the last checkpoint, with the log's signatures that verified and our own. No smaller tree is signed after
--- it, and no other of its size. origin_hash is the SHA-256 of origin, by which it is asked for.
+-- What we have cosigned: of each log the last checkpoint, with the log's signatures that verified
+-- and our own. No smaller tree is signed after it, and no other of its size. origin_hash is the
+-- SHA-256 of origin, by which it is asked for.
 CREATE TABLE witness_log (
   origin      TEXT PRIMARY KEY,
   origin_hash BLOB NOT NULL UNIQUE CHECK (length(origin_hash) = 32),
@@ -194,12 +213,14 @@ CREATE TABLE witness_log (
   note        TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- API keys. The API lists full keys, so they are kept, in clear or sealed (in base64). hash, by which they are found, is their SHA-256, or
--- the HMAC-SHA256 of that under the lookup_key of setting where there is one.
--- made_by is the fingerprint of the credential that made this one: the first 16 hex digits of the SHA-256 of its text. It is NULL for a
--- bootstrap key and for what was made under schema 1. last_used_at is to the hour, written some time after the use; NULL when never used.
--- role is what the key may do; what is older than schema 3 may do everything. expires_at is NULL for never. Of the keys of a company,
--- one that is of the role admin and does not expire always stays.
+-- API keys. The API lists full keys, so they are kept, in clear or sealed (in base64). hash, by
+-- which they are found, is their SHA-256, or the HMAC-SHA256 of that under the lookup_key of
+-- setting where there is one. made_by is the fingerprint of the credential that made this one: the
+-- first 16 hex digits of the SHA-256 of its text. It is NULL for a bootstrap key and for what was
+-- made under schema 1. last_used_at is to the hour, written some time after the use; NULL when
+-- never used. role is what the key may do; what is older than schema 3 may do everything.
+-- expires_at is NULL for never. Of the keys of a company, one that is of the role admin and does
+-- not expire always stays.
 CREATE TABLE api_key (
   id           INTEGER PRIMARY KEY,
   company      INTEGER NOT NULL REFERENCES company (id),
@@ -215,8 +236,8 @@ CREATE TABLE api_key (
 ) STRICT;
 CREATE INDEX api_key_company ON api_key (company);
 
--- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is only their hash, as that of an API key.
--- The columns from made_by on are as in api_key.
+-- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is
+-- only their hash, as that of an API key. The columns from made_by on are as in api_key.
 CREATE TABLE oauth_client (
   id           INTEGER PRIMARY KEY,
   company      INTEGER NOT NULL REFERENCES company (id),
@@ -231,8 +252,9 @@ CREATE TABLE oauth_client (
 ) STRICT;
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
--- A token goes with the client that it was issued to; it has the client's role and expires no later. mac is an HMAC-SHA256 over the row (store/tokenkey.go),
--- under the token_key of setting; without one that fits a token is nobody's.
+-- A token goes with the client that it was issued to; it has the client's role and expires no
+-- later. mac is an HMAC-SHA256 over the row (store/tokenkey.go), under the token_key of setting;
+-- without one that fits a token is nobody's.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -253,9 +275,10 @@ CREATE TABLE agent (
   PRIMARY KEY (company, agent_id)
 ) STRICT, WITHOUT ROWID;
 
--- How much of what is bounded a company has, so that a bound of a million is kept without counting a million rows, and how many of its
--- passports have been revoked, ever: where fewer are, a revocation was undone. A company without a row has none. Only the triggers write here,
--- so that no writer of agents or passports can forget to count, and `attestd accept-rollback`.
+-- How much of what is bounded a company has, so that a bound of a million is kept without counting
+-- a million rows, and how many of its passports have been revoked, ever: where fewer are, a
+-- revocation was undone. A company without a row has none. Only the triggers write here, so that no
+-- writer of agents or passports can forget to count, and `attestd accept-rollback`.
 CREATE TABLE company_usage (
   company     INTEGER PRIMARY KEY REFERENCES company (id),
   agents      INTEGER NOT NULL,
@@ -268,7 +291,8 @@ CREATE TRIGGER company_usage_agent_removed AFTER DELETE ON agent BEGIN
   UPDATE company_usage SET agents = agents - 1 WHERE company = OLD.company;
 END;
 
--- Every passport issued, and its revocation. scopes is a JSON array; issued_at and expires_at are Unix seconds.
+-- Every passport issued, and its revocation. scopes is a JSON array; issued_at and expires_at are
+-- Unix seconds.
 CREATE TABLE passport (
   id         INTEGER PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -287,8 +311,8 @@ CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
 
--- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to cheat can drop a trigger;
--- against them stand the hashes, the signatures and `attestd verify`.
+-- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to
+-- cheat can drop a trigger; against them stand the hashes, the signatures and `attestd verify`.
 CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER record_no_delete BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER record_no_replace BEFORE INSERT ON record WHEN EXISTS (SELECT 1 FROM record WHERE id = NEW.id)

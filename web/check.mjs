@@ -1,9 +1,12 @@
 // check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
 //
-//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]   a file of GET /v1/evidence/{index}
-//   node check.mjs proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
+//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]
+//     a file of GET /v1/evidence/{index}
+//   node check.mjs proof.json key.json
+//     a proof, and the answer of GET /v1/ca/public-key(s)
 //
-// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
+// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
+// given), 2 usage.
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { closeSync, openSync, readSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -278,8 +281,8 @@ export function checkStatus(answer, key, jti, maxAge = 300) { // of GET /v1/ocsp
   return answer.status;
 }
 
-// What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
-// first that fails gives the code.
+// What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
+// describes. The checks are made in this order, and the first that fails gives the code.
 
 const like = (pattern) => (s) => isString(s) && pattern.test(s);
 const hexadecimal = (digits) => like(new RegExp(`^[0-9a-f]{${digits}}$`));
@@ -289,7 +292,8 @@ const number = (n) => typeof n === "bigint" && n >= 0n && n < 2n ** 53n;
 const timestamp = (s) => Number.isFinite(milliseconds(s));
 const anything = () => true;
 
-// A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+// A form is a function, or [form, most elements], or members with their forms, where ? marks what
+// may be absent.
 const RECORD = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
 const ENTRIES = [{ record: RECORD, tlogProof: isString }, 10_000];
 const ROTATION = { statement: isString, oldSignature: base64url(64), newSignature: base64url(64) };
@@ -321,7 +325,8 @@ function hasForm(value, form, name) {
   }
 }
 
-// Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte.
+// Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for
+// byte.
 function verifies(raw, signature, message) {
   try {
     const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw]);
@@ -348,7 +353,8 @@ function readVKey(vkey, kind) { // of a log (1) or a witness (4)
   return { vkey, name, raw, id: keyID(name, kind, raw) };
 }
 
-// The one of some witnesses whose cosignature a line is; undefined where it says that it is of none of them, and refused where it does not verify.
+// The one of some witnesses whose cosignature a line is; undefined where it says that it is of none
+// of them, and refused where it does not verify.
 function cosigner([name, blob], body, witnesses) {
   const claimed = witnesses.filter((w) => w.name === name && w.id.equals(blob.subarray(0, 4)));
   if (claimed.length === 0) return undefined;

@@ -1,9 +1,13 @@
-# check.py checks what an attestd has signed, without it. It needs Python 3.8 and the package cryptography, for Ed25519.
+# check.py checks what an attestd has signed, without it. It needs Python 3.8 and the package
+# cryptography, for Ed25519.
 #
-#   python3 check.py evidence.json [--key FINGERPRINT | --policy FILE]   a file of GET /v1/evidence/{index}
-#   python3 check.py proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
+#   python3 check.py evidence.json [--key FINGERPRINT | --policy FILE]
+#     a file of GET /v1/evidence/{index}
+#   python3 check.py proof.json key.json
+#     a proof, and the answer of GET /v1/ca/public-key(s)
 #
-# Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
+# Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
+# given), 2 usage.
 import base64, hashlib, itertools, json, re, sys, time
 from datetime import datetime
 from decimal import Decimal
@@ -208,8 +212,8 @@ def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is
     must(answer["status"] in ("valid", "revoked", "unknown") and (answer["status"] == "revoked") == ("revokedAt" in answer), "not a status")
     return answer["status"]
 
-# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
-# first that fails gives the code.
+# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
+# describes. The checks are made in this order, and the first that fails gives the code.
 
 def hexadecimal(digits):
     return lambda s: type(s) is str and re.fullmatch("[0-9a-f]{%d}" % digits, s)
@@ -224,7 +228,8 @@ log_name = lambda s: s in ("actions", "control")
 company = lambda s: re.fullmatch("[A-Za-z0-9._-]{1,128}", s) and s not in (".", "..")
 uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
 
-# A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+# A form is a function, or [form, most elements], or members with their forms, where ? marks what
+# may be absent.
 RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
 ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}

@@ -5,8 +5,10 @@
 // The records, whose payloads are JSON objects without what is absent:
 //
 //	run.started  {"source":"run","runId":"…","command":["go","test"]}
-//	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit status, or "error":"…" of a command that did not begin
-//	git.commit   {"source":"run","runId":"…","commit":"…","author":"Ada <ada@example.com>","committedAt":"…","subject":"…"}
+//	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit
+//	             status, or "error":"…" of a command that did not begin
+//	git.commit   {"source":"run","runId":"…","commit":"…",
+//	             "author":"Ada <ada@example.com>","committedAt":"…","subject":"…"}
 //
 // Secrets in the command's arguments and in subjects are masked as those of tool calls are. Its
 // environment is never recorded.

@@ -19,12 +19,14 @@
 //	companyId   [A-Za-z0-9._-]{1,128}, not "." or ".."
 //	log         "actions" or "control": the log of the record
 //	record      the record, as GET /v1/chain has it
-//	hexProof    {"proof":[{"sibling","position"}…],"root","size"}: that of GET /v1/proof/{index}, in the tree of the checkpoint's size
+//	hexProof    {"proof":[{"sibling","position"}…],"root","size"}: that of GET /v1/proof/{index}, in the tree of the
+//	            checkpoint's size
 //	tlogProof   C2SP tlog-proof of the record, as text, without extra
 //	logs        [LOG…]: actions, control, or both in this order
-//	keys        [{"kid","fingerprint","jwk"}…]: all keys that the company had, from the first to the one that has signed the
-//	            checkpoints and the status of this file
-//	witnesses   ["<vkey>"…]: the witnesses whose cosignatures stand below the checkpoints of this file, those of the record's first, or []
+//	keys        [{"kid","fingerprint","jwk"}…]: all keys that the company had, from the first to the one that has
+//	            signed the checkpoints and the status of this file
+//	witnesses   ["<vkey>"…]: the witnesses whose cosignatures stand below the checkpoints of this file, those of the
+//	            record's first, or []
 //	delegation? the record's, once more, so that nobody has to look for it; there exactly when the record has one
 //	passport?   {"jti","records":[ENTRY…]}: a passport that was asked about, with its control records
 //	status?     the answer of GET /v1/ocsp/{jti} about that passport; there exactly when passport is

@@ -17,7 +17,8 @@ import (
 // A report is all records of a period of both logs, as JSON lines: a header, the records of
 // control, those of actions, and nothing after them.
 //
-//	header  {"format":"attestd-report/v1","companyId","from","to","logs":[actions, control],"keys","witnesses","notProven"}
+//	header  {"format":"attestd-report/v1","companyId","from","to","logs":[actions,
+//	        control],"keys","witnesses","notProven"}
 //	        with companyId, keys and witnesses as in evidence, and of each log log, logId, origin and keys too, and
 //	        start     checkpoint of the log at the beginning of the period, with the last key's signature alone
 //	        frontier  [base64…]: the roots of the perfect subtrees of that tree, the largest first

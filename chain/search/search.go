@@ -15,7 +15,8 @@
 //	           255, its first 24 bytes and the first 8 of its SHA-256
 //	principals  their number (two bytes), and of each 8 bytes, as of agents
 //	combinations  their number less one (a byte), and of each
-//	           number of the agent (a byte), number of the action (a byte), how many principals (a byte), their numbers (two bytes each)
+//	           number of the agent (a byte), number of the action (a byte), how many principals (a byte), their
+//	           numbers (two bytes each)
 //	records  where there is more than one combination: of each record the number of its own (a byte)
 //
 // All lists are in the order in which their items first stand in the records; actions that are

@@ -1,4 +1,5 @@
-// An agent with two tools whose model is a script: node example.mjs FOLDER, with ATTESTD_URL and ATTESTD_KEY in the environment.
+// An agent with two tools whose model is a script: node example.mjs FOLDER, with ATTESTD_URL and
+// ATTESTD_KEY in the environment.
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
 import { tool } from "@langchain/core/tools";

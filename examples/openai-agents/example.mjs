@@ -1,4 +1,5 @@
-// An agent with two tools whose model is a script: node example.mjs FOLDER, with ATTESTD_URL and ATTESTD_KEY in the environment.
+// An agent with two tools whose model is a script: node example.mjs FOLDER, with ATTESTD_URL and
+// ATTESTD_KEY in the environment.
 import { Agent, Runner, setTraceProcessors, tool, Usage } from "@openai/agents";
 import { Client } from "attestd";
 import { Spool } from "attestd/spool";

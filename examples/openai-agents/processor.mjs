@@ -1,10 +1,14 @@
-// A tracing processor of @openai/agents that attests each tool call: what was asked, and what came of it.
+// A tracing processor of @openai/agents that attests each tool call: what was asked, and what came
+// of it.
 export class AttestdProcessor {
   #sent = Promise.resolve(); // attestations go one after the other, so that an outcome never stands before its request
 
   #secret = crypto.randomUUID(); // records show the rest of a key: nobody shall take one before it is used
 
-  /** spool is a Spool of attestd/spool, agentId the name under which the agent is registered; failed learns of what could neither be attested nor put on disk. */
+  /**
+   * spool is a Spool of attestd/spool, agentId the name under which the agent is registered; failed
+   * learns of what could neither be attested nor put on disk.
+   */
   constructor(spool, agentId, failed = (error) => console.error(String(error))) {
     this.spool = spool;
     this.agentId = agentId;

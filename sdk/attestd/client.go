@@ -1,8 +1,10 @@
 // Package attestd is the Go client of attestd: a method for each operation of the API reference,
 // and checks of what the service answers that need no service.
 //
-//	c, err := client.New(client.Config{URL: "http://127.0.0.1:8080", Credential: client.Key(key)})
-//	record, err := c.Attest(ctx, client.Attestation{AgentID: "bot", ActionType: "file.written", Payload: map[string]any{"path": "a.txt"}})
+//	c, err := attestd.New(attestd.Config{URL: "http://127.0.0.1:8080", Credential: attestd.Key(key)})
+//	record, err := c.Attest(ctx, attestd.Attestation{
+//		AgentID: "bot", ActionType: "file.written", Payload: map[string]any{"path": "a.txt"},
+//	})
 //
 // # What an append promises
 //

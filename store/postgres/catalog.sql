@@ -1,5 +1,7 @@
--- What the catalog says of the tables $1 and functions $2 of the current namespace: a kind, a name and a definition for each object, and whatever
--- else hangs on these tables. Definitions are of the server's own wording, without the namespace. What only makes the tables faster or slower is left out.
+-- What the catalog says of the tables $1 and functions $2 of the current namespace: a kind, a name
+-- and a definition for each object, and whatever else hangs on these tables. Definitions are of the
+-- server's own wording, without the namespace. What only makes the tables faster or slower is left
+-- out.
 WITH ours AS (SELECT oid, relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname = ANY ($1) AND relkind IN ('r', 'p', 'v', 'm', 'f'))
 SELECT 'table', relname, concat_ws(' ', relkind, relpersistence, CASE WHEN relrowsecurity OR relforcerowsecurity THEN 'row security' END)
   FROM ours JOIN pg_class USING (oid, relname)

@@ -1,14 +1,18 @@
--- The database of attestd in PostgreSQL, schema 12: the tables of /schema.sql, where their meaning stands. Here is what differs.
+-- The database of attestd in PostgreSQL, schema 11: the tables of /schema.sql, where their meaning
+-- stands. Here is what differs.
 --
--- Everything is made in the first schema of search_path, and no name says which that is. Text is compared by its bytes, whatever the
--- database's own collation. The numbers that SQLite gives to rows are identity columns, but for companies.
+-- Everything is made in the first schema of search_path, and no name says which that is. Text is
+-- compared by its bytes, whatever the database's own collation. The numbers that SQLite gives to
+-- rows are identity columns, but for companies.
 --
--- Guards are triggers that raise a check_violation. Those that refuse whatever comes stand once for a statement, so that also one that finds no row
--- is refused; the others ask in WHEN, which calls no function unless it refuses.
+-- Guards are triggers that raise a check_violation. Those that refuse whatever comes stand once for
+-- a statement, so that also one that finds no row is refused; the others ask in WHEN, which calls
+-- no function unless it refuses.
 
--- json_valid, json_extract and json_each are SQLite's, so far as the index on control records and its queries need them: a path is $.name.name,
--- and json_each gives the elements of an array. An escaped NUL, which text cannot hold, reads as U+FFFD. json_valid is not parallel
--- safe: before version 17 a parallel worker cannot catch an error.
+-- json_valid, json_extract and json_each are SQLite's, so far as the index on control records and
+-- its queries need them: a path is $.name.name, and json_each gives the elements of an array. An
+-- escaped NUL, which text cannot hold, reads as U+FFFD. json_valid is not parallel safe: before
+-- version 17 a parallel worker cannot catch an error.
 CREATE FUNCTION json_valid(document text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 BEGIN
   PERFORM json_extract_path_text(replace(document, '\u0000', '\ufffd')::json, '');
@@ -29,14 +33,16 @@ BEGIN
   RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
 END $$;
 
--- What SQLite keeps in PRAGMA user_version is the row 'schema' here. The row 'schema_compatible' is the oldest schema whose programs may use this one.
+-- What SQLite keeps in PRAGMA user_version is the row 'schema' here. The row 'schema_compatible' is
+-- the oldest schema whose programs may use this one.
 CREATE TABLE setting (
   name  text COLLATE "C" PRIMARY KEY,
   value text COLLATE "C" NOT NULL
 );
 
--- Companies are numbered without a gap, by which one that is gone is missed; an identity column leaves a gap where a transaction is rolled back.
--- Who adds one holds the lock under which rows are changed.
+-- Companies are numbered without a gap, by which one that is gone is missed; an identity column
+-- leaves a gap where a transaction is rolled back. Who adds one holds the lock under which rows are
+-- changed.
 CREATE FUNCTION next_company() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT coalesce(max(id), 0) + 1 FROM company WHERE id < 8388607);
@@ -122,8 +128,9 @@ CREATE TABLE webhook (
 ) WITH (fillfactor = 50);
 CREATE INDEX webhook_company ON webhook (company);
 
--- A node names its log by no foreign key: the check would lock the row of the log, which all servers that write there share, and the
--- statement that writes nodes has just updated the head, which names the log.
+-- A node names its log by no foreign key: the check would lock the row of the log, which all
+-- servers that write there share, and the statement that writes nodes has just updated the head,
+-- which names the log.
 CREATE TABLE node (
   chain    bigint NOT NULL,
   level    bigint NOT NULL CHECK (level IN (8, 16, 24, 32)),
@@ -139,8 +146,9 @@ CREATE TABLE summary (
   terms bytea NOT NULL
 );
 
--- Every append updates a head in its page, so pages are left mostly empty, frontiers are never moved out of line, and no column
--- that changes may be in an index. epoch grows when the company's key changes: what was built with the former key is stale then.
+-- Every append updates a head in its page, so pages are left mostly empty, frontiers are never
+-- moved out of line, and no column that changes may be in an index. epoch grows when the company's
+-- key changes: what was built with the former key is stale then.
 CREATE TABLE head (
   chain        bigint PRIMARY KEY REFERENCES log (chain),
   length       bigint NOT NULL,
@@ -277,8 +285,9 @@ CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE rev
 
 -- The tables from here on are of PostgreSQL alone, where several servers share the database.
 
--- One row for each connection that writes. Every transaction of a connection sets seq, and moved to the chains that it extended, so that after
--- a lost answer this row says whether the last one landed; whoever deletes the row keeps what the old backend still does from landing.
+-- One row for each connection that writes. Every transaction of a connection sets seq, and moved to
+-- the chains that it extended, so that after a lost answer this row says whether the last one
+-- landed; whoever deletes the row keeps what the old backend still does from landing.
 CREATE TABLE writer (
   id         bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
   started_at text COLLATE "C" NOT NULL,
@@ -287,8 +296,9 @@ CREATE TABLE writer (
   touched    timestamptz NOT NULL DEFAULT now() -- by the last of them; rows that were not for a week go
 ) WITH (fillfactor = 20, toast_tuple_target = 8160, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
--- One row for each commit that extended chains, and how long it left them: the other servers read from the oldest transaction that was
--- running when they last read. Rows go after an hour, the oldest first, which are the first ones in feed_tx.
+-- One row for each commit that extended chains, and how long it left them: the other servers read
+-- from the oldest transaction that was running when they last read. Rows go after an hour, the
+-- oldest first, which are the first ones in feed_tx.
 CREATE TABLE feed (
   tx      xid8 NOT NULL DEFAULT pg_current_xact_id(),
   at      timestamptz NOT NULL DEFAULT now(),
@@ -304,8 +314,9 @@ CREATE TABLE duty (
   until  timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
--- What was spent of the budgets that all servers share: when each account has made its calls of the last minute. Rows go when all their calls
--- count no more. An account is a hash of a credential or an address.
+-- What was spent of the budgets that all servers share: when each account has made its calls of the
+-- last minute. Rows go when all their calls count no more. An account is a hash of a credential or
+-- an address.
 CREATE TABLE budget (
   account bytea PRIMARY KEY,
   spent   timestamptz[] NOT NULL,

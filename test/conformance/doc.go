@@ -8,7 +8,8 @@
 //	name    what it shows
 //	client  members that replace those of its first call, new (see below)
 //	steps   in their order
-//	chain   what the company's chain must hold at the end: exactly so many records, in this order, each matching. Nothing lost, nothing doubled
+//	chain   what the company's chain must hold at the end: exactly so many records, in this order, each matching.
+//	        Nothing lost, nothing doubled
 //
 // Each case has a company of its own, whose agent bot is registered. A step has
 //
@@ -38,7 +39,8 @@
 //	cutAfter   it ends after the server has answered, and nothing of that is passed on
 //	cutAnswer  it ends in the middle of the answer
 //	slow       the request reaches the server, and its answer comes after "millis"
-//	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter" and "body" where given,
+//	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter"
+//	           and "body" where given,
 //	           and with Connection: close where "close" is true
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
@@ -54,24 +56,30 @@
 // and writes one on standard output for each, {"result":…} or {"error":…}. It ends when standard
 // input does. One runner serves many cases, each of which begins with new. Errors are
 //
-//	{"kind":"status","status":403,"code":"…","pointer":"…"}  the service has refused; code and pointer "" or absent where it gives none
+//	{"kind":"status","status":403,"code":"…","pointer":"…"}  the service has refused; code and pointer "" or absent
+//	                                                         where it gives none
 //	{"kind":"connection"}                                     no answer, after all retries
 //	{"kind":"invalid"}                                        refused by the client, nothing was sent
 //	{"kind":"full"}                                           the spool is full
 //	{"kind":"refused","refused":2}                            a flush has set so many attestations apart
-//	{"kind":"unsupported"}                                    the client has no such call, or cannot carry it out here; the case is skipped for this language
+//	{"kind":"unsupported"}                                    the client has no such call, or cannot carry it out
+//	                                                          here; the case is skipped for this language
 //
 // What a runner writes on standard error fails the test when the runner has ended.
 //
 // Results are what the API answers, member for member, where nothing else is said. The calls:
 //
-//	new            {"url","key" or "oauth":{"clientId","secret"},"timeoutMs","retry":{"times","minMs","maxMs"},"spool":dir,"spoolLimit"} → {}
-//	               makes the client that the calls after it use; "key":null is no credential, and spoolLimit in bytes may be absent
-//	attest         {"agentId","actionType","payload","delegation","idempotencyKey"} → the record; the last two may be absent
+//	new            {"url","key" or "oauth":{"clientId","secret"},"timeoutMs",
+//	               "retry":{"times","minMs","maxMs"},"spool":dir,"spoolLimit"} → {}
+//	               makes the client that the calls after it use; "key":null is no credential, and spoolLimit in bytes
+//	               may be absent
+//	attest         {"agentId","actionType","payload","delegation","idempotencyKey"} → the record; the last two may be
+//	               absent
 //	attestBatch    {"records":[…]} → {"records":[…]}
 //	records        {"from","limit","log"} → {"records":[…]}; all may be absent
 //	stream         {"from","count"} → {"records":[…]}, the first count of the stream, which is left then
-//	search         {"agent","action","delegatedBy","since","until","q","hash","order","limit","log"} → {"records":[…]}; all may be absent
+//	search         {"agent","action","delegatedBy","since","until","q","hash","order","limit","log"} →
+//	               {"records":[…]}; all may be absent
 //	verifyChain    {} → the verdict
 //	proof          {"index"} → the proof
 //	registerAgent  {"agentId"} → the agent
@@ -83,7 +91,8 @@
 //	health         {} → {}
 //	checkRecord    {"record","key"} → {"genuine":true or false}; key is PEM or the x of a JWK
 //	checkProof     {"proof","key","root"} → {"genuine"}; root may be absent
-//	checkPassport  {"passport","key","companyId","tool"} → {"valid":true,"scopeGranted"} or {"valid":false,"code"}; tool may be absent
+//	checkPassport  {"passport","key","companyId","tool"} → {"valid":true,"scopeGranted"} or {"valid":false,"code"};
+//	               tool may be absent
 //	checkEvidence  {"evidence","fingerprint"} → {"verdict","code"}, as of attestd check
 //	spoolAttest    as attest → {"queued":true} or {"queued":false,"record":…}
 //	spoolFlush     {} → {}

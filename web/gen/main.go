@@ -3,7 +3,8 @@
 //	gen openapi openapi.yaml openapi.json        the API reference, from YAML to JSON
 //	gen page verifier/page.html verifier.html    a page with its modules and styles, in one file
 //	gen stub openapi.json,stub.pyi __init__.pyi  the types of the Python client
-//	gen join 'checkers/python/*' check.py        the files that a pattern matches in the order of their names, in one file
+//	gen join 'checkers/python/*' check.py        the files that a pattern matches in the order of their names, in one
+//	                                             file
 package main
 
 import (

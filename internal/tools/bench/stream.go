@@ -13,7 +13,8 @@ import (
 //
 //	none    nobody listens
 //	stream  n clients listen to attestd
-//	bare    nobody listens to attestd, and for each record n clients get a message of the same size from a process that does nothing
+//	bare    nobody listens to attestd, and for each record n clients get a message of the same size from a process
+//	        that does nothing
 //	        but the writes (see caster)
 //
 // In the last two an append is only begun while no more than streamWindow records are on their way

@@ -3,8 +3,10 @@
 // many descriptors, chains that are valid and just as long as they were acknowledged. Then it takes
 // away the write-ahead log under load, and fills the disk.
 //
-//	go -C internal/tools run ./soak                            14 minutes at 5,000 records a second; some 4 GB in the temporary folder
-//	go -C internal/tools run ./soak --short                    the form for CI, about 20 seconds; a rate that the machine cannot reach is no failure
+//	go -C internal/tools run ./soak                            14 minutes at 5,000 records a second; some 4 GB in the
+//	                                                           temporary folder
+//	go -C internal/tools run ./soak --short                    the form for CI, about 20 seconds; a rate that the
+//	                                                           machine cannot reach is no failure
 //	go -C internal/tools run ./soak --time 2m --rate 1000      any other
 package main
 

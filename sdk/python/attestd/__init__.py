@@ -988,7 +988,8 @@ class Spool:
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
             except ServiceError as error:
-                # A refusal that is about the credential and not about an item would empty the spool.
+                # A refusal that is about the credential and not about an item would empty the
+                # spool.
                 if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
                     raise
                 at = 0 if len(items) == 1 else _place(error)
@@ -1256,8 +1257,8 @@ def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is
     must(answer["status"] in ("valid", "revoked", "unknown") and (answer["status"] == "revoked") == ("revokedAt" in answer), "not a status")
     return answer["status"]
 
-# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
-# first that fails gives the code.
+# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
+# describes. The checks are made in this order, and the first that fails gives the code.
 
 def hexadecimal(digits):
     return lambda s: type(s) is str and re.fullmatch("[0-9a-f]{%d}" % digits, s)
@@ -1272,7 +1273,8 @@ log_name = lambda s: s in ("actions", "control")
 company = lambda s: re.fullmatch("[A-Za-z0-9._-]{1,128}", s) and s not in (".", "..")
 uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
 
-# A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+# A form is a function, or [form, most elements], or members with their forms, where ? marks what
+# may be absent.
 RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
 ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}

@@ -152,7 +152,8 @@ class Spool:
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
             except ServiceError as error:
-                # A refusal that is about the credential and not about an item would empty the spool.
+                # A refusal that is about the credential and not about an item would empty the
+                # spool.
                 if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
                     raise
                 at = 0 if len(items) == 1 else _place(error)

@@ -12,11 +12,17 @@ export interface Attestation {
   payload: unknown;
   /** Token of the delegation under which the agent acts. */
   delegation?: string | null;
-  /** 1 to 255 printable ASCII characters. Without it the client makes one, the same for all its retries. */
+  /**
+   * 1 to 255 printable ASCII characters. Without it the client makes one, the same for all its
+   * retries.
+   */
   idempotencyKey?: string;
 }
 
-/** An attestation as it is sent: its JSON without the key, which stands in a header or, in a batch, in the item. */
+/**
+ * An attestation as it is sent: its JSON without the key, which stands in a header or, in a batch,
+ * in the item.
+ */
 export interface Prepared {
   text: string;
   key: string;
@@ -30,7 +36,8 @@ export const MAX_BATCH = 1000;
 const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");
 
 /**
- * A key that nobody else has: the time, and 128 random bits. The time stands first, for the service keeps keys in the order of their beginnings, and those of one time cost it least.
+ * A key that nobody else has: the time, and 128 random bits. The time stands first, for the service
+ * keeps keys in the order of their beginnings, and those of one time cost it least.
  * crypto.randomUUID is not there in pages without TLS.
  */
 export const newKey = (): string => `${hex(Date.now(), 12)}-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => hex(byte, 2)).join("")}`;

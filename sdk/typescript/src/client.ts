@@ -9,13 +9,18 @@ import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
 import { encode } from "./text.js";
 
 export interface Config {
-  /** Where the service is, such as https://attest.example.com; a path in front of /v1 is allowed. */
+  /**
+   * Where the service is, such as https://attest.example.com; a path in front of /v1 is allowed.
+   */
   url: string;
   /** A key, or an OAuth client; none for what needs none. */
   credential?: Credential | undefined;
   /** In place of the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
-  /** Milliseconds for one attempt, answer included; 30,000 when absent. Long reads have only the caller's signal once they have begun. */
+  /**
+   * Milliseconds for one attempt, answer included; 30,000 when absent. Long reads have only the
+   * caller's signal once they have begun.
+   */
   timeout?: number;
   retry?: Partial<Retry>;
 }
@@ -26,10 +31,12 @@ type Values = Record<string, unknown>;
 export interface Client extends Operations {}
 
 /**
- * Calls one service with one credential: a method for each operation of the API reference, by its name there, and with all its arguments in one object.
+ * Calls one service with one credential: a method for each operation of the API reference, by its
+ * name there, and with all its arguments in one object.
  *
- * Reads and appends are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests would be carried out twice, so they are sent again only
- * where they cannot have been carried out: no connection was made, 429, or the code NOT_DONE.
+ * Reads and appends are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests
+ * would be carried out twice, so they are sent again only where they cannot have been carried out:
+ * no connection was made, 429, or the code NOT_DONE.
  */
 export class Client {
   readonly url: string;
@@ -72,8 +79,10 @@ export class Client {
   }
 
   /**
-   * Appends a record. It resolves when the service has answered 201, that is when the record is on its disk, once, however often it had to be sent. After a
-   * ConnectionError, or a ServiceError with a status of 500 or more, nobody knows whether it is there: the same attestation with the same key finds out.
+   * Appends a record. It resolves when the service has answered 201, that is when the record is on
+   * its disk, once, however often it had to be sent. After a ConnectionError, or a ServiceError
+   * with a status of 500 or more, nobody knows whether it is there: the same attestation with the
+   * same key finds out.
    */
   async attest(attestation: Attestation, options: CallOptions = {}): Promise<AttestationRecord> {
     return this.sendPrepared(prepare(attestation), options);
@@ -84,7 +93,10 @@ export class Client {
     return underFreshKeys([prepared], ([one]) => this.#send("attest", { "Idempotency-Key": headerOf(one!.key) }, options, async (answer) => record(await answer.json()), one!.text));
   }
 
-  /** Appends up to 1,000 records, all or none, and resolves to them in order. The pointer of a ServiceError names the one that is refused: /records/3/payload. */
+  /**
+   * Appends up to 1,000 records, all or none, and resolves to them in order. The pointer of a
+   * ServiceError names the one that is refused: /records/3/payload.
+   */
   async attestAll(attestations: readonly Attestation[], options: CallOptions = {}): Promise<AttestationRecord[]> {
     if (attestations.length < 1 || attestations.length > MAX_BATCH) throw new PayloadError("", `a batch has 1 to ${MAX_BATCH} attestations, not ${attestations.length}`);
     return underFreshKeys(attestations.map(prepare), (items) => this.sendBatch(items.map(itemOf), options));
@@ -115,8 +127,9 @@ export class Client {
   }
 
   /**
-   * The records that a search finds, the newest first unless order says otherwise, asked for by pages: those of the log as it was at the first one. That none is missing is the
-   * service's word; what is returned can be checked.
+   * The records that a search finds, the newest first unless order says otherwise, asked for by
+   * pages: those of the log as it was at the first one. That none is missing is the service's word;
+   * what is returned can be checked.
    */
   async* search({ limit = Infinity, ...asked }: Omit<Arguments<"searchRecords">, "cursor"> = {}, options: CallOptions = {}): AsyncGenerator<AttestationRecord> {
     let cursor: { cursor?: string } = {};
@@ -130,8 +143,10 @@ export class Client {
   }
 
   /**
-   * Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone. With from, those from that index on come first. It ends
-   * with a ConnectionError; the index of the last message says where to go on. It needs a global WebSocket: a browser or Node 22.
+   * Records as they are appended, of the credential's company or, without one, of those that the
+   * service shows to anyone. With from, those from that index on come first. It ends with a
+   * ConnectionError; the index of the last message says where to go on. It needs a global
+   * WebSocket: a browser or Node 22.
    */
   async* stream(asked: { from?: number } = {}, options: CallOptions = {}): AsyncGenerator<StreamMessage> {
     onlyKnown("stream", asked, ["from"]);
@@ -142,7 +157,10 @@ export class Client {
     for await (const text of messages(url, await this.#bearer.get(), signal)) yield JSON.parse(text) as StreamMessage;
   }
 
-  /** Carries out an operation and resolves to the bytes of its answer, for whoever keeps them: those of evidence, for example. */
+  /**
+   * Carries out an operation and resolves to the bytes of its answer, for whoever keeps them: those
+   * of evidence, for example.
+   */
   async raw(name: Exclude<Name, "attest" | "attestBatch" | "stream">, values: Values = {}, options: CallOptions = {}): Promise<Uint8Array> {
     return this.#send(name, values, options, bytesOf);
   }
@@ -166,7 +184,8 @@ export class Client {
     return this.#again(route, path, sent === undefined ? { headers } : { headers: { ...headers, "Content-Type": type }, body: sent }, read, options);
   }
 
-  // Sends until it succeeds or Retry says that it is enough. A credential that is refused may offer another once.
+  // Sends until it succeeds or Retry says that it is enough. A credential that is refused may offer
+  // another once.
   async #again<T>(route: Route, path: string, { headers, body }: { headers: Record<string, string>; body?: string }, read: Read<T>, { signal, impatient }: CallOptions & Patience): Promise<T> {
     let token = route.public ? "" : await this.#bearer.get();
     let renewed = false;
@@ -191,7 +210,8 @@ export class Client {
     }
   }
 
-  // Redirects are not followed: a redirected POST becomes a GET. What is not the service's, such as a proxy's page, is no answer.
+  // Redirects are not followed: a redirected POST becomes a GET. What is not the service's, such as
+  // a proxy's page, is no answer.
   async #attempt<T>(route: Route, path: string, init: RequestInit, read: Read<T>, signal?: AbortSignal): Promise<T> {
     const ends = new AbortController();
     const stop = () => ends.abort(signal?.reason);

@@ -1,4 +1,7 @@
-/** An API key or an access token that somebody else keeps fresh, or an OAuth client that gets its tokens itself. */
+/**
+ * An API key or an access token that somebody else keeps fresh, or an OAuth client that gets its
+ * tokens itself.
+ */
 export type Credential = string | { clientId: string; clientSecret: string };
 
 export interface Token {
@@ -9,7 +12,10 @@ export interface Token {
 /** How long before its end, in milliseconds, a token is replaced, but at most half of its life. */
 const EARLY = 60_000;
 
-/** What a client presents: a key as it is; for an OAuth client a token that is got at the first call, before it expires, and when the service refuses one. */
+/**
+ * What a client presents: a key as it is; for an OAuth client a token that is got at the first
+ * call, before it expires, and when the service refuses one.
+ */
 export class Bearer {
   #current = "";
   #until = 0;
@@ -17,7 +23,10 @@ export class Bearer {
 
   constructor(readonly credential: Credential | undefined, readonly fetchToken: (clientId: string, clientSecret: string) => Promise<Token>) {}
 
-  /** The credential to present, "" for none. refused is what the service has answered with 401; the same once more means that there is nothing else. */
+  /**
+   * The credential to present, "" for none. refused is what the service has answered with 401; the
+   * same once more means that there is nothing else.
+   */
   async get(refused?: string): Promise<string> {
     const { credential } = this;
     if (credential === undefined || typeof credential === "string") return credential ?? "";

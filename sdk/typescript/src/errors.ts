@@ -3,7 +3,10 @@ export class AttestdError extends Error {
   override name = "AttestdError";
 }
 
-/** An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. */
+/**
+ * An answer of the service that is not a success. Programs go by status and code; the codes stand
+ * in the API reference.
+ */
 export class ServiceError extends AttestdError {
   override name = "ServiceError";
 
@@ -25,7 +28,10 @@ export class ServiceError extends AttestdError {
   }
 }
 
-/** A call that got no whole answer. Whether it was carried out is unknown, unless unsent says that no connection was made. */
+/**
+ * A call that got no whole answer. Whether it was carried out is unknown, unless unsent says that
+ * no connection was made.
+ */
 export class ConnectionError extends AttestdError {
   override name = "ConnectionError";
 
@@ -34,7 +40,9 @@ export class ConnectionError extends AttestdError {
   }
 }
 
-/** A value that cannot be sent as it is; nothing was sent. pointer is its place in what was given. */
+/**
+ * A value that cannot be sent as it is; nothing was sent. pointer is its place in what was given.
+ */
 export class PayloadError extends AttestdError {
   override name = "PayloadError";
 
@@ -43,7 +51,10 @@ export class PayloadError extends AttestdError {
   }
 }
 
-/** What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY, RECORD, PROOF or STATUS. */
+/**
+ * What was checked does not hold. code names the step that failed: for evidence and tokens one of
+ * the reference's, else KEY, RECORD, PROOF or STATUS.
+ */
 export class VerificationError extends AttestdError {
   override name = "VerificationError";
 
@@ -69,7 +80,10 @@ export const codeOf = (cause: unknown): string => {
 
 const reasonOf = (cause: unknown): string => codeOf(cause) || (cause instanceof Error ? cause.message : String(cause));
 
-/** Reads an answer that is not a success: its body and the error. A body that is not the service's, a proxy's page for example, is left out. */
+/**
+ * Reads an answer that is not a success: its body and the error. A body that is not the service's,
+ * a proxy's page for example, is left out.
+ */
 export async function serviceError(operation: string, answer: Response): Promise<[Record<string, unknown> | null, ServiceError]> {
   const body = await answer.json().catch(() => null) as Record<string, unknown> | null;
   const text = (name: string) => (typeof body?.[name] === "string" ? body[name] as string : "");

@@ -20,7 +20,10 @@ export async function* lines(operation: string, answer: Response): AsyncGenerato
   }
 }
 
-/** The messages of a stream until it is closed. A browser cannot set Authorization on it, so the credential goes as a subprotocol. */
+/**
+ * The messages of a stream until it is closed. A browser cannot set Authorization on it, so the
+ * credential goes as a subprotocol.
+ */
 export async function* messages(url: string, bearer: string, signal?: AbortSignal): AsyncGenerator<string> {
   if (typeof WebSocket === "undefined") throw new AttestdError("GET /v1/ws: there is no WebSocket here; Node has one from version 22 on");
   const socket = new WebSocket(url, bearer ? ["attestd.bearer", bearer] : []);

@@ -107,7 +107,10 @@ type BodyOf<N extends Name> = Documented[N] extends { requestBody?: infer B }
     : NonNullable<B> extends { content: { "text/plain": string } } ? { text: string } : {}
   : {};
 
-/** What an operation is called with, all in one object: the members of its path, its query, its headers and its body. */
+/**
+ * What an operation is called with, all in one object: the members of its path, its query, its
+ * headers and its body.
+ */
 export type Arguments<N extends Name> = Part<N, "path"> & Part<N, "query"> & Part<N, "header"> & BodyOf<N>;
 
 type Content<R> = R extends { content: { "application/json": infer J } } ? J : never;

@@ -4,17 +4,26 @@ import { ConnectionError, ServiceError } from "./errors.js";
 export interface Retry {
   /** Beyond the first attempt; 0 sends once. */
   times: number;
-  /** The wait before a retry, in milliseconds, is random between min and twice min, four times min and so on, at most max. After Retry-After it is at least that. */
+  /**
+   * The wait before a retry, in milliseconds, is random between min and twice min, four times min
+   * and so on, at most max. After Retry-After it is at least that.
+   */
   min: number;
   max: number;
 }
 
 export const defaultRetry: Retry = { times: 2, min: 500, max: 8000 };
 
-/** The longest Retry-After that a call waits for: the window of the service's rate limits. After a longer one the error comes at once. */
+/**
+ * The longest Retry-After that a call waits for: the window of the service's rate limits. After a
+ * longer one the error comes at once.
+ */
 const PATIENCE = 60_000;
 
-/** How long to wait before retry number n, from 0 on, after an error; undefined when it is not worth to. safe says that to carry the request out twice is no more than once. */
+/**
+ * How long to wait before retry number n, from 0 on, after an error; undefined when it is not worth
+ * to. safe says that to carry the request out twice is no more than once.
+ */
 export function waitBefore({ times, min, max }: Retry, n: number, error: unknown, safe: boolean): number | undefined {
   if (n >= times || !isRetryable(error, safe)) return undefined;
   const wait = min + Math.random() * Math.max(0, Math.min(max, min * 2 ** (n + 1)) - min);

@@ -1,4 +1,5 @@
-// Records that wait on disk, for programs in Node that cannot wait for the service. It is no part of what a browser loads.
+// Records that wait on disk, for programs in Node that cannot wait for the service. It is no part
+// of what a browser loads.
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,8 +11,8 @@ import { operations, type AttestationRecord } from "./operations.js";
 import { isTemporary, sleep } from "./retry.js";
 
 /**
- * The service has refused items for good, or the disk has damaged them. They stand in folder, each with its reason. What was left has been sent or, where there is a cause, waits
- * for that reason.
+ * The service has refused items for good, or the disk has damaged them. They stand in folder, each
+ * with its reason. What was left has been sent or, where there is a cause, waits for that reason.
  */
 export class RefusedError extends AttestdError {
   override name = "RefusedError";
@@ -26,7 +27,10 @@ export class FullError extends AttestdError {
   override name = "FullError";
 }
 
-/** What became of an attestation: a record, or an item that waits on this disk and is sent by a later flush under the same key. */
+/**
+ * What became of an attestation: a record, or an item that waits on this disk and is sent by a
+ * later flush under the same key.
+ */
 export type Attested = { queued: false; record: AttestationRecord } | { queued: true; idempotencyKey: string };
 
 type Refused = { file: string; reason: string }[];
@@ -49,14 +53,15 @@ const PROBE = 25;
 const MOST = 1 << 20;
 
 /**
- * A folder with one file for each attestation that waits, written and synced under another name and then renamed, so that a process which is killed at any moment leaves a
- * whole item or none. A file's name begins with the time, by which items are sent. It holds the
- * SHA-256 of the rest in hex, whose key it is (made, or given by the caller) and the item as JSON,
- * each behind a space. What does not have its checksum is not sent. Files that end in .json are of
- * an earlier version, which made no checksum, and are sent as they are. Many processes may share
- * the folder without a lock: each item has its own idempotency key, so that two of them which send
- * the same one make one record. Nothing is ever dropped: what the service refuses, and what the
- * disk has damaged, is moved to the folder refused, with the reason beside it.
+ * A folder with one file for each attestation that waits, written and synced under another name and
+ * then renamed, so that a process which is killed at any moment leaves a whole item or none. A
+ * file's name begins with the time, by which items are sent. It holds the SHA-256 of the rest in
+ * hex, whose key it is (made, or given by the caller) and the item as JSON, each behind a space.
+ * What does not have its checksum is not sent. Files that end in .json are of an earlier version,
+ * which made no checksum, and are sent as they are. Many processes may share the folder without a
+ * lock: each item has its own idempotency key, so that two of them which send the same one make one
+ * record. Nothing is ever dropped: what the service refuses, and what the disk has damaged, is
+ * moved to the folder refused, with the reason beside it.
  *
  * Of the service's rate limit a quarter is left to what is attested now.
  */
@@ -67,7 +72,10 @@ export class Spool {
 
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 
-  /** Opens a folder, which is made where there is none, readable by nobody else. limit, in bytes, is how much may wait: 1 GiB when absent. */
+  /**
+   * Opens a folder, which is made where there is none, readable by nobody else. limit, in bytes, is
+   * how much may wait: 1 GiB when absent.
+   */
   static async open(folder: string, client: Client, options: { limit?: number } = {}): Promise<Spool> {
     onlyKnown("a Spool", options, ["limit"]);
     const { limit = 1 << 30 } = options;
@@ -98,7 +106,10 @@ export class Spool {
     return prepared.key;
   }
 
-  /** Appends a record, or puts it on disk while the service is away. It throws what the service says of a request that it will never take. */
+  /**
+   * Appends a record, or puts it on disk while the service is away. It throws what the service says
+   * of a request that it will never take.
+   */
   async attest(attestation: Attestation): Promise<Attested> {
     const prepared = prepare(attestation);
     try {
@@ -115,9 +126,9 @@ export class Spool {
   }
 
   /**
-   * Sends all that waits, by batches. It throws where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
-   * items had to be set apart. retryAfter of the ServiceError with the status 429 says when the
-   * rate limit takes more.
+   * Sends all that waits, by batches. It throws where the service is away or takes no more for now,
+   * and what was not sent stays; and a RefusedError where, all else being sent, items had to be set
+   * apart. retryAfter of the ServiceError with the status 429 says when the rate limit takes more.
    */
   flush(): Promise<void> {
     const flushed = this.#flushing.then(() => this.#flush());
@@ -166,7 +177,8 @@ export class Spool {
     throw new ServiceError(operations.attestBatch.call, 429, "the rate limit has no room now for what waits in the spool", "", "", "", wait);
   }
 
-  // Sends the first of some items, and returns how many are dealt with. A key stands in a batch but once.
+  // Sends the first of some items, and returns how many are dealt with. A key stands in a batch but
+  // once.
   async #batch(names: string[], refused: Refused): Promise<number> {
     const items: Item[] = [];
     const keys = new Set<string>();
@@ -266,7 +278,8 @@ export class Spool {
   }
 }
 
-// A refusal that is about the credential and not about an item: setting items apart for it would empty the spool.
+// A refusal that is about the credential and not about an item: setting items apart for it would
+// empty the spool.
 const isUnderAll = ({ status, code, pointer }: ServiceError) => status === 403 && !pointer && code !== "AGENT_DISABLED";
 
 const decoded = (content: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);

@@ -2,9 +2,12 @@ import { PayloadError } from "./errors.js";
 
 /**
  * The JSON of a value, made fit for canonical JSON (RFC 8785), which the service demands:
- * - Surrogates without their other half, as they stand in text that was cut inside a character, are replaced by U+FFFD. What is recorded is the replaced text.
- * - NaN and the infinities, which JSON.stringify would turn into null, are refused, and so are integers beyond 2^53 that are spelled in digits alone:
- *   JSON.parse and JavaScript have rounded them perhaps before they came here. Give them as strings. A bigint within that is sent as a number.
+ * - Surrogates without their other half, as they stand in text that was cut inside a character, are
+ *   replaced by U+FFFD. What is recorded is the replaced text.
+ * - NaN and the infinities, which JSON.stringify would turn into null, are refused, and so are
+ *   integers beyond 2^53 that are spelled in digits alone: JSON.parse and JavaScript have rounded
+ *   them perhaps before they came here. Give them as strings. A bigint within that is sent as a
+ *   number.
  */
 export function encode(value: unknown): string {
   const places = new Map<unknown, string>();

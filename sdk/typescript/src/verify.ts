@@ -1,4 +1,5 @@
-// Checks without a service: what it has signed, with a key that the caller pins. The checks themselves are the console's own.
+// Checks without a service: what it has signed, with a key that the caller pins. The checks
+// themselves are the console's own.
 import { base64url, pemOf, rawKeyFromPEM, unbase64url } from "./console/lib/bytes.js";
 import { exactly, hash, having, integer, list, rawKey, read, signature, string, timestamp } from "./console/lib/form.js";
 import { identify, prepareKey, prepareRing, type Prepared } from "./console/lib/keyring.js";
@@ -11,7 +12,10 @@ import { check as checkEvidence } from "./console/lib/evidence/check.js";
 import { onlyKnown } from "./known.js";
 import { readPolicy } from "./console/lib/policy.js";
 
-/** An answer of the service: the text as it came, which is checked most strictly, or what JSON.parse made of it. */
+/**
+ * An answer of the service: the text as it came, which is checked most strictly, or what JSON.parse
+ * made of it.
+ */
 export type Given = string | object;
 
 const published = { kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }) };
@@ -40,13 +44,16 @@ function must(holds: unknown, code: string, reason: string): asserts holds {
 }
 
 /**
- * The keys of a company, of which the caller has pinned one by its fingerprint, got from somewhere else than the service. Each other key is taken for it is proven to
- * come before or after that one.
+ * The keys of a company, of which the caller has pinned one by its fingerprint, got from somewhere
+ * else than the service. Each other key is taken for it is proven to come before or after that one.
  */
 export class Keys {
   private constructor(readonly actions: Prepared, readonly control: Prepared) {}
 
-  /** keys is the answer of getPublicKey or, where the company may have had several, getPublicKeys; fingerprint is SHA256: and 43 characters. */
+  /**
+   * keys is the answer of getPublicKey or, where the company may have had several, getPublicKeys;
+   * fingerprint is SHA256: and 43 characters.
+   */
   static pin(keys: Given, fingerprint: string): Promise<Keys> {
     return step("KEY", async () => {
       const text = textOf(keys);
@@ -57,7 +64,10 @@ export class Keys {
     });
   }
 
-  /** The one key, in PEM or the x of its JWK, that the caller trusts as a company's: for companies that have had no other. */
+  /**
+   * The one key, in PEM or the x of its JWK, that the caller trusts as a company's: for companies
+   * that have had no other.
+   */
   static of(key: string, companyId: string, trustDomain = "attestd.local"): Promise<Keys> {
     return step("KEY", async () => {
       const raw = rawOf(key);
@@ -91,7 +101,9 @@ async function rings(text: string): Promise<[Prepared, Prepared]> {
   return [actions, await prepareRing({ ...named, origin: log.origin, keys: control })];
 }
 
-/** Checks that a record is, byte for byte in its canonical form, what the company's key has signed. */
+/**
+ * Checks that a record is, byte for byte in its canonical form, what the company's key has signed.
+ */
 export async function verifyRecord(record: Given, keys: Keys, options: { log?: "actions" | "control" } = {}): Promise<void> {
   onlyKnown("verifyRecord", options, ["log"]);
   const { log = "actions" } = options;
@@ -103,8 +115,9 @@ export async function verifyRecord(record: Given, keys: Keys, options: { log?: "
 }
 
 /**
- * Checks an answer of getProof: the record as verifyRecord does, and that it leads to the root, which is returned. That root proves something to whoever compares
- * it with one that was kept: give that as root.
+ * Checks an answer of getProof: the record as verifyRecord does, and that it leads to the root,
+ * which is returned. That root proves something to whoever compares it with one that was kept: give
+ * that as root.
  */
 export async function verifyProof(proof: Given, keys: Keys, options: { log?: "actions" | "control"; root?: string } = {}): Promise<string> {
   onlyKnown("verifyProof", options, ["log", "root"]);
@@ -133,8 +146,9 @@ const CODES = {
 };
 
 /**
- * Checks a passport, an SVID or a delegation token against the company's keys: form, signature, times, issuer, audience, subject. Returns its claims; the code of a
- * VerificationError is that of the reference. Whether a passport was revoked, only a status of now says: verifyStatus.
+ * Checks a passport, an SVID or a delegation token against the company's keys: form, signature,
+ * times, issuer, audience, subject. Returns its claims; the code of a VerificationError is that of
+ * the reference. Whether a passport was revoked, only a status of now says: verifyStatus.
  */
 export async function verifyToken(token: string, keys: Keys, options: TokenChecks = {}): Promise<{ kind: Decoded["kind"]; claims: Record<string, unknown> }> {
   onlyKnown("verifyToken", options, ["service", "now"]);
@@ -148,7 +162,10 @@ export async function verifyToken(token: string, keys: Keys, options: TokenCheck
   return { kind: decoded.kind, claims: JSON.parse(decoded.claims.source) as Record<string, unknown> };
 }
 
-/** As verifyToken, of a passport alone. With tool, one of its scopes must cover tool:<tool>; scopeGranted is the first that does or, without tool, the broadest. */
+/**
+ * As verifyToken, of a passport alone. With tool, one of its scopes must cover tool:<tool>;
+ * scopeGranted is the first that does or, without tool, the broadest.
+ */
 export async function verifyPassport(token: string, keys: Keys, options: TokenChecks & { tool?: string } = {}): Promise<{ claims: Record<string, unknown>; scopeGranted: string }> {
   onlyKnown("verifyPassport", options, ["service", "now", "tool"]);
   const { tool, ...checks } = options;
@@ -165,7 +182,10 @@ function grant(scopes: string[], tool?: string): string | undefined {
   return scopes.find((scope) => scope === "*") ?? scopes.find((scope) => scope.endsWith(":*")) ?? scopes[0];
 }
 
-/** Checks an answer of getPassportStatus: that the company's key has signed it, of this passport, within the last maxAge seconds (300). */
+/**
+ * Checks an answer of getPassportStatus: that the company's key has signed it, of this passport,
+ * within the last maxAge seconds (300).
+ */
 export async function verifyStatus(status: Given, keys: Keys, options: { jti: string; now?: number; maxAge?: number }): Promise<Status> {
   onlyKnown("verifyStatus", options, ["jti", "now", "maxAge"]);
   const { jti, now = Date.now() / 1000, maxAge = 300 } = options;
@@ -173,8 +193,9 @@ export async function verifyStatus(status: Given, keys: Keys, options: { jti: st
 }
 
 /**
- * Checks a file of evidence, best as the bytes that came, with the fingerprint of a key of the company or a policy (c2sp.org/tlog-policy, its text). Returns what was checked and what
- * such a file does not prove, in words.
+ * Checks a file of evidence, best as the bytes that came, with the fingerprint of a key of the
+ * company or a policy (c2sp.org/tlog-policy, its text). Returns what was checked and what such a
+ * file does not prove, in words.
  */
 export async function verifyEvidence(evidence: Uint8Array | Given, trust: { fingerprint: string } | { policy: string }): Promise<{ checked: string[]; notProven: string[] }> {
   onlyKnown("verifyEvidence", trust, ["fingerprint", "policy"]);

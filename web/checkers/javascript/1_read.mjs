@@ -1,9 +1,12 @@
 // check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
 //
-//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]   a file of GET /v1/evidence/{index}
-//   node check.mjs proof.json key.json                                 a proof, and the answer of GET /v1/ca/public-key(s)
+//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]
+//     a file of GET /v1/evidence/{index}
+//   node check.mjs proof.json key.json
+//     a proof, and the answer of GET /v1/ca/public-key(s)
 //
-// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was given), 2 usage.
+// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
+// given), 2 usage.
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { closeSync, openSync, readSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";

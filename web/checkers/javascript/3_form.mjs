@@ -1,5 +1,5 @@
-// What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
-// first that fails gives the code.
+// What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
+// describes. The checks are made in this order, and the first that fails gives the code.
 
 const like = (pattern) => (s) => isString(s) && pattern.test(s);
 const hexadecimal = (digits) => like(new RegExp(`^[0-9a-f]{${digits}}$`));
@@ -9,7 +9,8 @@ const number = (n) => typeof n === "bigint" && n >= 0n && n < 2n ** 53n;
 const timestamp = (s) => Number.isFinite(milliseconds(s));
 const anything = () => true;
 
-// A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+// A form is a function, or [form, most elements], or members with their forms, where ? marks what
+// may be absent.
 const RECORD = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
 const ENTRIES = [{ record: RECORD, tlogProof: isString }, 10_000];
 const ROTATION = { statement: isString, oldSignature: base64url(64), newSignature: base64url(64) };

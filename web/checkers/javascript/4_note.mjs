@@ -1,4 +1,5 @@
-// Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte.
+// Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for
+// byte.
 function verifies(raw, signature, message) {
   try {
     const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw]);
@@ -25,7 +26,8 @@ function readVKey(vkey, kind) { // of a log (1) or a witness (4)
   return { vkey, name, raw, id: keyID(name, kind, raw) };
 }
 
-// The one of some witnesses whose cosignature a line is; undefined where it says that it is of none of them, and refused where it does not verify.
+// The one of some witnesses whose cosignature a line is; undefined where it says that it is of none
+// of them, and refused where it does not verify.
 function cosigner([name, blob], body, witnesses) {
   const claimed = witnesses.filter((w) => w.name === name && w.id.equals(blob.subarray(0, 4)));
   if (claimed.length === 0) return undefined;

@@ -1,5 +1,5 @@
-# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference describes. The checks are made in this order, and the
-# first that fails gives the code.
+# What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
+# describes. The checks are made in this order, and the first that fails gives the code.
 
 def hexadecimal(digits):
     return lambda s: type(s) is str and re.fullmatch("[0-9a-f]{%d}" % digits, s)
@@ -14,7 +14,8 @@ log_name = lambda s: s in ("actions", "control")
 company = lambda s: re.fullmatch("[A-Za-z0-9._-]{1,128}", s) and s not in (".", "..")
 uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
 
-# A form is a function, or [form, most elements], or members with their forms, where ? marks what may be absent.
+# A form is a function, or [form, most elements], or members with their forms, where ? marks what
+# may be absent.
 RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
 ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}

@@ -1,0 +1,140 @@
+// Lint holds comments and prose to their widths: comments to 100 columns, preformatted ones of Go
+// and prose in Markdown to 120, README.md to 110 lines. A tab has four columns. It reads the files
+// that git knows, below the folder that is named, and exits with 1 when it has found anything.
+//
+//	go -C internal/tools run ./lint ../..
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: lint FOLDER")
+		os.Exit(2)
+	}
+	findings, err := check(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	if len(findings) > 0 {
+		os.Exit(1)
+	}
+}
+
+// finding is a line that is too long, or a page.
+type finding struct {
+	file string
+	line int
+	what string
+}
+
+func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.what) }
+
+// exempt lists what nobody writes by hand, or others have written, and folders whose comments are
+// not wrapped yet.
+var exempt = []string{
+	"web/check.py", "web/check.mjs", "web/verifier.html", "sdk/python/attestd/", // made by tools
+	"sdk/typescript/src/openapi.ts",
+	"web/console/", "web/console_test/", "web/verifier/", // not wrapped yet
+}
+
+func isExempt(file string) bool {
+	for _, prefix := range exempt {
+		if strings.HasPrefix(file, prefix) {
+			return true
+		}
+	}
+	return strings.Contains("/"+file, "/testdata/")
+}
+
+// check checks every file that git knows below a folder.
+func check(folder string) (findings []finding, err error) {
+	out, err := exec.Command("git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		return nil, fmt.Errorf("git ls-files: %w", err)
+	}
+	for _, file := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if isExempt(file) || kindOf(file) == nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(file)))
+		if os.IsNotExist(err) {
+			continue // deleted, and git has not been told
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range kindOf(file)(text) {
+			f.file = file
+			findings = append(findings, f)
+		}
+	}
+	return findings, nil
+}
+
+// kindOf is the check for a file, nil for one that has none.
+func kindOf(file string) func(text []byte) []finding {
+	switch path.Ext(file) {
+	case ".go":
+		return goComments
+	case ".js", ".mjs", ".ts", ".css":
+		return slashComments
+	case ".py", ".pyi", ".sh", ".yml", ".toml":
+		return markedComments("#")
+	case ".sql":
+		return markedComments("--")
+	case ".md":
+		if file == "README.md" {
+			return readme
+		}
+		return markdown
+	}
+	if file == ".ci/run" {
+		return markedComments("#")
+	}
+	return nil
+}
+
+const (
+	maxComment      = 100
+	maxPreformatted = 120
+	maxProse        = 120
+	maxReadme       = 110
+	tabWidth        = 4
+)
+
+// width is how many columns a line has.
+func width(line string) (columns int) {
+	for _, r := range line {
+		if r == '\t' {
+			columns += tabWidth - columns%tabWidth
+			continue
+		}
+		columns++
+	}
+	return columns
+}
+
+// tooWide is the finding of a line, if it is one.
+func tooWide(number int, line string, most int, what string) []finding {
+	if n := width(line); n > most {
+		return []finding{{line: number, what: fmt.Sprintf("%s of %d columns, at most %d", what, n, most)}}
+	}
+	return nil
+}
+
+func lines(text []byte) []string {
+	return strings.Split(string(bytes.TrimSuffix(text, []byte("\n"))), "\n")
+}
