@@ -20,6 +20,8 @@ import (
 	"attestd/store"
 )
 
+//go:generate go test -run TestConfigurationPage -args -update
+
 // Exit statuses. They are part of the interface: scripts branch on them.
 const (
 	exitFailed    = 1

@@ -53,7 +53,8 @@ func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
 	b.confirmKey(s, "acme")
 	const times = `(() => {
 		const found = [];
-		const list = innerWidth > 800 ? document.querySelector('.vlist')?.innerText ?? '' : ''; // its head names the zone
+		// its head names the zone
+		const list = innerWidth > 800 ? document.querySelector('.vlist')?.innerText ?? '' : '';
 		for (const at of [document.querySelector('main')]) {
 			for (const m of at.innerText.replace(list, '').matchAll(/\b[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{3})?)?(?![0-9:])( UTC\+05:30| UTC(?!\+)|Z)?/g)) {
 				const line = at.innerText.replace(list, '').slice(0, m.index).split('\n').at(-1);

@@ -21,12 +21,14 @@ const exact = (spelling) => { // the digits without outer zeros, and their expon
   return kept && `${sign}${kept}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - kept.length)}`;
 };
 
-export function bounded(source) { // bytes, before they are parsed: what they weigh, as the reference says, and how deep they nest
+// bytes, before they are parsed: what they weigh, as the reference says, and how deep they nest
+export function bounded(source) {
   const weights = new Map([["{", 2], ["[", 2], [":", 4], [",", 4], ['"', 2]].map(([c, weight]) => [c.charCodeAt(0), weight]));
   let weight = 0, depth = 0;
   for (let at = 0; at < source.length; at++) {
     weight += weights.get(source[at]) ?? 0;
-    depth += (source[at] | 0x20) === 0x7b ? 1 : (source[at] | 0x20) === 0x7d ? -1 : 0; // [ and {, ] and }
+    // [ and {, ] and }
+    depth += (source[at] | 0x20) === 0x7b ? 1 : (source[at] | 0x20) === 0x7d ? -1 : 0;
     if (source[at] === 0x22) {
       for (at++; at < source.length && source[at] !== 0x22 && weight <= 9_000_000; at++) {
         if (source[at] === 0x5c) weight += 4, at++;
@@ -45,7 +47,8 @@ function textOf(source) { // of a file, which is no longer and no heavier than o
   return decoded(source);
 }
 
-export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+// strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+export function read(text) {
   let at = 0;
   const take = (pattern) => { // what stands here and is like a pattern
     const start = pattern.lastIndex = at;
@@ -66,7 +69,8 @@ export function read(text) { // strict JSON: no name twice, no number that a dou
       at += 2;
     }
     at++;
-    const value = plain ? text.slice(start + 1, at - 1) : JSON.parse(text.slice(start, at)); // a slice shares the memory of the text
+    // a slice shares the memory of the text
+    const value = plain ? text.slice(start + 1, at - 1) : JSON.parse(text.slice(start, at));
     must(!/\p{Surrogate}/u.test(value), "a lone surrogate");
     return value;
   };
@@ -114,7 +118,9 @@ export function read(text) { // strict JSON: no name twice, no number that a dou
   return whole;
 }
 
-function* pieces(v) { // of the canonical form, none of them long. RFC 8785: JavaScript's own numbers, strings and sort order are its rules
+// of the canonical form, none of them long. RFC 8785: JavaScript's own numbers, strings and sort
+// order are its rules
+function* pieces(v) {
   if (Array.isArray(v) || v && typeof v === "object") {
     const isList = Array.isArray(v), names = isList ? v : Object.keys(v).sort();
     yield isList ? "[" : "{";
@@ -142,7 +148,8 @@ function* pieces(v) { // of the canonical form, none of them long. RFC 8785: Jav
 
 const canonical = (v) => [...pieces(v)].join("");
 
-function digestOfParts(...parts) { // each a text, or a list with a value; their forms are joined by |
+// each a text, or a list with a value; their forms are joined by |
+function digestOfParts(...parts) {
   const digest = createHash("sha256");
   let some = "";
   parts.forEach((part, i) => {
@@ -173,7 +180,9 @@ const unbase64url = (text) => {
   return decoded;
 };
 
-export function checkKey(key) { // returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+// returns the fingerprint, of all keys where it is a list of them: compare one with what the
+// company gave you
+export function checkKey(key) {
   if ("origin" in key) return ring(key).map(checkKey);
   const digest = sha256(createPublicKey(key.pem).export({ type: "spki", format: "der" }));
   const fingerprint = `SHA256:${digest.toString("base64url")}`;
@@ -184,10 +193,12 @@ export function checkKey(key) { // returns the fingerprint, of all keys where it
 const checkSignature = (key, signature, message) =>
   must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
 
-const statements = (origin, at, old, one) => // of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+// of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+const statements = (origin, at, old, one) =>
   [["v2", old.fingerprint, one.fingerprint], ["v1", old.kid, one.kid]].map(([version, ...names]) => `attestd/key-rotation/${version}\n${origin}\n${at}\n${names.join("\n")}\n`);
 
-function ring(key) { // all keys of the company, each proven by the one before it; or the one that was given
+// all keys of the company, each proven by the one before it; or the one that was given
+function ring(key) {
   if (!("origin" in key)) return [key];
   const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
   must(keys.length > 0 && keys[0].fromIndex === 0n && !("rotation" in keys[0]), "the first key is missing");
@@ -203,11 +214,13 @@ function ring(key) { // all keys of the company, each proven by the one before i
   return keys;
 }
 
-const tokenKeys = (key, at = 0) => // those whose tokens of a time, in Unix milliseconds, may be good now: no key counts after its end
+// those whose tokens of a time, in Unix milliseconds, may be good now: no key counts after its end
+const tokenKeys = (key, at = 0) =>
   ring(key).filter(({ endedAt, ...one }) => !("compromisedAt" in one)
     && (endedAt === undefined || at <= milliseconds(endedAt) && Date.now() < milliseconds(endedAt) + 86400_000));
 
-function digestOf(record, company, log = "actions") { // the form comes first: parts that moved from one member to another have the same hash
+// the form comes first: parts that moved from one member to another have the same hash
+function digestOf(record, company, log = "actions") {
   exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
   const { index, timestamp, payload, delegation: info } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
@@ -233,7 +246,8 @@ export function checkRecord(record, key) {
   checkSignature(ring(key).findLast(({ fromIndex = 0n }) => fromIndex <= record.index), record.signature, digest);
 }
 
-export function checkProof(evidence, key) { // returns the root: compare it with the one that you keep
+// returns the root: compare it with the one that you keep
+export function checkProof(evidence, key) {
   exactly(evidence, ["record", "proof", "root"]);
   const { record, proof, root } = evidence;
   checkRecord(record, key);
@@ -266,7 +280,8 @@ export function checkPassport(passport, key, audience = "service:passport:v1") {
   return c;
 }
 
-export function checkStatus(answer, key, jti, maxAge = 300) { // of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds
+// of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds
+export function checkStatus(answer, key, jti, maxAge = 300) {
   exactly(answer, ["jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"], ["revokedAt", "reason"]);
   const { caPublicKey, signature, ...signed } = answer;
   must(Object.values(answer).every(isString), "not a string");
@@ -618,8 +633,10 @@ const NOT_PROVEN_OF = [ // and of files with one of these members
   ["That the status of the passport is still the same: it is of the moment when it was checked.", "status"],
 ];
 
-export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
-  const logs = [], witnesses = [], groups = [], free = new Map([["none", false]]); // free: may a name that stands there still become a member
+// c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+export function readPolicy(text) {
+  // free: may a name that stands there still become a member
+  const logs = [], witnesses = [], groups = [], free = new Map([["none", false]]);
   let quorum;
   must(Buffer.byteLength(text) <= 1 << 20 && /(^|\n)$/.test(text) && !/[\0-\x08\x0b-\x1f\x7f]/.test(text), "not the text of a policy");
   for (const line of text.split("\n")) {
@@ -652,11 +669,14 @@ export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by n
   return { logs, witnesses, groups, quorum };
 }
 
-export const printable = (text) => // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes U+FFFD
+// escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
+// U+FFFD
+export const printable = (text) =>
   text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .replace(/\p{Surrogate}/gu, "\ufffd");
 
-function bytesOf(name) { // of a file, and of a longer one than may be checked so many that its reader sees it
+// of a file, and of a longer one than may be checked so many that its reader sees it
+function bytesOf(name) {
   const file = openSync(name), most = Buffer.allocUnsafe((64 << 20) + 1);
   let length = 0;
   for (let more; (more = readSync(file, most, length, most.length - length)) > 0;) length += more;

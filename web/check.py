@@ -23,15 +23,18 @@ def read(text):  # strict JSON: no name twice, and no number that a double does 
         must(len(dict(members)) == len(members), "a name stands twice")
         return dict(members)
     def number(digits):
-        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])  # with any power, also one that no Decimal has
+        # with any power, also one that no Decimal has
+        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])
         must(zero or digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
         return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
 
-OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')  # what counts outside of strings and in them
+# what counts outside of strings and in them
+OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')
 WEIGHTS = {b"{": 2, b"[": 2, b":": 4, b",": 4, b"\\": 4}
 
-def bounded(source):  # before a file is parsed: what it weighs, as the reference says, and how deep it nests
+# before a file is parsed: what it weighs, as the reference says, and how deep it nests
+def bounded(source):
     weight, depth, at, inside = 0, 0, 0, False
     for found in iter(lambda: (INSIDE if inside else OUTSIDE).search(source, at), None):
         kind, at = found[0], found.end() + (found[0] == b"\\")
@@ -82,7 +85,8 @@ def digest_of_parts(*parts):  # each a text, or a list with a value; their forms
     return digest.digest()
 
 def spelled(value):  # a number
-    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
+    # the digits that ECMAScript prints, too
+    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()
     digits, point = "".join(map(str, digits)), len(digits) + exponent
     dot = lambda whole, rest: whole + "." + rest if rest else whole
     if 0 < point <= 21:
@@ -97,7 +101,8 @@ def strings(*values):
 
 def seconds(timestamp):  # of its one form, such as 2006-01-02T15:04:05.000Z
     must(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", timestamp), "not a timestamp")
-    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")  # year 0 is a year, too
+    # year 0 is a year, too
+    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")
     return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() if timestamp[:4] > "0001" else 0
 
 def unbase64url(text):
@@ -105,7 +110,9 @@ def unbase64url(text):
     must(base64.urlsafe_b64encode(decoded).decode().rstrip("=") == text, "not base64url")
     return decoded
 
-def check_key(key):  # returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+# returns the fingerprint, of all keys where it is a list of them: compare one with what the company
+# gave you
+def check_key(key):
     if "origin" in key:
         return [check_key(one) for one in ring(key)]
     der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -117,11 +124,13 @@ def check_key(key):  # returns the fingerprint, of all keys where it is a list o
 def check_signature(key, signature, message):  # raises InvalidSignature
     load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
 
-def statements(origin, at, old, new):  # of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+# of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+def statements(origin, at, old, new):
     forms = ("v2", old["fingerprint"], new["fingerprint"]), ("v1", old["kid"], new["kid"])
     return [f"attestd/key-rotation/{version}\n{origin}\n{at}\n{one}\n{other}\n" for version, one, other in forms]
 
-def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
+# all keys of the company, each proven by the one before it; or the one that was given
+def ring(key):
     if "origin" not in key:
         return [key]
     keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
@@ -136,7 +145,8 @@ def ring(key):  # all keys of the company, each proven by the one before it; or 
         check_signature(new, proof["newSignature"], proof["statement"].encode())
     return keys
 
-def token_keys(key, at=0):  # those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+# those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+def token_keys(key, at=0):
     good = lambda one: "endedAt" not in one or at <= seconds(one["endedAt"]) and time.time() < seconds(one["endedAt"]) + 86400
     return [one for one in ring(key) if "compromisedAt" not in one and good(one)]
 
@@ -145,7 +155,8 @@ def check_life(claims, longest):  # in seconds: 86400 of a passport, 3600 of an 
     must(all(type(n) is int for n in (iat, nbf, exp)), "the times are no integers")
     must(0 <= iat <= nbf and 0 < exp - iat <= longest, "not a life that such a token has")
 
-def digest_of(record, company, log="actions"):  # the form comes first: parts that moved from one member to another have the same hash
+# the form comes first: parts that moved from one member to another have the same hash
+def digest_of(record, company, log="actions"):
     exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
@@ -169,7 +180,8 @@ def check_record(record, key, log="actions"):
     digest = digest_of(record, key["companyId"], log)
     check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
 
-def check_proof(evidence, key, log="actions"):  # returns the root: compare it with the one that you keep
+# returns the root: compare it with the one that you keep
+def check_proof(evidence, key, log="actions"):
     exactly(evidence, ("record", "proof", "root"))
     check_record(evidence["record"], key, log)
     node = evidence["record"]["hash"]
@@ -199,7 +211,8 @@ def check_passport(passport, key, audience="service:passport:v1"):
     must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
     return claims
 
-def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+# of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+def check_status(answer, key, jti, max_age=300):
     exactly(answer, ("jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"), ("revokedAt", "reason"))
     signed = {k: v for k, v in answer.items() if k not in ("caPublicKey", "signature")}
     strings(*answer.values())
@@ -263,7 +276,8 @@ def whole(value):  # no lone surrogate
     for inside in itertools.chain(value, value.values()) if type(value) is dict else value if type(value) is list else ():
         whole(inside)
 
-def verify(raw, signature, message):  # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+# raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+def verify(raw, signature, message):
     Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
 
 def is_name(name):  # that may stand in a signature line
@@ -283,7 +297,8 @@ def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
     must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
     return {"vkey": vkey, "name": name, "raw": raw, "id": key_id(name, kind, raw)}
 
-def cosigned_by(lines, body, witnesses):  # the (witness, time) of each line that says it is of one of them; raises where it is not
+# the (witness, time) of each line that says it is of one of them; raises where it is not
+def cosigned_by(lines, body, witnesses):
     for name, blob in lines:
         claimed = [w for w in witnesses if w["name"] == name and w["id"] == blob[:4]]
         for w in claimed:
@@ -386,7 +401,8 @@ class Evidence:  # a file while it is checked
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
         must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness stands twice")
 
-    def opened(self, log, signed):  # the size and the root of a log's one checkpoint, once its signatures are checked
+    # the size and the root of a log's one checkpoint, once its signatures are checked
+    def opened(self, log, signed):
         name, origin = log["log"], log["origin"]
         if name not in self.notes:
             body, lines = signed.split("\n\n")
@@ -433,7 +449,8 @@ class Evidence:  # a file while it is checked
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
         must(own == copied, "delegation is not that of the record")
 
-    def told(self, entries, about):  # control records, each of which must be about what it may be about
+    # control records, each of which must be about what it may be about
+    def told(self, entries, about):
         last, events = -1, []
         for entry in entries:
             record = entry["record"]
@@ -522,8 +539,10 @@ NOT_PROVEN_OF = [  # and of files with one of these members
     ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
 ]
 
-def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
-    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}  # free: may a name that stands there still become a member
+# c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+def read_policy(text):
+    # free: may a name that stands there still become a member
+    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}
     must(len(text.encode()) <= 1 << 20 and text[-1:] in ("", "\n") and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "not the text of a policy")
     for line in text.split("\n"):
         keyword, *items = re.split("[ \t]+", line.strip(" \t"))
@@ -551,7 +570,9 @@ def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups,
     must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
     return logs, witnesses, groups, quorum
 
-def printable(text):  # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes U+FFFD
+# escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
+# U+FFFD
+def printable(text):
     text = re.sub("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", str(text))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 

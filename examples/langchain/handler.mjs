@@ -8,7 +8,8 @@ export class AttestdHandler extends BaseCallbackHandler {
 
   #tools = new Map(); // of the calls under way, by run
 
-  #secret = crypto.randomUUID(); // records show the rest of a key: nobody shall take one before it is used
+  // records show the rest of a key: nobody shall take one before it is used
+  #secret = crypto.randomUUID();
 
   /** spool is a Spool of attestd/spool, agentId the name under which the agent is registered. */
   constructor(spool, agentId) {

@@ -1,9 +1,11 @@
 // A tracing processor of @openai/agents that attests each tool call: what was asked, and what came
 // of it.
 export class AttestdProcessor {
-  #sent = Promise.resolve(); // attestations go one after the other, so that an outcome never stands before its request
+  // attestations go one after the other, so that an outcome never stands before its request
+  #sent = Promise.resolve();
 
-  #secret = crypto.randomUUID(); // records show the rest of a key: nobody shall take one before it is used
+  // records show the rest of a key: nobody shall take one before it is used
+  #secret = crypto.randomUUID();
 
   /**
    * spool is a Spool of attestd/spool, agentId the name under which the agent is registered; failed

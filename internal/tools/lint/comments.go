@@ -10,8 +10,8 @@ import (
 // directive is a comment for a tool, which must stand in one line.
 var directive = regexp.MustCompile(`^//[a-z]+:`)
 
-// goComments measures the comments of Go that have lines of their own. A word that is longer than a
-// line, such as a URL, cannot be wrapped; a directive must not be.
+// goComments measures the comments of Go. A word that is longer than a line, such as a URL, cannot
+// be wrapped; a directive must not be.
 func goComments(text []byte) (findings []finding) {
 	if isGenerated(text) {
 		return nil
@@ -36,7 +36,7 @@ func goComments(text []byte) (findings []finding) {
 			most := maxComment
 			switch {
 			case i == 0 && !strings.HasPrefix(comment, "//") && !strings.HasPrefix(comment, "/*"):
-				continue // behind code
+				// behind code
 			case directive.MatchString(comment), !wraps(strings.TrimPrefix(comment, "//")):
 				continue
 			case strings.HasPrefix(comment, "//\t"):
@@ -60,7 +60,7 @@ func isGenerated(text []byte) bool {
 	return false
 }
 
-// slashComments measures comments of JavaScript, TypeScript and CSS that have lines of their own.
+// slashComments measures comments of JavaScript, TypeScript and CSS.
 func slashComments(text []byte) (findings []finding) {
 	inside := false
 	for i, line := range lines(text) {
@@ -68,7 +68,7 @@ func slashComments(text []byte) (findings []finding) {
 		if !inside && strings.HasPrefix(comment, "/*") {
 			inside = true
 		}
-		if (inside || strings.HasPrefix(comment, "//")) && wraps(comment) {
+		if (inside || strings.HasPrefix(comment, "//") || endsInComment(line, "//")) && wraps(comment) {
 			findings = append(findings, tooWide(i+1, line, maxComment, "a comment")...)
 		}
 		if inside && strings.Contains(comment, "*/") {
@@ -78,17 +78,39 @@ func slashComments(text []byte) (findings []finding) {
 	return findings
 }
 
-// markedComments measures comments that a mark begins, in a line of their own.
+// markedComments measures comments that a mark begins.
 func markedComments(mark string) func([]byte) []finding {
 	return func(text []byte) (findings []finding) {
 		for i, line := range lines(text) {
 			comment, is := strings.CutPrefix(strings.TrimLeft(line, "\t "), mark)
-			if is && !strings.HasPrefix(comment, "!") && wraps(comment) {
+			is = is && !strings.HasPrefix(comment, "!") || endsInComment(line, mark)
+			if is && wraps(comment) {
 				findings = append(findings, tooWide(i+1, line, maxComment, "a comment")...)
 			}
 		}
 		return findings
 	}
+}
+
+// endsInComment says whether a comment stands behind code. It goes by the quotes before the mark,
+// and knows nothing of strings over several lines.
+func endsInComment(line, mark string) bool {
+	code, _, is := strings.Cut(line, " "+mark+" ")
+	for _, quote := range []string{`"`, "'", "`"} {
+		is = is && strings.Count(code, quote)%2 == 0
+	}
+	return is
+}
+
+// sqlComments measures comments that have lines of their own. What stands inside a statement is
+// part of the schema that databases hold, and cannot be wrapped any more.
+func sqlComments(text []byte) (findings []finding) {
+	for i, line := range lines(text) {
+		if strings.HasPrefix(line, "--") && wraps(line) {
+			findings = append(findings, tooWide(i+1, line, maxComment, "a comment")...)
+		}
+	}
+	return findings
 }
 
 // wraps says whether a text has a place to break it.

@@ -94,7 +94,7 @@ func kindOf(file string) func(text []byte) []finding {
 	case ".py", ".pyi", ".sh", ".yml", ".toml":
 		return markedComments("#")
 	case ".sql":
-		return markedComments("--")
+		return sqlComments
 	case ".md":
 		if file == "README.md" {
 			return readme

@@ -53,7 +53,8 @@ class ServiceError(AttestdError):
 
     def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0):
         super().__init__(operation, status, reason)
-        self.operation, self.status, self.reason = operation, status, reason  # method and route, for no path: keys stand in paths
+        # method and route, for no path: keys stand in paths
+        self.operation, self.status, self.reason = operation, status, reason
         self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
 
     def __str__(self):
@@ -126,7 +127,8 @@ def _encode(value):
         raise refused if isinstance(refused, PayloadError) else PayloadError("", f"has no form in JSON: {refused}") from None
     return _well_formed(text)
 
-def _well_formed(text):  # two surrogates that belong together become their character, as in UTF-16, and others U+FFFD
+# two surrogates that belong together become their character, as in UTF-16, and others U+FFFD
+def _well_formed(text):
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 def _check(value, at):
@@ -318,12 +320,14 @@ class Retry:
     min: float = 0.5
     max: float = 8.0
 
-    def _wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
+    # before retry number n, from 0 on; None when it is not worth to
+    def _wait(self, n, error, safe):
         if n >= self.times or not _retryable(error, safe):
             return None
         wait = random.uniform(self.min, max(self.min, min(self.max, self.min * 2 ** (n + 1))))
         wait = max(wait, getattr(error, "retry_after", 0))
-        return wait if wait <= max(60, self.max) else None  # 60 s: the window of the service's rate limits
+        # 60 s: the window of the service's rate limits
+        return wait if wait <= max(60, self.max) else None
 
 def _retryable(error, safe):
     if isinstance(error, ConnectionLost):
@@ -390,7 +394,8 @@ class _Connections:
         try:
             for part in _parts(answer):
                 parts.append(part)
-                if not answer.isclosed():  # at its end, with Connection: close, the socket is closed, too
+                # at its end, with Connection: close, the socket is closed, too
+                if not answer.isclosed():
                     sock.settimeout(max(0.001, deadline - time.monotonic()))
         except (OSError, http.client.HTTPException) as cause:
             _end(answer, connection)
@@ -436,7 +441,8 @@ class Client:
 
     def __init__(self, url, credential=None, *, timeout=30.0, retry=Retry(), context=None):
         self.url, self._retry = url.rstrip("/"), retry
-        self._credential = credential.strip() if isinstance(credential, str) else credential  # a file's line break is no part of a key
+        # a file's line break is no part of a key
+        self._credential = credential.strip() if isinstance(credential, str) else credential
         self._connections = _Connections(self.url, timeout, context)
         self._rate = None
 
@@ -610,7 +616,8 @@ def _rate(headers, status, before):
     try:
         limit, left, reset = (int(headers["X-RateLimit-" + name]) for name in ("Limit", "Remaining", "Reset"))
     except (TypeError, ValueError):
-        return _Rate(0, 0, 0) if status == 201 else before  # others, proxies for example, know nothing of it
+        # others, proxies for example, know nothing of it
+        return _Rate(0, 0, 0) if status == 201 else before
     return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
 
 def _record(given):
@@ -831,7 +838,8 @@ class _step:
         if isinstance(error, Exception) and not isinstance(error, AttestdError):
             raise VerificationError(self.code, str(error) or type(error).__name__) from None
 
-def _given(value):  # a text is read strictly; of what was parsed already, only its form can be checked
+# a text is read strictly; of what was parsed already, only its form can be checked
+def _given(value):
     return read(value.decode() if isinstance(value, bytes) else value) if isinstance(value, (str, bytes)) else value
 
 class Spool:
@@ -849,11 +857,13 @@ class Spool:
     def __init__(self, folder, client, *, limit=1 << 30):
         """limit, in bytes, is how much may wait."""
         self.folder, self.client, self.limit = Path(folder), client, limit
-        self._last, self._size, self._lock = 0, -1, threading.Lock()  # the bytes that wait, as this process knows; -1 when it must look
+        # the bytes that wait, as this process knows; -1 when it must look
+        self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
         for name in ("new", "pending", "refused"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in (self.folder / "new").iterdir():  # by a process that was killed before it acknowledged them
+        # by a process that was killed before it acknowledged them
+        for left in (self.folder / "new").iterdir():
             try:
                 if left.stat().st_mtime < time.time() - 3600:
                     left.unlink()
@@ -993,7 +1003,8 @@ class Spool:
                 if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
                     raise
                 at = 0 if len(items) == 1 else _place(error)
-                if at is None or at >= len(items):  # which of them it is, the answer does not say; or the batch is too large
+                # which of them it is, the answer does not say; or the batch is too large
+                if at is None or at >= len(items):
                     half = (len(items) + 1) // 2
                     self._send(items[:half], refused, renewed)
                     items = items[half:]
@@ -1026,7 +1037,8 @@ class Spool:
             pass
         refused.append((name, reason))
 
-    def _put(self, folder, name, text):  # writes a file that is there whole or not at all, and stays when the power fails
+    # writes a file that is there whole or not at all, and stays when the power fails
+    def _put(self, folder, name, text):
         made = self.folder / "new" / name
         with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(text.encode())
@@ -1068,15 +1080,18 @@ def read(text):  # strict JSON: no name twice, and no number that a double does 
         must(len(dict(members)) == len(members), "a name stands twice")
         return dict(members)
     def number(digits):
-        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])  # with any power, also one that no Decimal has
+        # with any power, also one that no Decimal has
+        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])
         must(zero or digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
         return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
 
-OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')  # what counts outside of strings and in them
+# what counts outside of strings and in them
+OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')
 WEIGHTS = {b"{": 2, b"[": 2, b":": 4, b",": 4, b"\\": 4}
 
-def bounded(source):  # before a file is parsed: what it weighs, as the reference says, and how deep it nests
+# before a file is parsed: what it weighs, as the reference says, and how deep it nests
+def bounded(source):
     weight, depth, at, inside = 0, 0, 0, False
     for found in iter(lambda: (INSIDE if inside else OUTSIDE).search(source, at), None):
         kind, at = found[0], found.end() + (found[0] == b"\\")
@@ -1127,7 +1142,8 @@ def digest_of_parts(*parts):  # each a text, or a list with a value; their forms
     return digest.digest()
 
 def spelled(value):  # a number
-    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
+    # the digits that ECMAScript prints, too
+    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()
     digits, point = "".join(map(str, digits)), len(digits) + exponent
     dot = lambda whole, rest: whole + "." + rest if rest else whole
     if 0 < point <= 21:
@@ -1142,7 +1158,8 @@ def strings(*values):
 
 def seconds(timestamp):  # of its one form, such as 2006-01-02T15:04:05.000Z
     must(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", timestamp), "not a timestamp")
-    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")  # year 0 is a year, too
+    # year 0 is a year, too
+    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")
     return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() if timestamp[:4] > "0001" else 0
 
 def unbase64url(text):
@@ -1150,7 +1167,9 @@ def unbase64url(text):
     must(base64.urlsafe_b64encode(decoded).decode().rstrip("=") == text, "not base64url")
     return decoded
 
-def check_key(key):  # returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+# returns the fingerprint, of all keys where it is a list of them: compare one with what the company
+# gave you
+def check_key(key):
     if "origin" in key:
         return [check_key(one) for one in ring(key)]
     der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -1162,11 +1181,13 @@ def check_key(key):  # returns the fingerprint, of all keys where it is a list o
 def check_signature(key, signature, message):  # raises InvalidSignature
     load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
 
-def statements(origin, at, old, new):  # of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+# of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+def statements(origin, at, old, new):
     forms = ("v2", old["fingerprint"], new["fingerprint"]), ("v1", old["kid"], new["kid"])
     return [f"attestd/key-rotation/{version}\n{origin}\n{at}\n{one}\n{other}\n" for version, one, other in forms]
 
-def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
+# all keys of the company, each proven by the one before it; or the one that was given
+def ring(key):
     if "origin" not in key:
         return [key]
     keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
@@ -1181,7 +1202,8 @@ def ring(key):  # all keys of the company, each proven by the one before it; or 
         check_signature(new, proof["newSignature"], proof["statement"].encode())
     return keys
 
-def token_keys(key, at=0):  # those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+# those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+def token_keys(key, at=0):
     good = lambda one: "endedAt" not in one or at <= seconds(one["endedAt"]) and time.time() < seconds(one["endedAt"]) + 86400
     return [one for one in ring(key) if "compromisedAt" not in one and good(one)]
 
@@ -1190,7 +1212,8 @@ def check_life(claims, longest):  # in seconds: 86400 of a passport, 3600 of an 
     must(all(type(n) is int for n in (iat, nbf, exp)), "the times are no integers")
     must(0 <= iat <= nbf and 0 < exp - iat <= longest, "not a life that such a token has")
 
-def digest_of(record, company, log="actions"):  # the form comes first: parts that moved from one member to another have the same hash
+# the form comes first: parts that moved from one member to another have the same hash
+def digest_of(record, company, log="actions"):
     exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
@@ -1214,7 +1237,8 @@ def check_record(record, key, log="actions"):
     digest = digest_of(record, key["companyId"], log)
     check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
 
-def check_proof(evidence, key, log="actions"):  # returns the root: compare it with the one that you keep
+# returns the root: compare it with the one that you keep
+def check_proof(evidence, key, log="actions"):
     exactly(evidence, ("record", "proof", "root"))
     check_record(evidence["record"], key, log)
     node = evidence["record"]["hash"]
@@ -1244,7 +1268,8 @@ def check_passport(passport, key, audience="service:passport:v1"):
     must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
     return claims
 
-def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+# of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+def check_status(answer, key, jti, max_age=300):
     exactly(answer, ("jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"), ("revokedAt", "reason"))
     signed = {k: v for k, v in answer.items() if k not in ("caPublicKey", "signature")}
     strings(*answer.values())
@@ -1308,7 +1333,8 @@ def whole(value):  # no lone surrogate
     for inside in itertools.chain(value, value.values()) if type(value) is dict else value if type(value) is list else ():
         whole(inside)
 
-def verify(raw, signature, message):  # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+# raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+def verify(raw, signature, message):
     Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
 
 def is_name(name):  # that may stand in a signature line
@@ -1328,7 +1354,8 @@ def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
     must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
     return {"vkey": vkey, "name": name, "raw": raw, "id": key_id(name, kind, raw)}
 
-def cosigned_by(lines, body, witnesses):  # the (witness, time) of each line that says it is of one of them; raises where it is not
+# the (witness, time) of each line that says it is of one of them; raises where it is not
+def cosigned_by(lines, body, witnesses):
     for name, blob in lines:
         claimed = [w for w in witnesses if w["name"] == name and w["id"] == blob[:4]]
         for w in claimed:
@@ -1431,7 +1458,8 @@ class Evidence:  # a file while it is checked
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
         must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness stands twice")
 
-    def opened(self, log, signed):  # the size and the root of a log's one checkpoint, once its signatures are checked
+    # the size and the root of a log's one checkpoint, once its signatures are checked
+    def opened(self, log, signed):
         name, origin = log["log"], log["origin"]
         if name not in self.notes:
             body, lines = signed.split("\n\n")
@@ -1478,7 +1506,8 @@ class Evidence:  # a file while it is checked
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
         must(own == copied, "delegation is not that of the record")
 
-    def told(self, entries, about):  # control records, each of which must be about what it may be about
+    # control records, each of which must be about what it may be about
+    def told(self, entries, about):
         last, events = -1, []
         for entry in entries:
             record = entry["record"]
@@ -1567,8 +1596,10 @@ NOT_PROVEN_OF = [  # and of files with one of these members
     ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
 ]
 
-def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
-    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}  # free: may a name that stands there still become a member
+# c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+def read_policy(text):
+    # free: may a name that stands there still become a member
+    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}
     must(len(text.encode()) <= 1 << 20 and text[-1:] in ("", "\n") and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "not the text of a policy")
     for line in text.split("\n"):
         keyword, *items = re.split("[ \t]+", line.strip(" \t"))

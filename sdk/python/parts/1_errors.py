@@ -7,7 +7,8 @@ class ServiceError(AttestdError):
 
     def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0):
         super().__init__(operation, status, reason)
-        self.operation, self.status, self.reason = operation, status, reason  # method and route, for no path: keys stand in paths
+        # method and route, for no path: keys stand in paths
+        self.operation, self.status, self.reason = operation, status, reason
         self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
 
     def __str__(self):

@@ -7,7 +7,8 @@ def _encode(value):
         raise refused if isinstance(refused, PayloadError) else PayloadError("", f"has no form in JSON: {refused}") from None
     return _well_formed(text)
 
-def _well_formed(text):  # two surrogates that belong together become their character, as in UTF-16, and others U+FFFD
+# two surrogates that belong together become their character, as in UTF-16, and others U+FFFD
+def _well_formed(text):
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 def _check(value, at):

@@ -7,12 +7,14 @@ class Retry:
     min: float = 0.5
     max: float = 8.0
 
-    def _wait(self, n, error, safe):  # before retry number n, from 0 on; None when it is not worth to
+    # before retry number n, from 0 on; None when it is not worth to
+    def _wait(self, n, error, safe):
         if n >= self.times or not _retryable(error, safe):
             return None
         wait = random.uniform(self.min, max(self.min, min(self.max, self.min * 2 ** (n + 1))))
         wait = max(wait, getattr(error, "retry_after", 0))
-        return wait if wait <= max(60, self.max) else None  # 60 s: the window of the service's rate limits
+        # 60 s: the window of the service's rate limits
+        return wait if wait <= max(60, self.max) else None
 
 def _retryable(error, safe):
     if isinstance(error, ConnectionLost):
@@ -79,7 +81,8 @@ class _Connections:
         try:
             for part in _parts(answer):
                 parts.append(part)
-                if not answer.isclosed():  # at its end, with Connection: close, the socket is closed, too
+                # at its end, with Connection: close, the socket is closed, too
+                if not answer.isclosed():
                     sock.settimeout(max(0.001, deadline - time.monotonic()))
         except (OSError, http.client.HTTPException) as cause:
             _end(answer, connection)

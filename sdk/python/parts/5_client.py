@@ -3,7 +3,8 @@ class Client:
 
     def __init__(self, url, credential=None, *, timeout=30.0, retry=Retry(), context=None):
         self.url, self._retry = url.rstrip("/"), retry
-        self._credential = credential.strip() if isinstance(credential, str) else credential  # a file's line break is no part of a key
+        # a file's line break is no part of a key
+        self._credential = credential.strip() if isinstance(credential, str) else credential
         self._connections = _Connections(self.url, timeout, context)
         self._rate = None
 
@@ -177,7 +178,8 @@ def _rate(headers, status, before):
     try:
         limit, left, reset = (int(headers["X-RateLimit-" + name]) for name in ("Limit", "Remaining", "Reset"))
     except (TypeError, ValueError):
-        return _Rate(0, 0, 0) if status == 201 else before  # others, proxies for example, know nothing of it
+        # others, proxies for example, know nothing of it
+        return _Rate(0, 0, 0) if status == 201 else before
     return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
 
 def _record(given):

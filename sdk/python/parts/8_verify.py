@@ -120,5 +120,6 @@ class _step:
         if isinstance(error, Exception) and not isinstance(error, AttestdError):
             raise VerificationError(self.code, str(error) or type(error).__name__) from None
 
-def _given(value):  # a text is read strictly; of what was parsed already, only its form can be checked
+# a text is read strictly; of what was parsed already, only its form can be checked
+def _given(value):
     return read(value.decode() if isinstance(value, bytes) else value) if isinstance(value, (str, bytes)) else value

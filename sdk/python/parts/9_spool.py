@@ -13,11 +13,13 @@ class Spool:
     def __init__(self, folder, client, *, limit=1 << 30):
         """limit, in bytes, is how much may wait."""
         self.folder, self.client, self.limit = Path(folder), client, limit
-        self._last, self._size, self._lock = 0, -1, threading.Lock()  # the bytes that wait, as this process knows; -1 when it must look
+        # the bytes that wait, as this process knows; -1 when it must look
+        self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
         for name in ("new", "pending", "refused"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in (self.folder / "new").iterdir():  # by a process that was killed before it acknowledged them
+        # by a process that was killed before it acknowledged them
+        for left in (self.folder / "new").iterdir():
             try:
                 if left.stat().st_mtime < time.time() - 3600:
                     left.unlink()
@@ -157,7 +159,8 @@ class Spool:
                 if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
                     raise
                 at = 0 if len(items) == 1 else _place(error)
-                if at is None or at >= len(items):  # which of them it is, the answer does not say; or the batch is too large
+                # which of them it is, the answer does not say; or the batch is too large
+                if at is None or at >= len(items):
                     half = (len(items) + 1) // 2
                     self._send(items[:half], refused, renewed)
                     items = items[half:]
@@ -190,7 +193,8 @@ class Spool:
             pass
         refused.append((name, reason))
 
-    def _put(self, folder, name, text):  # writes a file that is there whole or not at all, and stays when the power fails
+    # writes a file that is there whole or not at all, and stays when the power fails
+    def _put(self, folder, name, text):
         made = self.folder / "new" / name
         with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(text.encode())

@@ -58,7 +58,8 @@ export class Client {
       throw new AttestdError("the URL must look like https://attest.example.com, without a password or a query");
     }
     this.url = url.replace(/\/+$/, "");
-    this.#fetch = (address, init) => fetch(address, init); // browsers refuse to be called as a method
+    // browsers refuse to be called as a method
+    this.#fetch = (address, init) => fetch(address, init);
     this.#timeout = timeout;
     this.#retry = { ...defaultRetry, ...retry };
     this.#bearer = new Bearer(credential, (client_id, client_secret) =>
@@ -230,7 +231,8 @@ export class Client {
       throw new ConnectionError(route.call, cause, UNSENT.includes(codeOf(cause)));
     } finally {
       clearTimeout(timer);
-      if (route.answer !== "lines") signal?.removeEventListener("abort", stop); // it ends their reading, too
+      // it ends their reading, too
+      if (route.answer !== "lines") signal?.removeEventListener("abort", stop);
     }
   }
 }

@@ -80,7 +80,8 @@ export class Spool {
     onlyKnown("a Spool", options, ["limit"]);
     const { limit = 1 << 30 } = options;
     for (const name of ["new", "pending", "refused"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
-    for (const name of await readdir(join(folder, "new"))) { // left by a process that was killed before it acknowledged them
+    // left by a process that was killed before it acknowledged them
+    for (const name of await readdir(join(folder, "new"))) {
       const left = join(folder, "new", name);
       const { mtimeMs } = await stat(left).catch(gone({ mtimeMs: Infinity }));
       if (mtimeMs < Date.now() - 3600_000) await unlink(left).catch(gone(undefined));
@@ -100,7 +101,8 @@ export class Spool {
       this.#size = -1; // others may have sent what waits
       throw new FullError(`the spool holds its ${this.limit} bytes`);
     }
-    this.#last = Math.max(this.#last + 1, Date.now() * 1000); // the order of one process is kept when several come in a millisecond
+    // the order of one process is kept when several come in a millisecond
+    this.#last = Math.max(this.#last + 1, Date.now() * 1000);
     await this.#put("pending", `${String(this.#last).padStart(17, "0")}-${randomBytes(8).toString("hex")}.item`, item);
     this.#size += Buffer.byteLength(item);
     return prepared.key;

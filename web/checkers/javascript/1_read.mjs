@@ -21,12 +21,14 @@ const exact = (spelling) => { // the digits without outer zeros, and their expon
   return kept && `${sign}${kept}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - kept.length)}`;
 };
 
-export function bounded(source) { // bytes, before they are parsed: what they weigh, as the reference says, and how deep they nest
+// bytes, before they are parsed: what they weigh, as the reference says, and how deep they nest
+export function bounded(source) {
   const weights = new Map([["{", 2], ["[", 2], [":", 4], [",", 4], ['"', 2]].map(([c, weight]) => [c.charCodeAt(0), weight]));
   let weight = 0, depth = 0;
   for (let at = 0; at < source.length; at++) {
     weight += weights.get(source[at]) ?? 0;
-    depth += (source[at] | 0x20) === 0x7b ? 1 : (source[at] | 0x20) === 0x7d ? -1 : 0; // [ and {, ] and }
+    // [ and {, ] and }
+    depth += (source[at] | 0x20) === 0x7b ? 1 : (source[at] | 0x20) === 0x7d ? -1 : 0;
     if (source[at] === 0x22) {
       for (at++; at < source.length && source[at] !== 0x22 && weight <= 9_000_000; at++) {
         if (source[at] === 0x5c) weight += 4, at++;
@@ -45,7 +47,8 @@ function textOf(source) { // of a file, which is no longer and no heavier than o
   return decoded(source);
 }
 
-export function read(text) { // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+// strict JSON: no name twice, no number that a double does not keep; integers become BigInt
+export function read(text) {
   let at = 0;
   const take = (pattern) => { // what stands here and is like a pattern
     const start = pattern.lastIndex = at;
@@ -66,7 +69,8 @@ export function read(text) { // strict JSON: no name twice, no number that a dou
       at += 2;
     }
     at++;
-    const value = plain ? text.slice(start + 1, at - 1) : JSON.parse(text.slice(start, at)); // a slice shares the memory of the text
+    // a slice shares the memory of the text
+    const value = plain ? text.slice(start + 1, at - 1) : JSON.parse(text.slice(start, at));
     must(!/\p{Surrogate}/u.test(value), "a lone surrogate");
     return value;
   };
@@ -114,7 +118,9 @@ export function read(text) { // strict JSON: no name twice, no number that a dou
   return whole;
 }
 
-function* pieces(v) { // of the canonical form, none of them long. RFC 8785: JavaScript's own numbers, strings and sort order are its rules
+// of the canonical form, none of them long. RFC 8785: JavaScript's own numbers, strings and sort
+// order are its rules
+function* pieces(v) {
   if (Array.isArray(v) || v && typeof v === "object") {
     const isList = Array.isArray(v), names = isList ? v : Object.keys(v).sort();
     yield isList ? "[" : "{";
@@ -142,7 +148,8 @@ function* pieces(v) { // of the canonical form, none of them long. RFC 8785: Jav
 
 const canonical = (v) => [...pieces(v)].join("");
 
-function digestOfParts(...parts) { // each a text, or a list with a value; their forms are joined by |
+// each a text, or a list with a value; their forms are joined by |
+function digestOfParts(...parts) {
   const digest = createHash("sha256");
   let some = "";
   parts.forEach((part, i) => {

@@ -1,4 +1,6 @@
-export function checkKey(key) { // returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+// returns the fingerprint, of all keys where it is a list of them: compare one with what the
+// company gave you
+export function checkKey(key) {
   if ("origin" in key) return ring(key).map(checkKey);
   const digest = sha256(createPublicKey(key.pem).export({ type: "spki", format: "der" }));
   const fingerprint = `SHA256:${digest.toString("base64url")}`;
@@ -9,10 +11,12 @@ export function checkKey(key) { // returns the fingerprint, of all keys where it
 const checkSignature = (key, signature, message) =>
   must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
 
-const statements = (origin, at, old, one) => // of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+// of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+const statements = (origin, at, old, one) =>
   [["v2", old.fingerprint, one.fingerprint], ["v1", old.kid, one.kid]].map(([version, ...names]) => `attestd/key-rotation/${version}\n${origin}\n${at}\n${names.join("\n")}\n`);
 
-function ring(key) { // all keys of the company, each proven by the one before it; or the one that was given
+// all keys of the company, each proven by the one before it; or the one that was given
+function ring(key) {
   if (!("origin" in key)) return [key];
   const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
   must(keys.length > 0 && keys[0].fromIndex === 0n && !("rotation" in keys[0]), "the first key is missing");
@@ -28,11 +32,13 @@ function ring(key) { // all keys of the company, each proven by the one before i
   return keys;
 }
 
-const tokenKeys = (key, at = 0) => // those whose tokens of a time, in Unix milliseconds, may be good now: no key counts after its end
+// those whose tokens of a time, in Unix milliseconds, may be good now: no key counts after its end
+const tokenKeys = (key, at = 0) =>
   ring(key).filter(({ endedAt, ...one }) => !("compromisedAt" in one)
     && (endedAt === undefined || at <= milliseconds(endedAt) && Date.now() < milliseconds(endedAt) + 86400_000));
 
-function digestOf(record, company, log = "actions") { // the form comes first: parts that moved from one member to another have the same hash
+// the form comes first: parts that moved from one member to another have the same hash
+function digestOf(record, company, log = "actions") {
   exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
   const { index, timestamp, payload, delegation: info } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
@@ -58,7 +64,8 @@ export function checkRecord(record, key) {
   checkSignature(ring(key).findLast(({ fromIndex = 0n }) => fromIndex <= record.index), record.signature, digest);
 }
 
-export function checkProof(evidence, key) { // returns the root: compare it with the one that you keep
+// returns the root: compare it with the one that you keep
+export function checkProof(evidence, key) {
   exactly(evidence, ["record", "proof", "root"]);
   const { record, proof, root } = evidence;
   checkRecord(record, key);
@@ -91,7 +98,8 @@ export function checkPassport(passport, key, audience = "service:passport:v1") {
   return c;
 }
 
-export function checkStatus(answer, key, jti, maxAge = 300) { // of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds
+// of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds
+export function checkStatus(answer, key, jti, maxAge = 300) {
   exactly(answer, ["jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"], ["revokedAt", "reason"]);
   const { caPublicKey, signature, ...signed } = answer;
   must(Object.values(answer).every(isString), "not a string");

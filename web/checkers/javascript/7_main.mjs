@@ -12,8 +12,10 @@ const NOT_PROVEN_OF = [ // and of files with one of these members
   ["That the status of the passport is still the same: it is of the moment when it was checked.", "status"],
 ];
 
-export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
-  const logs = [], witnesses = [], groups = [], free = new Map([["none", false]]); // free: may a name that stands there still become a member
+// c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+export function readPolicy(text) {
+  // free: may a name that stands there still become a member
+  const logs = [], witnesses = [], groups = [], free = new Map([["none", false]]);
   let quorum;
   must(Buffer.byteLength(text) <= 1 << 20 && /(^|\n)$/.test(text) && !/[\0-\x08\x0b-\x1f\x7f]/.test(text), "not the text of a policy");
   for (const line of text.split("\n")) {
@@ -46,11 +48,14 @@ export function readPolicy(text) { // c2sp.org/tlog-policy: logs, witnesses by n
   return { logs, witnesses, groups, quorum };
 }
 
-export const printable = (text) => // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes U+FFFD
+// escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
+// U+FFFD
+export const printable = (text) =>
   text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .replace(/\p{Surrogate}/gu, "\ufffd");
 
-function bytesOf(name) { // of a file, and of a longer one than may be checked so many that its reader sees it
+// of a file, and of a longer one than may be checked so many that its reader sees it
+function bytesOf(name) {
   const file = openSync(name), most = Buffer.allocUnsafe((64 << 20) + 1);
   let length = 0;
   for (let more; (more = readSync(file, most, length, most.length - length)) > 0;) length += more;

@@ -7,15 +7,18 @@ def read(text):  # strict JSON: no name twice, and no number that a double does 
         must(len(dict(members)) == len(members), "a name stands twice")
         return dict(members)
     def number(digits):
-        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])  # with any power, also one that no Decimal has
+        # with any power, also one that no Decimal has
+        zero = digits[-1].isdigit() and not re.search("[1-9]", re.split("[eE]", digits)[0])
         must(zero or digits[-1].isdigit() and Decimal(repr(float(digits))) == Decimal(digits), f"{digits} is not kept by a double")
         return float(digits) if re.search("[.eE]", digits) or digits == "-0" else int(digits)
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=number)
 
-OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')  # what counts outside of strings and in them
+# what counts outside of strings and in them
+OUTSIDE, INSIDE = re.compile(rb'["{}\[\],:]'), re.compile(rb'["\\]')
 WEIGHTS = {b"{": 2, b"[": 2, b":": 4, b",": 4, b"\\": 4}
 
-def bounded(source):  # before a file is parsed: what it weighs, as the reference says, and how deep it nests
+# before a file is parsed: what it weighs, as the reference says, and how deep it nests
+def bounded(source):
     weight, depth, at, inside = 0, 0, 0, False
     for found in iter(lambda: (INSIDE if inside else OUTSIDE).search(source, at), None):
         kind, at = found[0], found.end() + (found[0] == b"\\")
@@ -66,7 +69,8 @@ def digest_of_parts(*parts):  # each a text, or a list with a value; their forms
     return digest.digest()
 
 def spelled(value):  # a number
-    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()  # the digits that ECMAScript prints, too
+    # the digits that ECMAScript prints, too
+    sign, digits, exponent = Decimal(repr(value + 0.0)).normalize().as_tuple()
     digits, point = "".join(map(str, digits)), len(digits) + exponent
     dot = lambda whole, rest: whole + "." + rest if rest else whole
     if 0 < point <= 21:
@@ -81,7 +85,8 @@ def strings(*values):
 
 def seconds(timestamp):  # of its one form, such as 2006-01-02T15:04:05.000Z
     must(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", timestamp), "not a timestamp")
-    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")  # year 0 is a year, too
+    # year 0 is a year, too
+    datetime.strptime(f"{2000 + int(timestamp[:4]) % 400}{timestamp[4:]}", "%Y-%m-%dT%H:%M:%S.%f%z")
     return datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() if timestamp[:4] > "0001" else 0
 
 def unbase64url(text):

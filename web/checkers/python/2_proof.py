@@ -1,4 +1,6 @@
-def check_key(key):  # returns the fingerprint, of all keys where it is a list of them: compare one with what the company gave you
+# returns the fingerprint, of all keys where it is a list of them: compare one with what the company
+# gave you
+def check_key(key):
     if "origin" in key:
         return [check_key(one) for one in ring(key)]
     der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -10,11 +12,13 @@ def check_key(key):  # returns the fingerprint, of all keys where it is a list o
 def check_signature(key, signature, message):  # raises InvalidSignature
     load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
 
-def statements(origin, at, old, new):  # of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+# of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+def statements(origin, at, old, new):
     forms = ("v2", old["fingerprint"], new["fingerprint"]), ("v1", old["kid"], new["kid"])
     return [f"attestd/key-rotation/{version}\n{origin}\n{at}\n{one}\n{other}\n" for version, one, other in forms]
 
-def ring(key):  # all keys of the company, each proven by the one before it; or the one that was given
+# all keys of the company, each proven by the one before it; or the one that was given
+def ring(key):
     if "origin" not in key:
         return [key]
     keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
@@ -29,7 +33,8 @@ def ring(key):  # all keys of the company, each proven by the one before it; or 
         check_signature(new, proof["newSignature"], proof["statement"].encode())
     return keys
 
-def token_keys(key, at=0):  # those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+# those whose tokens of a time, in Unix seconds, may be good now: no key counts after its end
+def token_keys(key, at=0):
     good = lambda one: "endedAt" not in one or at <= seconds(one["endedAt"]) and time.time() < seconds(one["endedAt"]) + 86400
     return [one for one in ring(key) if "compromisedAt" not in one and good(one)]
 
@@ -38,7 +43,8 @@ def check_life(claims, longest):  # in seconds: 86400 of a passport, 3600 of an 
     must(all(type(n) is int for n in (iat, nbf, exp)), "the times are no integers")
     must(0 <= iat <= nbf and 0 < exp - iat <= longest, "not a life that such a token has")
 
-def digest_of(record, company, log="actions"):  # the form comes first: parts that moved from one member to another have the same hash
+# the form comes first: parts that moved from one member to another have the same hash
+def digest_of(record, company, log="actions"):
     exactly(record, ("index", "timestamp", "payload", "hash", "signature"), ("delegation",))
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
@@ -62,7 +68,8 @@ def check_record(record, key, log="actions"):
     digest = digest_of(record, key["companyId"], log)
     check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
 
-def check_proof(evidence, key, log="actions"):  # returns the root: compare it with the one that you keep
+# returns the root: compare it with the one that you keep
+def check_proof(evidence, key, log="actions"):
     exactly(evidence, ("record", "proof", "root"))
     check_record(evidence["record"], key, log)
     node = evidence["record"]["hash"]
@@ -92,7 +99,8 @@ def check_passport(passport, key, audience="service:passport:v1"):
     must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
     return claims
 
-def check_status(answer, key, jti, max_age=300):  # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+# of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
+def check_status(answer, key, jti, max_age=300):
     exactly(answer, ("jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"), ("revokedAt", "reason"))
     signed = {k: v for k, v in answer.items() if k not in ("caPublicKey", "signature")}
     strings(*answer.values())

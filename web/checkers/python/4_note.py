@@ -1,4 +1,5 @@
-def verify(raw, signature, message):  # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+# raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
+def verify(raw, signature, message):
     Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
 
 def is_name(name):  # that may stand in a signature line
@@ -18,7 +19,8 @@ def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
     must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
     return {"vkey": vkey, "name": name, "raw": raw, "id": key_id(name, kind, raw)}
 
-def cosigned_by(lines, body, witnesses):  # the (witness, time) of each line that says it is of one of them; raises where it is not
+# the (witness, time) of each line that says it is of one of them; raises where it is not
+def cosigned_by(lines, body, witnesses):
     for name, blob in lines:
         claimed = [w for w in witnesses if w["name"] == name and w["id"] == blob[:4]]
         for w in claimed:

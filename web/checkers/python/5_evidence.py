@@ -81,7 +81,8 @@ class Evidence:  # a file while it is checked
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
         must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness stands twice")
 
-    def opened(self, log, signed):  # the size and the root of a log's one checkpoint, once its signatures are checked
+    # the size and the root of a log's one checkpoint, once its signatures are checked
+    def opened(self, log, signed):
         name, origin = log["log"], log["origin"]
         if name not in self.notes:
             body, lines = signed.split("\n\n")

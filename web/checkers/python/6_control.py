@@ -1,4 +1,5 @@
-    def told(self, entries, about):  # control records, each of which must be about what it may be about
+    # control records, each of which must be about what it may be about
+    def told(self, entries, about):
         last, events = -1, []
         for entry in entries:
             record = entry["record"]

@@ -12,8 +12,10 @@ NOT_PROVEN_OF = [  # and of files with one of these members
     ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
 ]
 
-def read_policy(text):  # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
-    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}  # free: may a name that stands there still become a member
+# c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
+def read_policy(text):
+    # free: may a name that stands there still become a member
+    logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}
     must(len(text.encode()) <= 1 << 20 and text[-1:] in ("", "\n") and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "not the text of a policy")
     for line in text.split("\n"):
         keyword, *items = re.split("[ \t]+", line.strip(" \t"))

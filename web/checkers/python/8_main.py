@@ -1,4 +1,6 @@
-def printable(text):  # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes U+FFFD
+# escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
+# U+FFFD
+def printable(text):
     text = re.sub("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", str(text))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
