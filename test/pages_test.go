@@ -1,0 +1,105 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages are all pages of documentation.
+func pages(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob("../docs/*.md")
+	must(t, err)
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"} {
+		list = append(list, "../"+name)
+	}
+	return list
+}
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fenced       = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+// Each link from a page to a file of this repository, and to a section of a page, leads somewhere.
+func TestLinksOfPages(t *testing.T) {
+	t.Parallel()
+	links := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, m := range markdownLink.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
+			target, section, _ := strings.Cut(string(m[1]), "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			file := page
+			if target != "" {
+				file = filepath.Join(filepath.Dir(page), filepath.FromSlash(target))
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			} else if section != "" && !slices.Contains(anchors(t, file), section) {
+				t.Errorf("%s links to %s, and there is no such section", page, m[1])
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("%d links were found", links)
+	}
+}
+
+// anchors are the names under which the sections of a page are linked to.
+func anchors(t *testing.T, page string) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	must(t, err)
+	for _, m := range heading.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(string(m[1])), "")
+		list = append(list, strings.ReplaceAll(name, " ", "-"))
+	}
+	return list
+}
+
+// Each page of docs begins with whom it is for.
+func TestPagesSayWhomTheyAreFor(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		if filepath.Base(filepath.Dir(page)) == "docs" && !regexp.MustCompile(`^# .+\n\nFor `).Match(text) {
+			t.Errorf("%s does not begin with whom it is for", page)
+		}
+	}
+}
+
+// CONTRIBUTING.md names commits by their subjects, and these are in the history.
+func TestCommitsToImitate(t *testing.T) {
+	t.Parallel()
+	history := gitDir(t)
+	text, err := os.ReadFile("../CONTRIBUTING.md")
+	must(t, err)
+	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "rev-parse", "--is-shallow-repository").Output()
+	must(t, err)
+	if strings.TrimSpace(string(out)) == "true" {
+		missing(t, "this clone has only a part of the history")
+	}
+	subjects, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "log", "--format=%s").Output()
+	must(t, err)
+	named := regexp.MustCompile(`(?m)^\*(.*)\*$`).FindAllSubmatch(text, -1)
+	if len(named) != 4 {
+		t.Errorf("CONTRIBUTING.md names %d commits, want 4", len(named))
+	}
+	for _, m := range named {
+		if !slices.Contains(strings.Split(string(subjects), "\n"), string(m[1])) {
+			t.Errorf("no commit has the subject %q", m[1])
+		}
+	}
+}
