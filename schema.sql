@@ -1,4 +1,4 @@
--- The database of attestd, schema 11; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 12; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -20,8 +20,10 @@ CREATE TABLE setting (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The tenants. id numbers the company's chain. A company never changes and never goes. The one with the greatest id, @installation, is no tenant:
--- its control log is the log of the companies, in which each of them has a record. It comes with the first company.
+-- The tenants. id numbers the company's chain. A company never changes and never goes. The one with
+-- the greatest id, @installation, is no tenant:
+-- its control log is the log of the companies, in which each of them has a record. It comes with
+-- the first company.
 CREATE TABLE company (
   id            INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 8388607),
   company_id    TEXT NOT NULL UNIQUE,
@@ -54,7 +56,8 @@ CREATE TABLE log (
   company INTEGER NOT NULL REFERENCES company (id),
   name    TEXT NOT NULL CHECK (name IN ('actions', 'control')),
   log_id  TEXT NOT NULL UNIQUE, -- 32 random hex digits
-  origin  TEXT NOT NULL UNIQUE, -- the first line of each checkpoint, and the name of the key that signs it
+  -- the first line of each checkpoint, and the name of the key that signs it
+  origin  TEXT NOT NULL UNIQUE,
   UNIQUE (company, name)
 ) STRICT;
 

@@ -113,8 +113,9 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// makeRoom frees what fillUp took. A file that is only removed keeps its room while a process has it
-// open, and what another test forks has all files of this process open until it becomes a program.
+// makeRoom frees what fillUp took. A file that is only removed keeps its room while a process has
+// it open, and what another test forks has all files of this process open until it becomes a
+// program.
 func makeRoom(t *testing.T, disk string) {
 	t.Helper()
 	ballast := filepath.Join(disk, "ballast")

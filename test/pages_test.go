@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // pages are all pages of documentation.
@@ -89,7 +91,7 @@ func TestCommitsToImitate(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "rev-parse", "--is-shallow-repository").Output()
 	must(t, err)
 	if strings.TrimSpace(string(out)) == "true" {
-		missing(t, "this clone has only a part of the history")
+		testenv.Missing(t, "this clone has only a part of the history")
 	}
 	subjects, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "log", "--format=%s").Output()
 	must(t, err)

@@ -206,9 +206,9 @@ func (w *walkthrough) write(t *testing.T, name string, content []byte) {
 
 // typeVerification types what docs/verify.md shows, beside what the session left.
 func (w *walkthrough) typeVerification(t *testing.T) {
-	tool(t, "node")
+	testenv.Needs(t, testenv.Node)
 	python := pythonWithCryptography(t)
-	attestd, err := binary()
+	attestd, err := binary(t)
 	must(t, err)
 	bin := t.TempDir()
 	must(t, os.Symlink(attestd, filepath.Join(bin, "attestd")))
@@ -218,7 +218,7 @@ func (w *walkthrough) typeVerification(t *testing.T) {
 		t.Fatalf("docs/verify.md shows %d things to type", len(blocks))
 	}
 	script += strings.Join(blocks, "")
-	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-c", strings.ReplaceAll(script, "python3 ", python+" "))
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", strings.ReplaceAll(script, "python3 ", python+" "))
 	cmd.Dir = w.dir
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	var said bytes.Buffer

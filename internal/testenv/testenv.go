@@ -40,8 +40,8 @@ func Rounds(few, often int) int {
 	return few
 }
 
-// MoreAtOnce lets twice as many tests run at once as there are cores, unless -parallel says how many:
-// for packages whose tests wait for other processes most of the time. TestMain calls it.
+// MoreAtOnce lets twice as many tests run at once as there are cores, unless -parallel says how
+// many: for packages whose tests wait for other processes most of the time. TestMain calls it.
 func MoreAtOnce() {
 	flag.Parse()
 	given := false
@@ -99,8 +99,8 @@ func Needs(t testing.TB, needs ...Need) {
 	}
 }
 
-// Missing skips a test for want of something that CI installs; in CI it fails. It is for what a test
-// looks for itself, such as a package of npm; why says how to get it.
+// Missing skips a test for want of something that CI installs; in CI it fails. It is for what a
+// test looks for itself, such as a package of npm; why says how to get it.
 func Missing(t testing.TB, why string) {
 	t.Helper()
 	if CI() {

@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 11: the tables of /schema.sql, where their meaning
+-- The database of attestd in PostgreSQL, schema 12: the tables of /schema.sql, where their meaning
 -- stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is

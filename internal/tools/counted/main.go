@@ -1,6 +1,7 @@
-// Command counted reads what `go test -json` prints and shows it short: a line for each package, and
-// all that a failed test printed. It fails when a test has failed, and when fewer tests have passed
-// than the file of counts has beside the name of the step, so that no test is left out unseen.
+// Command counted reads what `go test -json` prints and shows it short: a line for each package,
+// and all that a failed test printed. It fails when a test has failed, and when fewer tests have
+// passed than the file of counts has beside the name of the step, so that no test is left out
+// unseen.
 //
 //	go test -json ./... | counted -counts .ci/counts "go test"
 //

@@ -1,0 +1,114 @@
+package test
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the picture of rooms into docs/design.md")
+
+// imports lists which rooms (top-level directories) each room may import. Imports go downward only,
+// and what runs beside an agent reaches a server by HTTP alone.
+var imports = map[string]string{
+	"main":     "cmd",
+	"cmd":      "server service store agent sdk chain crypto internal",
+	"server":   "service store agent sdk chain crypto web internal",
+	"service":  "store agent chain crypto internal",
+	"store":    "chain crypto internal",
+	"agent":    "sdk chain crypto internal",
+	"sdk":      "chain crypto internal",
+	"chain":    "crypto internal",
+	"crypto":   "internal",
+	"web":      "internal",
+	"internal": "store chain crypto",
+}
+
+// testOnly are packages that the product never imports.
+var testOnly = []string{"internal/harness", "internal/rewrite", "internal/testenv", "store/storetest", "store/postgres/pgtest"}
+
+// Imports go downward only, and the picture in docs/design.md shows what they are.
+func TestImportsGoDownward(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f",
+		`{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}`, "attestd/...").Output()
+	must(t, err)
+	found := map[string]map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		from, to, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(to, "attestd/") || isTestOnly(from) {
+			continue
+		}
+		if isTestOnly(to) && !strings.HasPrefix(from, "attestd/test/") {
+			t.Errorf("%s imports %s, which is for tests alone", from, to)
+		}
+		a, b := roomOf(from), roomOf(to)
+		if a == b || a == "test" {
+			continue
+		}
+		if !slices.Contains(strings.Fields(imports[a]), b) {
+			t.Errorf("%s imports %s: %s may import %q alone", from, to, a, imports[a])
+		}
+		if found[a] == nil {
+			found[a] = map[string]bool{}
+		}
+		found[a][b] = true
+	}
+
+	const page, begin, end = "../docs/design.md", "<!-- rooms -->\n", "<!-- /rooms -->"
+	text, err := os.ReadFile(page)
+	must(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	was, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the picture", page)
+	}
+	is := pictureOf(found)
+	if *update {
+		must(t, os.WriteFile(page, []byte(before+begin+is+end+after), 0o644))
+	} else if was != is {
+		t.Errorf("the picture of rooms is not what is imported: go test ./test -run TestImportsGoDownward -update")
+	}
+}
+
+func roomOf(path string) string {
+	_, room, ok := strings.Cut(path, "/")
+	if !ok {
+		return "main"
+	}
+	room, _, _ = strings.Cut(room, "/")
+	return room
+}
+
+func isTestOnly(path string) bool {
+	return slices.ContainsFunc(testOnly, func(p string) bool { return strings.HasPrefix(path, "attestd/"+p) })
+}
+
+// pictureOf draws the arrows that do not follow from others.
+func pictureOf(imports map[string]map[string]bool) string {
+	var b strings.Builder
+	b.WriteString("```mermaid\nflowchart TD\n")
+	for _, from := range slices.Sorted(maps.Keys(imports)) {
+		for _, to := range slices.Sorted(maps.Keys(imports[from])) {
+			if !reaches(imports, from, to) {
+				b.WriteString("  " + from + " --> " + to + "\n")
+			}
+		}
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+// reaches says whether from leads to to by way of another room.
+func reaches(imports map[string]map[string]bool, from, to string) bool {
+	for by := range imports[from] {
+		if by != to && (imports[by][to] || reaches(imports, by, to)) {
+			return true
+		}
+	}
+	return false
+}
