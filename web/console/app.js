@@ -1,3 +1,4 @@
+// @ts-check
 // Navigation, who is signed in, and the page that the URL names.
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact-htm.js';
 import { start as startStream, stop as stopStream } from './core/live.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Checks records for whoever sends their texts: the page, or the worker that reads a whole chain.
 import { unbase64url } from './lib/bytes.js';
 import { engine, publicKey } from './lib/ed25519.js';

@@ -1,7 +1,9 @@
+// @ts-check
 // Reads and checks a report away from the page.
 import { setCredential } from './core/api.js';
 import { readAndCheckReport } from './core/report_reader.js';
 
+/** @param {any} message */
 async function run({ credential, ...job }) {
   setCredential(credential);
   postMessage({ report: await readAndCheckReport(job, (news) => postMessage({ news })) });

@@ -1,3 +1,4 @@
+// @ts-check
 // Reads a whole chain away from the page, so that the page stays alive: hands its records to the
 // workers that check them, holds each to its place, and computes the root over all of them, from
 // what the server streams.
@@ -16,7 +17,7 @@ const LISTED = 50; // failures that are listed one by one
 const ROUNDS = 5;
 
 const log = new WholeLog();
-const failures = { count: 0, first: null, list: [] };
+const failures = { count: 0, first: /** @type {any} */ (null), list: /** @type {any[]} */ ([]) };
 let held = { heads: [],
   seen: new Map() }; // what this browser has seen before: heads, and the hashes of records by index
 let contradicted = null; // the first of it that is not so, {head, from}, with how many records are still what they were

@@ -1,3 +1,4 @@
+// @ts-check
 // A page that checks evidence files from disk, with no server: what the person trusts, the file,
 // and the verdict.
 import { html, render, useState } from '../console/vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The verdict on a file and what it rests on. All that is shown was read in its form, and is shown
 // as text.
 import { html } from '../console/vendor/preact-htm.js';

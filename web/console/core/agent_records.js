@@ -1,3 +1,4 @@
+// @ts-check
 // Records of one agent: what the server finds, each checked here.
 import { checkNewest } from './checker.js';
 import { provenSize } from './heads.js';
@@ -11,7 +12,7 @@ const searchFor = (asked) => searchOf(asked, Date.now());
  * Some of the newest records that a search finds, after a page of before: {found, page}, and in
  * found {record, ok, reason} of each.
  */
-export async function newest(asked, limit, before = null) {
+export async function newest(asked, limit, before = /** @type {any} */ (null)) {
   const search = searchFor(asked);
   const page = await pageOf(search, before, limit, { proven: provenSize(session.get().key, 'actions') });
   const records = page.records.map((one) => foundRecord(one, search));

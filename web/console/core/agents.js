@@ -1,3 +1,4 @@
+// @ts-check
 // Agents and their passports, and what the service says of why an agent might act: the forms of
 // these answers, and where they are asked for.
 import { having, integer, jsonOf, list, nullable, oneOf, string, timestamp } from '../lib/form.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What the service's answers must be. A call names one of these forms, and gets what it names and
 // nothing else.
 import {

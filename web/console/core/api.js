@@ -1,3 +1,4 @@
+// @ts-check
 // The service's HTTP API. The credential lives in this module's memory, in a header, and never in a
 // URL.
 import { text } from '../lib/bytes.js';
@@ -16,7 +17,12 @@ export const getCredential = () => credential;
 
 // What the page wants to hear of: refused({message}), when the server no longer takes the
 // credential; clock(offset), after each answer.
-const listeners = { refused() {}, clock() {} };
+const listeners = {
+  /** @param {{message: string}} why */
+  refused(why) {},
+  /** @param {{offset: number, error: number}} now */
+  clock(now) {},
+};
 export const setListeners = (more) => Object.assign(listeners, more);
 
 /**
@@ -43,7 +49,7 @@ export class APIError extends Error {
  * A GET that the server puts off (429) waits as long as the server says, and asks again. What
  * changes something is never repeated here.
  */
-export async function send(method, path, options = {}) {
+export async function send(method, path, options = /** @type {any} */ ({})) {
   for (let attempt = 1; ; attempt++) {
     const used = credential;
     const response = await ask(method, path, options);
@@ -60,6 +66,7 @@ export async function send(method, path, options = {}) {
 }
 
 async function ask(method, path, { body, headers = {}, signal, accept = 'application/json' }) {
+  /** @type {Record<string, string>} */
   const all = { Accept: accept, ...headers };
   if (credential) all.Authorization = `Bearer ${credential}`;
   if (body !== undefined) all['Content-Type'] = 'application/json';
@@ -146,7 +153,7 @@ export const callText = async (method, path, options) => textOf(await send(metho
  * the answer must name, as of mustName, or a function that throws where the answer is to another
  * question; a call cannot be made without it.
  */
-export async function call(form, method, path, { asked, ...options } = {}) {
+export async function call(form, method, path, { asked, ...options } = /** @type {any} */ ({})) {
   if (!asked) throw new TypeError(`it is not said what an answer of ${path} must name`);
   const response = await send(method, path, options);
   if (!/\bjson\b/i.test(response.headers.get('Content-Type') ?? '')) throw fromElsewhere(response);
@@ -186,7 +193,7 @@ export async function records(from, limit, options) {
 /** The lines of an answer that is streamed; memory stays constant at any length. */
 export async function* lines(path, accept, options) {
   const response = await send('GET', path, { accept, ...options });
-  const reader = response.body.getReader();
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let rest = '';
   for (;;) {
@@ -195,7 +202,7 @@ export async function* lines(path, accept, options) {
     });
     rest += decoder.decode(value, { stream: !done });
     const whole = rest.split('\n');
-    rest = whole.pop();
+    rest = /** @type {string} */ (whole.pop());
     yield* whole;
     if (done) break;
   }

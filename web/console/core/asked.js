@@ -1,3 +1,4 @@
+// @ts-check
 // Whether an answer is to the question that was asked. A server that answers about something else,
 // on purpose or by a cache between, must not be shown under the name that was asked for.
 import { FormError } from '../lib/form.js';

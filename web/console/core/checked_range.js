@@ -1,3 +1,4 @@
+// @ts-check
 // The records of the chain that this page has checked one after the other. Of those that begin with
 // the first, both trees are computed, and held against what this browser has seen of the chain and
 // against the root that the server names.
@@ -10,6 +11,7 @@ const LOG = 'actions';
 export class CheckedRange {
   #whole;
 
+  /** @type {any} */
   #top = null; // the head that was settled last
 
   #agreed = false;

@@ -1,3 +1,4 @@
+// @ts-check
 // The workers of this page that check records: one for each core, so that a chain is read as fast
 // as the machine can, and the page stays alive.
 import { keyAt } from '../lib/keyring.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Checkpoints that a company has signed.
 import { FormError } from '../lib/form.js';
 import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';

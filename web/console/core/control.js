@@ -1,3 +1,4 @@
+// @ts-check
 // The control log of the company that is signed in: what the server finds in it, and one record.
 // That nothing was left out between, of a search, only a report shows.
 import { FormError, having, json, list, string } from '../lib/form.js';
@@ -43,7 +44,7 @@ export async function change(index, options) {
  * '' at the beginning of the log. asked: {action, since, until, q} for the server; what it cannot
  * be asked for matches decides here.
  */
-export async function searchChanges(asked, matches, before = null) {
+export async function searchChanges(asked, matches, before = /** @type {any} */ (null)) {
   const found = [];
   const query = Object.entries({ ...asked, log: 'control', order: 'newest', limit: PAGE }).filter(([, value]) => value);
   const whole = query.length === 3; // nothing is asked for: then all records must come, one after the other

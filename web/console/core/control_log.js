@@ -1,3 +1,4 @@
+// @ts-check
 // Changes that the control log holds about something: found by the server by a text in them, or by
 // their indices, and checked here.
 import { having, json, list, nullable, string } from '../lib/form.js';

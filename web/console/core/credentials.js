@@ -1,3 +1,4 @@
+// @ts-check
 // Keys and OAuth clients without their secrets: what each may do, until when, who made it, and when
 // it was last used.
 import { having, list, nullable, oneOf, string, timestamp } from '../lib/form.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The service's evidence of one record, and its report of a period, as they are saved: both must be
 // of what was asked for.
 import { having, integer, oneOf, read, string, timestamp } from '../lib/form.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What failed of the logs of the company that is signed in. It lasts until a person acknowledges
 // it.
 import { findingOf, addFinding } from './findings.js';

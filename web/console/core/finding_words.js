@@ -1,3 +1,4 @@
+// @ts-check
 // Findings in plain sentences: for the banner that stands on every page, for verdicts, and for what
 // is saved or printed.
 import { visible } from '../lib/visible.js';

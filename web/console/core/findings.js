@@ -1,3 +1,4 @@
+// @ts-check
 // What was found to be wrong with a company, kept beyond the page. A server that shows the truth
 // again has lied all the same: so what was red once stays red until a person acknowledges it, with
 // a reason (journal.js).

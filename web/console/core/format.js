@@ -1,3 +1,4 @@
+// @ts-check
 // How numbers, times and hashes are written.
 import { visible } from '../lib/visible.js';
 import { zoneOf, zoned } from './times.js';

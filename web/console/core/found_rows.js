@@ -1,3 +1,4 @@
+// @ts-check
 // What a search finds, and what of it fails.
 import { FormError, json, read } from '../lib/form.js';
 import { jsonLines } from './api.js';
@@ -14,18 +15,24 @@ const AHEAD = 4; // pieces that are checked at a time
 const OFTEN = 150; // ms between two looks at what a search has found
 
 class ListedRows extends Rows {
+  /** @type {any[]} */
   rows = [];
 
   constructor(search, changed) {
     super(search, changed);
     this.newest = search.order === 'newest';
+    this.whole = false; // whether all records of the log must come
   }
 
   get count() { return this.rows.length; }
   at(i) { return this.rows[i]; }
   indexAt(i) { return this.rows[i].index; }
   place(index) { return this.rows.findIndex((row) => row.index === index); }
-  want() {}
+  /**
+   * @param {number} [first]
+   * @param {number} [last]
+   */
+  want(first, last) {}
 
   // Records come in their order, each once, and only such as were asked for; of the whole log none
   // is left out.
@@ -51,6 +58,7 @@ class ListedRows extends Rows {
 
 /** What a search finds, as far as the list was scrolled. */
 export class FoundRows extends ListedRows {
+  /** @type {any} */
   before = null; // the page that was read last
 
   want(first, last) {

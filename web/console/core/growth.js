@@ -1,3 +1,4 @@
+// @ts-check
 // Proves that the logs which the server shows have grown from all that this browser has seen of
 // them.
 import { hex } from '../lib/bytes.js';
@@ -113,14 +114,15 @@ export async function proveSince(key, options) {
   for (const [i, now] of shown.entries()) {
     judged.push(await firstInconsistent(due(before[i]), now, options));
     if (!judged[i].head) continue;
-    const first = await firstInconsistent(before[i], now, options).catch(() => ({})); // what has failed once has failed
+    // What has failed once has failed.
+    const first = await firstInconsistent(before[i], now, options).catch(() => /** @type {any} */ ({}));
     const { head, from } = first.head ? first : judged[i];
     rewrittenSince(key, now.log, head, { from, now: now.size });
   }
   if (judged.some(({ head }) => head)) return shown;
   for (const [i, now] of shown.entries()) {
     for (const [j, head] of due(before[i]).entries()) {
-      for (const signed of judged[i].grown[j]) {
+      for (const signed of judged[i].grown?.[j] ?? []) {
         const grown = await signedHead(signed, now, key);
         if (grown) pinHead(key, grown, [head]);
       }

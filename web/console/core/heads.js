@@ -1,3 +1,4 @@
+// @ts-check
 // What this browser has seen of each log: lengths and roots, kept beyond the page. A chain only
 // ever grows, so each of them must be the beginning of what the server shows later (growth.js).
 // Where it is not, the history was rewritten, whatever the server says of itself.

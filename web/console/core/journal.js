@@ -1,3 +1,4 @@
+// @ts-check
 // What persons at this browser have acknowledged: each finding that does not stand any more, with
 // the reason and when. Nothing of it is taken back here.
 import { exactly, string, timestamp } from '../lib/form.js';

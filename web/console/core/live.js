@@ -1,3 +1,4 @@
+// @ts-check
 // The stream of records as it happens. Each record is checked on arrival; what a broken connection
 // missed is fetched and checked after it. What was found here and what the server says of its chain
 // are kept apart: the server may lie.
@@ -162,7 +163,7 @@ function queue(job) {
     } catch (err) {
       if (!current()) return;
       change({ problem: err.message });
-      if (err instanceof FormError) fail(err.index ?? last + 1, err.message);
+      if (err instanceof FormError) fail(/** @type {any} */ (err).index ?? last + 1, err.message);
     }
   });
   return work;

@@ -1,3 +1,4 @@
+// @ts-check
 // What the page Live shows, and what every page shows of it: collected, so that a thousand records
 // a second are ten renderings and not a thousand.
 import { store } from './store.js';

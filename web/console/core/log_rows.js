@@ -1,3 +1,4 @@
+// @ts-check
 // The whole log, of which any place can be shown at once: rows are fetched for what is in view.
 import { FormError, having, json, list } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
@@ -56,7 +57,8 @@ export class LogRows extends Rows {
     this.timer ??= setTimeout(
       () => {
         this.timer = undefined;
-        const [a, b] = [this.order(this.view[0]), this.order(this.view[1] - 1)]
+        const [top, end] = this.view ?? [0, 0];
+        const [a, b] = [this.order(top), this.order(end - 1)]
           .map((index) => Math.floor(index / PIECE))
           .sort((x, y) => x - y);
         for (let piece = a; piece <= b; piece++) this.fetch(piece);

@@ -1,3 +1,4 @@
+// @ts-check
 // The two logs of the company that is signed in: how long they are, which keys sign them, and the
 // checkpoints that the server gives of them.
 import { equalBytes, hex } from '../lib/bytes.js';

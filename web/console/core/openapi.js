@@ -1,3 +1,4 @@
+// @ts-check
 // The service's API document (OpenAPI 3.1), read by forms into what the reference shows.
 import { FormError, boolean, having, json, list, string } from '../lib/form.js';
 import { parseMarkdown, slug } from '../lib/markdown.js';

@@ -1,8 +1,9 @@
+// @ts-check
 // A pause that the server asked for (429 with Retry-After). All reads that it put off wait here, so
 // that one countdown is shown for them.
 const waiting = new Map(); // what wakes each of them, and the time in milliseconds at which it goes on by itself
 let elsewhere = 0; // until when a worker waits
-let watch = () => {};
+let watch = /** @type {(until: number) => void} */ (() => {});
 
 const changed = () => watch(Math.max(elsewhere, ...waiting.values()));
 

@@ -1,3 +1,4 @@
+// @ts-check
 // Whose cosignatures a person asks for below the checkpoints of a company: a policy
 // (c2sp.org/tlog-policy) that came from outside, kept in this browser.
 import { equalBytes, hex } from '../lib/bytes.js';

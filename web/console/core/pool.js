@@ -1,3 +1,4 @@
+// @ts-check
 // Hands records to the workers that check them (check_worker.js), each text to the one that has
 // least to do.
 

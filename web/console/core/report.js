@@ -1,3 +1,4 @@
+// @ts-check
 // A report, read and checked by a worker of its own. The work goes on while other pages are shown,
 // and the report stays until its reader signs out.
 import { getCredential } from './api.js';

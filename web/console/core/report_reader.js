@@ -1,3 +1,4 @@
+// @ts-check
 // Reads a report from the server, or from a file, and checks it while it comes: in a worker, so
 // that the page stays alive.
 import { hex } from '../lib/bytes.js';
@@ -55,6 +56,7 @@ function shown({ verdict, code, reason, checked, file, ends, checkpoints, all, l
  */
 async function readReport(stream, progress) {
   const copy = new Copy();
+  /** @type {any} */
   let tally;
   let total = 0;
   let done = 0;

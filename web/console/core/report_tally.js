@@ -1,3 +1,4 @@
+// @ts-check
 // What a report says, counted while its records come. Of what was done only times, names and
 // numbers are held, of what was changed the records themselves.
 const MOST = 5000; // changes and failures that are held; all are counted
@@ -16,14 +17,16 @@ const nameOf = ({ agent, action, delegated }) => JSON.stringify([agent, action, 
 const add = (map, name) => map.set(name, (map.get(name) ?? 0) + 1);
 
 export class Tally {
-  actions = { total: 0, times: [], agents: new Map(), kinds: new Map(), deeds: new Map() };
+  actions = { total: 0, times: /** @type {number[]} */ ([]), agents: new Map(), kinds: new Map(), deeds: new Map() };
 
-  failures = { total: 0, times: [], list: [] };
+  failures = { total: 0, times: /** @type {number[]} */ ([]), list: /** @type {any[]} */ ([]) };
 
-  changes = { total: 0, times: [], kinds: new Map(), list: [] };
+  changes = { total: 0, times: /** @type {number[]} */ ([]), kinds: new Map(), list: /** @type {any[]} */ ([]) };
 
+  /** @type {{from: string, to: string}[]} */
   alone = []; // {from, to}: times in which no witness was asked; to is '' for the end of the period
 
+  /** @type {string | null} */
   witnesses = null; // that are asked, null before the report says it
 
   constructor(from) {
@@ -72,7 +75,7 @@ export class Tally {
       this.alone.push({ from: this.from, to: '' });
       was = '';
     }
-    if (was === '' && witnesses !== '') this.alone.at(-1).to = timestamp;
+    if (was === '' && witnesses !== '') this.alone[this.alone.length - 1].to = timestamp;
     else if (was !== '' && witnesses === '') this.alone.push({ from: timestamp, to: '' });
     this.witnesses = witnesses;
   }
@@ -83,7 +86,8 @@ export class Tally {
    */
   result() {
     const { actions: { deeds, ...actions }, failures, changes, alone, witnesses } = this;
-    const ends = [actions.times, changes.times].filter(({ length }) => length).map((times) => [times[0], times.at(-1)]);
+    const ends = [actions.times, changes.times].filter(({ length }) => length).map((times) =>
+      [times[0], times[times.length - 1]]);
     return {
       actions, failures, changes, alone, witnesses,
       deeds: [...deeds.values()].sort((a, b) => order(a.agent, b.agent) || order(a.action, b.action)),

@@ -1,3 +1,4 @@
+// @ts-check
 // Which page is shown, and what of it: the part of the URL after "#/", so that the server knows one
 // page only and reads nothing of it.
 import { store } from './store.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The rows that the page Records shows, each with its verdict. Three sources have the same members:
 // the whole log, of which any place can be shown at once; what a search finds, page after page; and
 // what fails, for which all that matches is read and checked.
@@ -64,18 +65,18 @@ export async function logSize() {
  */
 export class Rows {
   constructor(search, changed) {
-    Object.assign(this, {
-      search,
-      changed,
-      size: 0,
-      read: 0,
-      checked: 0,
-      failed: [],
-      busy: false,
-      done: false,
-      error: null,
-      abort: new AbortController(),
-    });
+    this.search = search;
+    this.changed = changed;
+    this.size = 0;
+    this.read = 0;
+    this.checked = 0;
+    /** @type {string[]} */
+    this.failed = [];
+    this.busy = false;
+    this.done = false;
+    /** @type {any} */
+    this.error = null;
+    this.abort = new AbortController();
   }
 
   stop() {
@@ -110,7 +111,7 @@ export class Rows {
    * The rows of what the server gave, each {node, source}; recordAt(one, i) reads one. Their
    * verdicts come later.
    */
-  rowsOf(given, recordAt, index = () => null) {
+  rowsOf(given, recordAt, index = /** @type {(i: number) => number | null} */ (() => null)) {
     const records = [];
     const rows = given.map((one, i) => {
       try {

@@ -1,3 +1,4 @@
+// @ts-check
 // Searches over the records: what the URL asks for, and what the server finds. A search is the
 // server's word. What it finds is checked here record by record; that it left nothing out is shown
 // by verifying the whole log alone.
@@ -18,6 +19,7 @@ const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'hash'];
  * not asked for is ''. now: milliseconds.
  */
 export function searchOf(query, now) {
+  /** @type {any} */
   const search = Object.fromEntries(ASKED.map((name) => [name, query[name] ?? '']));
   if (Object.hasOwn(LAST, query.last ?? ''))
     Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });

@@ -1,3 +1,4 @@
+// @ts-check
 // Whether the pages of a search are all that there is: each says which indexes of the log it has
 // decided, and those of all pages must be the whole log, as far as no time bounds them, and the log
 // no shorter than it is known to be. What is left out between is not seen by this.
@@ -21,6 +22,9 @@ export const mustReach = (size, proven) =>
  * Throws where a page, {size, read, next}, does not go on from the one before it (null for the
  * first), or is the last and ends before the log does. order, since and until are of the search,
  * and proven is how many records the log had before it was asked for.
+ * @param {{size: number, read: {from: number, to: number}, next: string}} page
+ * @param {{size: number, read: {from: number, to: number}} | null} before
+ * @param {{order?: string, since?: string, until?: string, proven: number}} search
  */
 export function mustGoOn({ size, read: { from, to }, next }, before, { order, since, until, proven }) {
   const newest = order !== 'oldest';

@@ -1,3 +1,4 @@
+// @ts-check
 // Who is signed in, and the key that everything is checked with.
 import { prepareKey, prepareRing } from '../lib/keyring.js';
 import * as answers from './answers.js';
@@ -38,6 +39,7 @@ const companyKeys = new Map();
 
 // Keys of which one does not follow from the one before it are worth nothing: the last alone is
 // taken, with what is wrong as its flaw.
+/** @param {any} published */
 async function prepare({ keys, ...company }) {
   const plain = keys.map(({ jwk, ...key }) => ({ ...key, x: jwk.x }));
   try {

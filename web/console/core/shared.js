@@ -1,3 +1,4 @@
+// @ts-check
 // A key that is to be kept: in the sessionStorage of its tab, for a reload, and handed to new tabs
 // of this browser over a channel that only pages of this origin hear. It ends with the last tab; a
 // browser that restores its tabs after a restart restores that too, unless somebody signed out

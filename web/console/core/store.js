@@ -1,3 +1,4 @@
+// @ts-check
 // A value that components watch.
 import { useLayoutEffect, useReducer } from '../vendor/preact-htm.js';
 

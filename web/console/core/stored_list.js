@@ -1,3 +1,4 @@
+// @ts-check
 // Lists that this browser keeps beyond the page.
 import { list, read } from '../lib/form.js';
 import { store } from './store.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The connection on which the server sends records as they are written: opened, and opened again
 // whenever it is lost.
 import { company } from './answers.js';

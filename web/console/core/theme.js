@@ -1,3 +1,4 @@
+// @ts-check
 // Light, dark, or what the system says. Only the choice is remembered, and only in this browser.
 import { store } from './store.js';
 

@@ -1,3 +1,4 @@
+// @ts-check
 // In which zone times are shown: that of the reader, or UTC. One choice for all pages and for
 // paper, kept in this browser.
 import { store } from './store.js';
@@ -8,7 +9,7 @@ const CHOICES = ['utc', 'local']; // the first where nobody chose: what records 
 function restored() {
   try {
     const stored = localStorage.getItem(NAME);
-    return CHOICES.includes(stored) ? stored : CHOICES[0];
+    return stored !== null && CHOICES.includes(stored) ? stored : CHOICES[0];
   } catch {
     return CHOICES[0]; // no storage
   }

@@ -1,3 +1,4 @@
+// @ts-check
 // One verdict on a token, above all that was found out about it. It is green where the token can be
 // used now and nothing is left to ask.
 import { titleOf } from './finding_words.js';
@@ -17,10 +18,11 @@ const TIMES = ['Not before',
  */
 export const clockDiffers = ({ offset, error }) => Math.abs(offset) - error > CLOCK;
 
+/** @type {[number, string][]} */
 const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']];
 
 function roughly(seconds) {
-  const [size, unit] = UNITS.find(([one]) => seconds >= 1.5 * one) ?? UNITS.at(-1);
+  const [size, unit] = UNITS.find(([one]) => seconds >= 1.5 * one) ?? UNITS[3];
   const n = Math.round(seconds / size);
   return `${n} ${unit}${n === 1 ? '' : 's'}`;
 }

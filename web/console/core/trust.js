@@ -1,3 +1,4 @@
+// @ts-check
 // Which public keys the person at this browser vouches for, and which key each company had when it
 // was last seen here. A signature shows that a key signed; whose key it is no file and no server
 // can say of itself. So nothing is green before its key's fingerprint was entered here, from

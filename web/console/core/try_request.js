@@ -1,3 +1,4 @@
+// @ts-check
 // Requests of a person's own making, from the reference: whatever comes back is text to be read,
 // not data to work with.
 import { getCredential } from './api.js';

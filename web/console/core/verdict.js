@@ -1,3 +1,4 @@
+// @ts-check
 // Where green comes from. All that is shown in a tone is judged here: by its own check, by the key
 // that it was checked with, and by all that this browser has found to be wrong with the company. No
 // other module names the tone of what holds.
@@ -29,8 +30,8 @@ const ownTone = (ok, keyState) =>
 
 /**
  * {tone, own, is, against}: the tone of what was checked here, ok says whether it holds, with a key
- * in that state, of a company with these findings. own is its tone without them, is the verdict
- * in a word or two, and against the finding for which it is not green, or null. A whole log is red
+ * in that state, of a company with these findings. own is its tone without them, is the verdict in
+ * a word or two, and against the finding for which it is not green, or null. A whole log is red
  * then; a part that holds by itself is amber.
  */
 export function verdict({ ok, keyState, found, about = null }) {

@@ -1,3 +1,4 @@
+// @ts-check
 // The whole chain, recomputed away from the page. The run goes on while other pages are shown, and
 // its result stays.
 import { WholeLog } from '../lib/whole_log.js';

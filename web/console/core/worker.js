@@ -1,3 +1,4 @@
+// @ts-check
 // Starts workers. Trusted Types asks for a policy here; it admits our own scripts and nothing else.
 const SCRIPTS = ['/check_worker.js', '/report_worker.js', '/verify_worker.js'];
 

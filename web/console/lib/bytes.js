@@ -1,3 +1,4 @@
+// @ts-check
 // Bytes and their spellings: UTF-8, hex, base64url, PEM. Every decoder is strict: what does not
 // re-encode to itself is refused, so that one signature or key has one spelling.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // Whether one tree is the beginning of another: the proof of RFC 9162 §2.1.4.2, for any hash of two
 // nodes.
 

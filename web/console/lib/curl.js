@@ -1,3 +1,4 @@
+// @ts-check
 // Requests of the reference: their paths, bodies and the lines for a shell.
 
 /**

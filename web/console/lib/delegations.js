@@ -1,3 +1,4 @@
+// @ts-check
 // Who acted for whom: a graph of principals, drawn from the delegation chains of records, and where
 // it stands in a picture.
 
@@ -32,7 +33,8 @@ export function graphOf(records) {
  * how many nodes are not in it.
  */
 export function busiest({ nodes, edges }, most, always) {
-  const chosen = nodes.toSorted((a, b) => (b.name === always) - (a.name === always) || b.count - a.count).slice(0,
+  const chosen = nodes.toSorted((a, b) =>
+    Number(b.name === always) - Number(a.name === always) || b.count - a.count).slice(0,
     most);
   const names = new Set(chosen.map(({ name }) => name));
   return {

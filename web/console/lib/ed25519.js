@@ -1,3 +1,4 @@
+// @ts-check
 // Ed25519 checks: the browser's own where it is there and works, else the vendored @noble/ed25519.
 // Both take exactly what Go's crypto/ed25519 and OpenSSL take, so that no signature is good for one
 // checker and bad for another: S is below the order of the group, and R is, byte for byte, what is

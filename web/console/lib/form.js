@@ -1,3 +1,4 @@
+// @ts-check
 // The one reader of what comes from outside: answers, stream messages, evidence files, tokens. A
 // form is a function (node, source, name) that checks a node of json.js and gives strings, numbers
 // and booleans, in objects made here of the members that were asked for. Nothing else may reach a

@@ -1,3 +1,4 @@
+// @ts-check
 // JSON Canonicalization Scheme, RFC 8785, over the nodes of json.js.
 import { concat, utf8 } from './bytes.js';
 import { JSONError, parse } from './json.js';
@@ -103,9 +104,8 @@ function number(lexeme, pointer) {
 // A spelling of the exact decimal value that equal values share: sign, digits without outer zeros,
 // exponent.
 function decimal(lexeme) {
-  const [, sign, whole, fraction = '', exponent = '0'] = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(
-    lexeme,
-  );
+  const parts = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(lexeme);
+  const [, sign, whole, fraction = '', exponent = '0'] = parts ?? ['', '', lexeme];
   const all = whole + fraction;
   const digits = all.replace(/^0+/, '').replace(/0+$/, '');
   if (digits === '') return '0';

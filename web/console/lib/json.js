@@ -1,3 +1,4 @@
+// @ts-check
 // A strict JSON parser that loses nothing. JSON.parse turns 12345678901234567890 into another
 // number, keeps the last of two equal keys and forgets how a value was spelled. What was signed
 // must be shown and hashed exactly as it stands, so each node has its place in the source text.
@@ -29,6 +30,10 @@ class Parser {
     this.path = [];
   }
 
+  /**
+   * @param {string} reason
+   * @returns {never}
+   */
   fail(reason) {
     const pointer = this.path.map((p) => '/' + String(p).replace(/~/g, '~0').replace(/\//g, '~1')).join('');
     throw new JSONError(pointer, reason);
@@ -55,7 +60,7 @@ class Parser {
     }
     NUMBER.lastIndex = start;
     const m = NUMBER.exec(this.source);
-    if (!m) this.fail(`unexpected character at offset ${start}`);
+    if (!m) return this.fail(`unexpected character at offset ${start}`);
     this.at = NUMBER.lastIndex;
     return { type: 'number', lexeme: m[0], start, end: this.at };
   }

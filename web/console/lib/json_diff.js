@@ -1,3 +1,4 @@
+// @ts-check
 // What is different in two JSON values that json.js has read.
 import { canonical } from './jcs.js';
 

@@ -1,3 +1,4 @@
+// @ts-check
 // All keys that a company has had. Each but the first is proven by a statement that the key before
 // it and the key itself have signed, so whoever confirmed one of them need not be asked about the
 // others.

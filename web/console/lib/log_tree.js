@@ -1,3 +1,4 @@
+// @ts-check
 // The tree of RFC 6962 that checkpoints are of, and how it grows by leaves. Hashes are 32 raw
 // bytes.
 import { concat, hex, unbase64, unhex } from './bytes.js';

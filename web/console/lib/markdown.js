@@ -1,3 +1,4 @@
+// @ts-check
 // The Markdown that the service's API document is written in, and no more: headings (##),
 // paragraphs, lists, fenced code, tables; in a line code, **strong**, *emphasis* and links to
 // https. Anything else stays text. The result is a tree of plain objects, from which

@@ -1,3 +1,4 @@
+// @ts-check
 // The Merkle tree over a chain: leaf = a record's hash as a hex string; node = SHA-256 of its two
 // children's hex strings joined; the shape of RFC 6962 §2.1 (an odd node moves up unhashed).
 import { exactly, hash, list, oneOf } from './form.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Keys, signatures and policies in the forms of C2SP: signed notes, cosignatures, tlog-proofs,
 // tlog-policy. Package tlog is their specification.
 import { concat, hex, equalBytes, unbase64, unhex, utf8 } from './bytes.js';
@@ -9,6 +10,12 @@ export const LOG = 0x01;
 export const COSIGNER = 0x04;
 const LARGEST_TREE = BigInt(Number.MAX_SAFE_INTEGER);
 
+/**
+ * Throws a FormError with the reason where something does not hold.
+ * @param {unknown} holds
+ * @param {string} reason
+ * @returns {asserts holds}
+ */
 export function must(holds, reason) {
   if (!holds) throw new FormError(reason);
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // Policies (c2sp.org/tlog-policy): whose checkpoints are trusted, and who must have cosigned them.
 import { equalBytes, utf8 } from './bytes.js';
 import { COSIGNER, LOG, cosignature, must, readVKey } from './note.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // One attestation record: read strictly and without loss, and checked from nothing but itself and
 // the company's key.
 import { concat, hex, text, unbase64url } from './bytes.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Checks a report of a period (attestd-report/v1) as it comes: package evidence is its
 // specification, and gives the codes.
 import { hex, unbase64, unbase64url } from './bytes.js';
@@ -40,6 +41,12 @@ const lineForms = {
 };
 
 class ReportCheck extends Check {
+  /** @type {Record<string, LogTree>} */
+  trees = {};
+
+  /** @type {any} */
+  ends; // of each log, by its name
+
   header(line) {
     bounded(line);
     const node = parse(line);
@@ -67,7 +74,6 @@ class ReportCheck extends Check {
 
   // Both checkpoints of each log, and that the frontier at the start is of the first.
   async periods() {
-    this.trees = {};
     this.ends = {};
     for (const { log: name, origin, start, roots, end } of this.file.logs) {
       const last = await this.checkpoint({ log: name, origin }, end);
@@ -127,7 +133,7 @@ class ReportCheck extends Check {
       for (let line; lines.length < Math.min(AT_ONCE, size - tree.size) && (line = await next()) !== null; )
         lines.push(line);
       const read = await Promise.all(
-        lines.map((line, i) => this.line(line, name, tree.size + i).catch((error) => ({ error }))),
+        lines.map((line, i) => this.line(line, name, tree.size + i).catch((error) => /** @type {any} */ ({ error }))),
       );
       for (const [i, { error, event }] of read.entries()) {
         const at = `the log ${name}, record ${tree.size + i}`;
@@ -176,7 +182,12 @@ function witnessesOf(inner) {
  * {}. Returns {verdict, code, reason, checked, …} as check of an evidence file does, with ends:
  * {start, size, root, signed} of each log. What is thrown comes of lines, header or visit.
  */
-export async function checkReport(lines, trust, header = () => {}, visit = () => {}) {
+export async function checkReport(
+  lines,
+  trust,
+  header = /** @type {(check: any) => unknown} */ (() => {}),
+  visit = /** @type {(events: any[]) => unknown} */ (() => {}),
+) {
   const check = new ReportCheck(null, trust);
   const source = lines[Symbol.asyncIterator]?.() ?? lines[Symbol.iterator]();
   const outside = async (work) => {
@@ -191,6 +202,7 @@ export async function checkReport(lines, trust, header = () => {}, visit = () =>
     return done ? null : value;
   });
   const seen = (events) => outside(() => visit(events));
+  /** @type {[string, () => unknown][]} */
   const steps = [
     [
       'MALFORMED',
@@ -239,7 +251,7 @@ export async function* linesOf(stream) {
   let rest = '';
   for await (const chunk of chunksOf(stream)) {
     const lines = (rest + (chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode())).split('\n');
-    rest = lines.pop();
+    rest = /** @type {string} */ (lines.pop());
     must(rest.length <= LONGEST, 'a line is longer than 64 MiB');
     yield* lines;
   }

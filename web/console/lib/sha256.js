@@ -1,3 +1,4 @@
+// @ts-check
 // SHA-256: the browser's own where the page is a secure context, else the vendored @noble/hashes.
 import { hex, utf8 } from './bytes.js';
 

@@ -1,3 +1,4 @@
+// @ts-check
 // SHA-512: the browser's own where the page is a secure context, else the vendored @noble/hashes.
 const subtle = globalThis.crypto?.subtle;
 

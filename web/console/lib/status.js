@@ -1,3 +1,4 @@
+// @ts-check
 // The service's signed statement about one passport, checked here.
 import { unbase64url, utf8 } from './bytes.js';
 import { verify } from './ed25519.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The three kinds of JWT that a company signs (passport, SVID, delegation), read strictly and
 // checked offline.
 import { text as utf8Text, unbase64url, utf8 } from './bytes.js';
@@ -60,14 +61,14 @@ export function decode(token) {
   } catch (err) {
     throw new Error(`signature: ${err.message}`);
   }
-  const decoded = { compact, header, claims, signature, signed: `${parts[0]}.${parts[1]}` };
-  decoded.passport = header.value.typ === 'CAP+JWT' ? passportOf(claims) : null;
-  decoded.kind = decoded.passport ? 'passport' : claims.value.act ? 'delegation' : 'SVID';
-  decoded.companyId = companyOf(decoded);
-  return decoded;
+  const passport = header.value.typ === 'CAP+JWT' ? passportOf(claims) : null;
+  const kind = passport ? 'passport' : claims.value.act ? 'delegation' : 'SVID';
+  const companyId = companyOf({ passport, claims });
+  return { compact, header, claims, signature, signed: `${parts[0]}.${parts[1]}`, passport, kind, companyId };
 }
 
 // The namespaced object is the one member that looks like it: its key is the service's own name.
+/** @returns {any} */
 function passportOf({ node, source }) {
   const found = node.members.filter(({ value }) => member(value, 'agentId') && member(value, 'scopes'));
   if (found.length !== 1) throw new Error('claims: not those of one passport');

@@ -1,3 +1,4 @@
+// @ts-check
 // Text from outside may hold characters that nobody sees: some turn the order of what stands beside
 // them (U+202E), some make two equal names different (U+200B), some hide a message (tag
 // characters). Whoever judges a record must see that they are there.

@@ -1,3 +1,4 @@
+// @ts-check
 // A log that is read from its first record on, with both of its trees: the specification's, over
 // the hashes of records, and that of RFC 6962, over their signatures and keys too.
 import { hex } from './bytes.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // A ZIP archive of a few texts, stored as they are.
 import { concat, utf8 } from './bytes.js';
 

@@ -1,3 +1,4 @@
+// @ts-check
 // One agent: what it did, what gave it the right, what it holds, and what can be changed of it.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { disable, enable, findAgent, passportPage, passportsAsked, readSVID } from '../core/agents.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What gave an agent the right to act: what the service says of one record, and the changes of the
 // control log about the agent. Each change is a record of its own, and is checked here.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What an agent did: how much and when, its newest records, and who acted for whom in its
 // delegations. All records are checked here.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';

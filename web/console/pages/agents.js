@@ -1,3 +1,4 @@
+// @ts-check
 // Agents: who may act for the company. The list is searched by the server, and what was searched
 // for stands in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';

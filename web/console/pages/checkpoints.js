@@ -1,3 +1,4 @@
+// @ts-check
 // Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was
 // kept earlier is still a part of it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
@@ -37,7 +38,7 @@ async function readAll() {
   const opened = await Promise.all(
     [logs.actions, logs.control].map((log) =>
       newestCheckpoint(log, key).then(
-        (checkpoint) => ({ log, checkpoint }),
+        (checkpoint) => /** @type {any} */ ({ log, checkpoint }),
         (error) => {
           if (error.status !== undefined) throw error;
           return { log, error: error.message };

@@ -1,3 +1,4 @@
+// @ts-check
 // Checkpoints that the person kept: whether what the server shows today has grown from them.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
@@ -94,7 +95,7 @@ function Rewritten({ results, log }) {
 
 export function SavedCheckpoints({ companyKey, logs }) {
   const assess = useAssess(companyKey);
-  const [results, setResults] = useState([]);
+  const [results, setResults] = useState(/** @type {any[]} */ ([]));
   const [run, busy, error] = useTask();
   const addCheckpoint = async (text, name) => {
     const result = await run(async () => ({ name, ...(await examine(text, companyKey, logs)) }));

@@ -1,3 +1,4 @@
+// @ts-check
 // Control log: what was issued and changed, and by which credential.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { searchChanges } from '../core/control.js';
@@ -49,7 +50,7 @@ const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) =
 
 // The records that match, as far as they were asked for, each with its check.
 function useChanges(filters, companyKey) {
-  const nothing = { entries: [], page: null };
+  const nothing = { entries: /** @type {any[]} */ ([]), page: /** @type {any} */ (null) };
   const [state, setState] = useState(nothing);
   const [run, busy, error] = useTask();
   const load = async (before, entries) => {

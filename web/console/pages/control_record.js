@@ -1,3 +1,4 @@
+// @ts-check
 // One record of the control log, checked when it is opened.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { change } from '../core/control.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // One key or client, and what it opened: the keys and clients that it made, and all that was
 // changed with it, as far as the control log says.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';

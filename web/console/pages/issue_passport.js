@@ -1,3 +1,4 @@
+// @ts-check
 // Issues a passport: which scopes, for how long. The token is shown once.
 import { html, useState } from '../vendor/preact-htm.js';
 import { passportIssued } from '../core/answers.js';

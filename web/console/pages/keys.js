@@ -1,3 +1,4 @@
+// @ts-check
 // Keys and OAuth clients: what opens the company's doors, who made it and when it was last used.
 // And the key with which the company signs.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';

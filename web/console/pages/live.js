@@ -1,3 +1,4 @@
+// @ts-check
 // Live: the stream as it happens, and a pulse that says what was checked here. What the server says
 // stands beside it.
 import { html, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // One token taken apart: a verdict, then what it was made of. It is checked in this page against
 // the company's key, and asked about online.
 import { html, useState } from '../vendor/preact-htm.js';
@@ -57,6 +58,7 @@ async function askServer(decoded, found) {
 // Everything that can be found out about a token, as verdictOf takes it; what is not possible is
 // said, not hidden.
 async function examine(decoded) {
+  /** @type {any} */
   const found = { key: null, checks: null, problem: '', status: null, statusProblem: '', unasked: '' };
   try {
     found.key = await companyKey(decoded.companyId);
@@ -110,6 +112,7 @@ export function Inspector({ token, version, actions }) {
   const serverClock = useStore(clock);
   const now = useNow();
   const [asked, setAsked] = useState(0);
+  /** @type {any} */
   let decoded;
   let malformed = '';
   try {

@@ -1,3 +1,4 @@
+// @ts-check
 // Passports: look into a token, revoke or rotate it, and the list of those issued.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import * as answers from '../core/answers.js';

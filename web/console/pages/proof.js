@@ -1,3 +1,4 @@
+// @ts-check
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { callText } from '../core/api.js';

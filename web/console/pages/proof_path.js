@@ -1,3 +1,4 @@
+// @ts-check
 // The way from a record to the root as a picture: the record at the foot, its sibling beside each
 // node of the path, the root on top.
 import { html } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // A policy (c2sp.org/tlog-policy): whose checkpoints are taken, and who must have cosigned them.
 import { html, useState } from '../vendor/preact-htm.js';
 import { readPolicy } from '../lib/policy.js';
@@ -8,6 +9,7 @@ import { Text } from '../parts/text.js';
  * text as it was entered, policy as read, error where it is none; from is the name of the file that
  * it came as, and '' where the person entered it.
  */
+/** @type {{text: string, policy: any, error: string, from: string}} */
 export const NO_POLICY = { text: '', policy: null, error: '', from: '' };
 
 /** A policy that was entered, or came as a file. */

@@ -1,3 +1,4 @@
+// @ts-check
 // The verdict on evidence: whether it holds, whose key signed it, who cosigned it, and by whose
 // policy that is enough.
 import { html } from '../vendor/preact-htm.js';

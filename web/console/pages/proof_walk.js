@@ -1,3 +1,4 @@
+// @ts-check
 // Walks the path of a proof step by step, and shows what one flipped bit does to everything above
 // it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
@@ -50,7 +51,7 @@ function StepText({ paths, lit }) {
 export function ProofWalk({ subject, leaf, tone }) {
   const levels = subject.proof.length;
   const [flip, setFlip] = useState(null);
-  const [place, setPlace] = useState('leaf');
+  const [place, setPlace] = useState(/** @type {'leaf' | number} */ ('leaf'));
   const [lit, setLit] = useState(0);
   const [playing, setPlaying] = useState(true);
   const paths = usePaths(leaf, subject.proof, flip);

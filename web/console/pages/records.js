@@ -1,3 +1,4 @@
+// @ts-check
 // Records: the log as an explorer. What is searched for stands in the URL and is searched by the
 // server; each row that is shown is checked here.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What can be taken away of a search: the records as text, evidence of some of them, or a report of
 // the whole period. Each says what it proves.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
@@ -20,7 +21,7 @@ const HEADER = 1 << 22; // bytes within which the first line of a report ends
  */
 async function blobOf(path, accept, signal, onBytes) {
   const response = await send('GET', path, { accept, signal });
-  const reader = response.body.getReader();
+  const reader = /** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (response.body).getReader();
   const parts = [];
   let bytes = 0;
   for (;;) {
@@ -54,7 +55,8 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
     }
   });
   const showProgress = (bytes) => setSo(`${count(Math.round(bytes / 1024))} KB so far …`);
-  const download = (path, accept, name, check = () => {}) => task(async (signal) => {
+  const download = (path, accept, name, check = /** @type {(blob: Blob) => unknown} */ (() => {})) =>
+    task(async (signal) => {
     const blob = await blobOf(path, accept, signal, showProgress);
     await check(blob);
     save(name, accept, blob);

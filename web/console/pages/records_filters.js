@@ -1,3 +1,4 @@
+// @ts-check
 // What the page Records searches for: fields whose values stand in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { bare } from '../core/format.js';
@@ -39,7 +40,7 @@ export function Filters({ query, onSearch }) {
   const form = useRef(null);
   const chosen = Object.hasOwn(LAST, query.last ?? '') ? query.last : query.since || query.until ? 'exact' : '';
   const [period, setPeriod] = useState(chosen);
-  const [wrong, setWrong] = useState({});
+  const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
   const [open, setOpen] = useState(false);
   const { zone } = useStore(times);
   const fields = TEXTS.filter((name) => name !== 'hash' || query.hash); // who looks for one comes with it
@@ -58,7 +59,8 @@ export function Filters({ query, onSearch }) {
 
   const search = (event) => {
     event?.preventDefault();
-    const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) => [name, value.trim()]));
+    const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) =>
+      [name, String(value).trim()]));
     const next = {
       ...query,
       last: '',

@@ -1,3 +1,4 @@
+// @ts-check
 // One record of the page Records, opened over the list: checked at once, with a way to the one
 // before and the one after it.
 import { html, useEffect, useLayoutEffect, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What the page Records asks for and follows: the rows of a search, their histogram, and what has
 // come since.
 import { useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
@@ -28,7 +29,7 @@ export function useRows(search) {
  * each new turn.
  */
 export function useHistogram(search, width, turn) {
-  const [found, setFound] = useState({ histogram: null, error: null });
+  const [found, setFound] = useState(/** @type {any} */ ({ histogram: null, error: null }));
   const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
   useEffect(() => {
     if (!width) return;

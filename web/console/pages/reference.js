@@ -1,3 +1,4 @@
+// @ts-check
 // The API's reference, from the document that the service itself serves: one resource at a time,
 // with what is said of all of them first.
 import { call } from '../core/api.js';
@@ -92,7 +93,8 @@ function Shown({ shown, argument }) {
   const refer = useMemo(() => referrer(shown), [shown]);
   const own = useOwn();
   useLayoutEffect(() => {
-    (arrive(argument) ?? document.querySelector('.reference h1')).focus({ preventScroll: true });
+    const place = arrive(argument) ?? document.querySelector('.reference h1');
+    /** @type {HTMLElement | null} */ (place)?.focus({ preventScroll: true });
   }, [argument]);
   return html`
     <div class="reference" onClick=${scrollToLink}>

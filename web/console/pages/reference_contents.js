@@ -1,3 +1,4 @@
+// @ts-check
 // The reference's contents and search, beside what is read.
 import { search } from '../core/openapi.js';
 import { go, href } from '../core/router.js';
@@ -14,7 +15,7 @@ function useNear(ids) {
     const update = () => {
       waiting = 0;
       const passed = ids.filter(
-        (id) => document.getElementById(`at-${id}`)?.getBoundingClientRect().top < innerHeight * 0.3,
+        (id) => (document.getElementById(`at-${id}`)?.getBoundingClientRect().top ?? Infinity) < innerHeight * 0.3,
       );
       set(passed.at(-1) ?? '');
     };

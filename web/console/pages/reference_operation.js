@@ -1,3 +1,4 @@
+// @ts-check
 // One operation of the reference: what it does, takes and answers; beside that the request,
 // examples and the form to try it.
 import { href } from '../core/router.js';

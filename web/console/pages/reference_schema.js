@@ -1,3 +1,4 @@
+// @ts-check
 // What a schema says, in words: members, types and bounds. Inner schemas open when they are asked
 // for, since some hold themselves.
 import { follow } from '../core/openapi.js';

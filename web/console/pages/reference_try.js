@@ -1,3 +1,4 @@
+// @ts-check
 // "Try it": sends a request with the credential of the session. What may change something is shown
 // first, and sent when that is confirmed.
 import { href } from '../core/router.js';

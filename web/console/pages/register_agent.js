@@ -1,3 +1,4 @@
+// @ts-check
 // Registers an agent. One that is there already is registered anew only after the difference was
 // shown.
 import { html, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Report: all records of a period, checked here, and what they say in numbers, to be printed or
 // saved.
 import { html, useEffect } from '../vendor/preact-htm.js';
@@ -20,7 +21,7 @@ const two = (n) => String(n).padStart(2, '0');
 function midnight(year, month, day) {
   const date = new Date(Date.UTC(year, month, day));
   const spelled = `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}T`;
-  return (dateOf(`${spelled}00:00:00.000`) ?? dateOf(`${spelled}01:00:00.000`)).toISOString();
+  return (dateOf(`${spelled}00:00:00.000`) ?? dateOf(`${spelled}01:00:00.000`) ?? date).toISOString();
 }
 
 // Periods of the calendar in the shown zone, [name, since, until]; '' is no bound.

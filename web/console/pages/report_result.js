@@ -1,3 +1,4 @@
+// @ts-check
 // A report that was checked: the verdict, what was done and changed in numbers and words, and what
 // all this does not prove.
 import { html, useEffect } from '../vendor/preact-htm.js';
@@ -9,7 +10,7 @@ import { greatest, histogram } from '../core/report_tally.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { keyState as keyStateOf } from '../core/trust.js';
+import { keyStateOf } from '../core/trust.js';
 import { isGreen } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Notice, useResult } from '../parts/basic.js';
@@ -103,6 +104,7 @@ const Numbers = ({ tally, ends }) => html`
 function Charts({ tally, file }) {
   const { span } = tally;
   if (!span) return null;
+  /** @type {[number, number]} */
   const over = [Math.max(Date.parse(file.from), 0) || span[0], Date.parse(file.to) - 1];
   const bars = (times) => {
     const { width, parts } = histogram(times, over);

@@ -1,3 +1,4 @@
+// @ts-check
 // A report as files: the page that was shown, without anything that runs or loads, and the data
 // that it is about.
 import { save } from '../parts/save.js';
@@ -11,7 +12,7 @@ const rules = () =>
 // The report as it is shown. Links lead into the console, so their text alone is kept; headings
 // begin with the first.
 function article() {
-  const copy = document.getElementById('report').cloneNode(true);
+  const copy = /** @type {HTMLElement} */ (document.getElementById('report')?.cloneNode(true));
   for (const link of copy.querySelectorAll('a')) link.replaceWith(...link.childNodes);
   for (const level of [2, 3]) {
     for (const heading of copy.querySelectorAll(`h${level}`)) {

@@ -1,3 +1,4 @@
+// @ts-check
 // The key that signs for the company, and its change. Only an admin gets here.
 import { html, useState } from '../vendor/preact-htm.js';
 import { keyRotated } from '../core/answers.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Start: get in, and the first steps as lines to type.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { companyCreated } from '../core/answers.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Verify: the whole chain, recomputed in workers of this browser and compared with what the server
 // says, and with what was seen before.
 import { html } from '../vendor/preact-htm.js';

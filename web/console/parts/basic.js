@@ -1,3 +1,4 @@
+// @ts-check
 // Small parts that every page uses.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { visible } from '../lib/visible.js';
@@ -106,11 +107,12 @@ export const Value = ({ value, what }) =>
 /**
  * Runs async work for a button or form: [run, busy, error, retry]. A newer run makes the answer of
  * an older one void. retry does again what was run last, and is for work that only reads.
+ * @returns {[(work: () => any) => Promise<any>, boolean, any, () => Promise<any>]}
  */
 export function useTask() {
-  const [state, set] = useState({ busy: false, error: null });
+  const [state, set] = useState({ busy: false, error: /** @type {any} */ (null) });
   const latest = useRef(0);
-  const last = useRef(null);
+  const last = useRef(/** @type {any} */ (null));
   const held = useRef(null);
   useEffect(() => () => { latest.current = -1; }, []);
   // A button that is disabled while its work is done loses the focus.
@@ -136,9 +138,12 @@ export function useTask() {
 /**
  * What work() resolves to for these inputs, and null before that. Never what it gave for other
  * inputs, not for a moment: a verdict must not stand beside something that it is not about.
+ * @param {() => Promise<any>} work
+ * @param {unknown[]} inputs
+ * @returns {any}
  */
 export function useResult(work, inputs) {
-  const [found, set] = useState({ inputs: [], value: null });
+  const [found, set] = useState({ inputs: /** @type {unknown[]} */ ([]), value: /** @type {any} */ (null) });
   useEffect(() => {
     let current = true;
     work().then((value) => current && set({ inputs, value }));
@@ -173,7 +178,7 @@ export function Countdown({ until, over = '' }) {
 export function useReturn(argument) {
   const before = useRef('');
   useEffect(() => {
-    if (before.current && !argument) document.querySelector('main h1')?.focus();
+    if (before.current && !argument) /** @type {HTMLElement | null} */ (document.querySelector('main h1'))?.focus();
     before.current = argument;
   }, [argument]);
 }

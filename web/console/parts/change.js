@@ -1,3 +1,4 @@
+// @ts-check
 // One change of the control log in a line: what, when, by whom, and whether its record holds.
 import { html } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';

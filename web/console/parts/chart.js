@@ -1,3 +1,4 @@
+// @ts-check
 // Charts in SVG, for a fill is printed and a background is not. A bar has a colour where it says a
 // verdict, and is grey where it only counts.
 import { html, useState } from '../vendor/preact-htm.js';
@@ -9,6 +10,7 @@ const LEAST = 2; // height of the smallest bar that is not nothing
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
 // Bars that do something are one stop of the Tab key; the arrows go from one to the next.
+/** @returns {[number, (i: number) => void, (event: any) => void]} */
 function useRoving(length) {
   const [at, setAt] = useState(0);
   const onKeyDown = (event) => {

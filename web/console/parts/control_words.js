@@ -1,3 +1,4 @@
+// @ts-check
 // What a control record says, in plain words. Its members were signed, but they are from outside
 // all the same: each is read in its form, and a record that has others than its kind should is
 // shown by its kind alone.
@@ -62,6 +63,7 @@ function settingOf({ node, source }) {
 }
 const fromTo = having({ from: json, to: json });
 
+/** @type {Record<string, [string, any, (said: any) => any]>} */
 const KINDS = {
   'company.registered': [
     'Company registered',
@@ -240,7 +242,7 @@ function changeOf(node, source, name) {
 }
 
 /** The kinds of control records, [actionType, name]. */
-export const kinds = Object.entries(KINDS).map(([kind, [name]]) => [kind, name]);
+export const kinds = Object.entries(KINDS).map(([kind, [name]]) => [kind, String(name)]);
 
 export const kindName = (kind) => KINDS[kind]?.[0] ?? visible(kind);
 

@@ -1,3 +1,4 @@
+// @ts-check
 // A key or an OAuth client: what it is called, and what of it stands out.
 import { html } from '../vendor/preact-htm.js';
 import { LONG, stateOf } from '../core/credentials.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Who acted for whom, as a picture and as a list of the same edges.
 import { html, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
@@ -30,6 +31,7 @@ const clipped = (text, width, wide) => {
 const inRecords = (n, width) =>
   [`in ${plural(n, 'record')}`, plural(n, 'record')].find((text) => fits(text, width, 6.2)) ?? count(n);
 
+/** @returns {[any, number]} */
 function useWidth() {
   const ref = useRef(null);
   const [width, setWidth] = useState(0);
@@ -60,7 +62,8 @@ function Box({ box, company, own }) {
 function Picture({ graph, company, own }) {
   const [ref, width] = useWidth();
   const part = busiest(graph, MOST, own);
-  const { boxes, lines, height } = width ? placed(part, width - 4) : { boxes: [], lines: [], height: 0 };
+  const { boxes, lines, height } = width ? placed(part, width - 4)
+    : /** @type {any} */ ({ boxes: [], lines: [], height: 0 });
   return html`
     <div class="delegations" ref=${ref}>
       ${boxes.length > 0 && html`

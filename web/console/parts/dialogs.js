@@ -1,3 +1,4 @@
+// @ts-check
 // Modal dialogs: the browser's own <dialog> keeps the focus inside and closes on Escape.
 import { html, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { visible } from '../lib/visible.js';
@@ -9,12 +10,12 @@ function useModal() {
   // Before the next paint, so that no key pressed meanwhile goes to the page behind.
   useLayoutEffect(() => {
     const dialog = ref.current;
-    const back = document.activeElement;
+    const back = /** @type {HTMLElement} */ (document.activeElement);
     dialog.showModal();
     return () => {
       dialog.remove(); // while it is open nothing else takes the focus
       if (back.isConnected && back !== document.body) back.focus();
-      else document.querySelector('main h1')?.focus({ preventScroll: true });
+      else /** @type {HTMLElement | null} */ (document.querySelector('main h1'))?.focus({ preventScroll: true });
     };
   }, []);
   return ref;

@@ -1,3 +1,4 @@
+// @ts-check
 // A place to drop or choose one small file.
 import { text } from '../lib/bytes.js';
 import { html, useRef, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Parts of an evidence file that the Proof page and verifier.html show alike.
 import { html } from '../vendor/preact-htm.js';
 import { JSONView } from './json_view.js';

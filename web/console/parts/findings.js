@@ -1,3 +1,4 @@
+// @ts-check
 // What was found to be wrong with a company: on every page until somebody acknowledges it, and
 // beside what it bears on.
 import { textOf, titleOf } from '../core/finding_words.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // What a key or client may do and until when, as it is chosen for a new one.
 import { html, useState } from '../vendor/preact-htm.js';
 import { Field } from './basic.js';
@@ -24,8 +25,9 @@ export const Choice = ({ name, label, options, value, set }) => html`
       ${options.map(([option, text]) => html`<option value=${option}>${text}</option>`)}</select>`}<//>`;
 
 /**
- * The fields of a form for a new key or client, and a function for the members that they add to its
- * request.
+ * The fields of a form for a new key or client, and a function for the members that they add to
+ * its request.
+ * @returns {[import('../vendor/preact-htm.js').VNode, () => Record<string, string | null>]}
  */
 export function useGrant() {
   const [role, setRole] = useState('admin');

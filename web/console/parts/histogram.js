@@ -1,3 +1,4 @@
+// @ts-check
 // How many records there were when. A bar narrows the period to its own; so does a stretch of bars,
 // dragged over or chosen with Shift and the arrows.
 import { html, useRef, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The journal of findings about a company, to be read and saved.
 import { textOf, titleOf } from '../core/finding_words.js';
 import { findings } from '../core/findings.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // A JSON value as it was written: laid out over lines, but every number, string and key in its own
 // spelling.
 import { html, useMemo, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Whose key it is: its fingerprint, whether it was confirmed, and the field that confirms it.
 import { html, useState } from '../vendor/preact-htm.js';
 import { findings } from '../core/findings.js';
@@ -17,7 +18,9 @@ const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconf
  */
 export const useKeyState = (key) => keyStateOf(key, useStore(trust));
 
-/** assessWith a key; the component renders again when what is confirmed changes, or what was found. */
+/**
+ * assessWith a key; the component renders again when what is confirmed changes, or what was found.
+ */
 export const useAssess = (key) => assessWith(key, useStore(trust), useStore(findings));
 
 export const KeyBadge = ({ keyOf }) => {

@@ -1,9 +1,10 @@
+// @ts-check
 // Pages whose modules are loaded when they are first shown: what is heavy and of no use without a
 // server.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { Failure, Page, useTask } from './basic.js';
 
-const heading = () => document.querySelector('main h1');
+const heading = () => /** @type {HTMLElement | null} */ (document.querySelector('main h1'));
 
 /**
  * A component in place of one that load() resolves to. Once that is loaded it stands there at once.

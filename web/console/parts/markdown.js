@@ -1,3 +1,4 @@
+// @ts-check
 // What lib/markdown.js reads, as elements.
 import { parseMarkdown } from '../lib/markdown.js';
 import { html, useMemo } from '../vendor/preact-htm.js';

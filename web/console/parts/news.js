@@ -1,3 +1,4 @@
+// @ts-check
 // What bears on every page, above it: what was found, a key that changed, a pause that the server
 // asks for, a clock that is wrong, the end of a session.
 import { html } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Lists that the API gives in pages.
 import { useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { call } from '../core/api.js';
@@ -11,9 +12,9 @@ const LIMIT = 50;
  * asked(query) gives what each answer must name, as of call. Another query begins anew.
  */
 export function usePaged(form, path, name, query, asked) {
-  const [state, setState] = useState({ items: null, next: '' });
+  const [state, setState] = useState(/** @type {any} */ ({ items: null, next: '' }));
   const [run, busy, error] = useTask();
-  const last = useRef([]);
+  const last = useRef(/** @type {any[]} */ ([]));
   const load = (...place) => run(async () => {
     last.current = place;
     const [cursor, before] = place;

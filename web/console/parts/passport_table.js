@@ -1,3 +1,4 @@
+// @ts-check
 // Passports that were issued, as the server lists them; each can be revoked, and its signed status
 // asked for.
 import { html, useState } from '../vendor/preact-htm.js';

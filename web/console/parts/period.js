@@ -1,3 +1,4 @@
+// @ts-check
 // The two ends of a time: fields in the zone that the reader chose, whose values are timestamps as
 // the API has them.
 import { html } from '../vendor/preact-htm.js';

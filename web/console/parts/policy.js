@@ -1,3 +1,4 @@
+// @ts-check
 // The policy that a person keeps for a company, and the field that takes it.
 import { forgetPolicy, savePolicy, policies, policyText } from '../core/policy.js';
 import { useStore } from '../core/store.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // A delegation as a chain: from the one acted for, down to the one that acts.
 import { html } from '../vendor/preact-htm.js';
 import { Text } from './text.js';

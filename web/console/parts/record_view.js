@@ -1,3 +1,4 @@
+// @ts-check
 // One record with everything that is in it. It is checked when it is opened, and the verdict stands
 // above what it is about.
 import { html, useEffect } from '../vendor/preact-htm.js';

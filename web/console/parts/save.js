@@ -1,3 +1,4 @@
+// @ts-check
 // Files that the reader keeps.
 const HELD = 10000; // ms; a browser reads what it saves some time after the click
 

@@ -1,3 +1,4 @@
+// @ts-check
 // The form that signs in: on Start, and in place of every page that needs it, so that the page's
 // URL stays as it is.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Text from outside as content of the page: what would not be seen stands out, and no text turns
 // the order of what stands beside it.
 import { html } from '../vendor/preact-htm.js';

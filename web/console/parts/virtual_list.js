@@ -1,3 +1,4 @@
+// @ts-check
 // A log of any length of which only the visible rows exist. To a keyboard and a screen reader it is
 // a grid whose rows are links: arrows, Page Up and Down, Home and End move, Enter opens, Space
 // selects. Only one link of it is a stop of the Tab key.
@@ -21,7 +22,8 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
-  const exact = useRef({}); // what top is where scrollTop is at: where a pixel is more than one, it says too little
+  // What top is where scrollTop is at: where a pixel is more than one, it says too little.
+  const exact = useRef(/** @type {{at?: number, top?: number}} */ ({}));
   const held = useRef(''); // 'here': the focus is in the list; 'due': it is to be there
   const [, rerender] = useReducer((n) => n + 1, 0);
   const [printed, setPrinted] = useState(false);
@@ -29,6 +31,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
     // What is printed is laid out right after beforeprint, before a change of the medium is heard
     // of.
     const print = ({ type }) => setPrinted(type === 'change' ? PAPER.matches : type === 'beforeprint');
+    /** @type {[EventTarget, string][]} */
     const of = [[window, 'beforeprint'], [window, 'afterprint'], [PAPER, 'change']];
     for (const [target, type] of of) target.addEventListener(type, print);
     return () => { for (const [target, type] of of) target.removeEventListener(type, print); };
@@ -37,7 +40,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const whole = count * rowHeight;
   const tall = Math.min(whole, TALLEST);
   const scale = tall > view.height ? (whole - view.height) / (tall - view.height) : 1;
-  const top = exact.current.at === view.top ? exact.current.top : view.top * scale;
+  const top = exact.current.at === view.top ? (exact.current.top ?? 0) : view.top * scale;
 
   useLayoutEffect(() => {
     const element = box.current;

@@ -1,18 +1,18 @@
+// @ts-check
 // What a file may weigh and how deep it may nest, found before it is parsed: package evidence is
 // its specification.
 import { FormError } from '../form.js';
 
 const HEAVIEST = 9_000_000;
 const DEEPEST = 160;
-const WEIGHTS = new Map(
-  [
-    ['{', 2],
-    ['[', 2],
-    [':', 4],
-    [',', 4],
-    ['"', 2],
-  ].map(([c, weight]) => [c.charCodeAt(0), weight]),
-);
+/** @type {Map<number, number>} */
+const WEIGHTS = new Map([
+  [0x7b, 2], // {
+  [0x5b, 2], // [
+  [0x3a, 4], // :
+  [0x2c, 4], // ,
+  [0x22, 2], // "
+]);
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 
 /**

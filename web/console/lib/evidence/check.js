@@ -1,3 +1,4 @@
+// @ts-check
 // Checks an evidence file, step by step in the order of package evidence. The first step that fails
 // gives the code.
 import { hex, unbase64url } from '../bytes.js';
@@ -45,16 +46,45 @@ export const sameList = (a, b) => a.length === b.length && a.every((element, i) 
 
 /** A file while it is checked. What a step has found is there for the next ones. */
 export class Check {
+  /** @type {string[]} */
   checked = []; // in words
 
+  /** @type {string[]} */
   passed = []; // steps that found nothing wrong
 
   checkpoints = new Map(); // by log
 
+  /** @type {any} */
+  file; // as it was read
+
+  /** @type {any} */
+  all; // keys, the oldest first
+
+  /** @type {any} */
+  last; // of the keys
+
+  /** @type {any} */
+  logs; // by name, with their rings
+
+  /** @type {any} */
+  subject; // the record, once it was checked
+
+  /** @type {any[]} */
+  known = []; // witnesses
+
+  /** @type {any} */
+  allowed; // events of the authority
+
+  /** @type {any} */
+  ofPassport; // events of the passport
+
+  /** @type {string[]} */
   cosigners = []; // vkeys, in the order in which they are met
 
   constructor(bytes, { fingerprint, policy }) {
-    Object.assign(this, { bytes, fingerprint, policy });
+    this.bytes = bytes;
+    this.fingerprint = fingerprint;
+    this.policy = policy;
   }
 
   say(words) {
@@ -117,7 +147,9 @@ export class Check {
       must(known.signed === signed, `the checkpoint of the log ${log} is another one`);
       return known;
     }
-    const read = { signed, cosignatures: [], ...readCheckpoint(signed) };
+    /** @type {{vkey: string, at: string}[]} */
+    const cosignatures = [];
+    const read = { signed, cosignatures, ...readCheckpoint(signed) };
     must(read.origin === origin, `the checkpoint is of the log ${read.origin}`);
     must(
       await signedBy(read.lines[0], read.text, await noteKey(origin, LOG, this.last.raw)),
@@ -134,7 +166,7 @@ export class Check {
         'a line below the checkpoint is of no witness of the file, or of one twice',
       );
       by.add(found.witness);
-      read.cosignatures.push({ vkey: found.witness.vkey, at: timeOf(found.time) });
+      cosignatures.push({ vkey: found.witness.vkey, at: timeOf(found.time) });
       if (!this.cosigners.includes(found.witness.vkey)) this.cosigners.push(found.witness.vkey);
       this.say(
         `It was cosigned at ${timeOf(found.time)} by ${found.witness.vkey}, a witness only if you know it as one.`,

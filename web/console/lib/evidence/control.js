@@ -1,3 +1,4 @@
+// @ts-check
 // Control records in a file: what was changed in the service, by whom, and what that says of the
 // record's agent and of a passport.
 import { pemOf, unbase64url, utf8 } from '../bytes.js';

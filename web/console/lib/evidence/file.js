@@ -1,3 +1,4 @@
+// @ts-check
 // The form of an evidence file (attestd-evidence/v1), and nothing of what it says: package evidence
 // is its specification.
 import { text as utf8Text } from '../bytes.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // The keys of a file: what each is, and that each follows from the one before it in every log.
 import { base64url, unbase64url } from '../bytes.js';
 import { publicKey } from '../ed25519.js';

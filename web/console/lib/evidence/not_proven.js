@@ -1,3 +1,4 @@
+// @ts-check
 // What no file shows, word for word as package evidence has it: a file that says less would promise
 // more.
 const ALWAYS = [

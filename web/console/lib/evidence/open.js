@@ -1,3 +1,4 @@
+// @ts-check
 // An evidence file as a page shows it, whichever of the two forms it has: that of the service
 // (attestd-evidence/v1), or the small one that earlier consoles saved. What is shown of either was
 // read in its form, and checked as far as its steps (check.js) have passed.

@@ -1,3 +1,4 @@
+// @ts-check
 // The small evidence files that earlier consoles saved: a record, its way to a root and the
 // company's public key. Nobody has signed that root.
 import {
