@@ -44,7 +44,7 @@ func TestNodePackageResolvesEverywhere(t *testing.T) {
 		testenv.Missing(t, "the TypeScript client is not built: npm ci --prefix sdk/typescript")
 	}
 	packed := t.TempDir()
-	pack := exec.CommandContext(t.Context(), "npm", "pack", "--ignore-scripts", "--pack-destination", packed)
+	pack := exec.CommandContext(t.Context(), testenv.Path(t, "npm"), "pack", "--ignore-scripts", "--pack-destination", packed)
 	pack.Dir = typescript
 	run(t, pack)
 	made, err := filepath.Glob(packed + "/attestd-*.tgz")
