@@ -3,19 +3,16 @@ package store_test
 import (
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgproto3"
-
-	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // A server that was halted in the middle of a message, with the head of a chain locked, holds the
 // chain up for some seconds: then another server ends its transaction. PostgreSQL itself would wait
 // for the rest of the message for ever.
 func TestAServerThatHaltsInAMessageIsEnded(t *testing.T) {
-	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	database := pgtest.Database(t)
 	s := openWith(t, database, store.RunOptions{})
