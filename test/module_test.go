@@ -1,0 +1,48 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"attestd/store/storetest"
+)
+
+// A module elsewhere uses the Go client as docs/agents.md says: the commands and the program that
+// stand there are typed, built and run.
+func TestGoClientInAnotherModule(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/agents.md")
+	must(t, err)
+	section := regexp.MustCompile("(?s)\n### Go\n.*?\n### ").Find(text)
+	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(section)
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(section)
+	if commands == nil || program == nil {
+		t.Fatal("docs/agents.md shows no commands or no program in Go")
+	}
+	s := serve(t, storetest.New(t))
+	c := s.register(t, "acme")
+	folder := t.TempDir()
+	module := filepath.Join(folder, "bot")
+	must(t, os.Mkdir(module, 0o700))
+	root, err := filepath.Abs("..")
+	must(t, err)
+	must(t, os.Symlink(root, filepath.Join(folder, "attestd")))
+	must(t, os.WriteFile(filepath.Join(module, "main.go"), program[1], 0o600))
+	script := "go mod init example.com/bot\n" + string(commands[1]) + "go build -o bot . && ./bot\n"
+	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-ec", script)
+	cmd.Dir = module
+	// the modules are those that attestd has, whose sums its own go.sum holds
+	cmd.Env = append(os.Environ(), "GOSUMDB=off", "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if last := lines[len(lines)-1]; !regexp.MustCompile(`^0 [0-9a-f]{64}$`).MatchString(last) {
+		t.Errorf("the program prints %q", out)
+	}
+}
