@@ -27,7 +27,7 @@ type Appended struct {
 	Replayed bool // the record was there before, under the draft's key
 }
 
-// ErrKeyReused: the name of a key stands for another request already.
+// ErrKeyReused says that the name of a key stands for another request already.
 var ErrKeyReused = errors.New("chain: the key was used for another request")
 
 // DraftError says which draft of an append was refused; the others were not written either.

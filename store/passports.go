@@ -158,7 +158,8 @@ func (p Passport) digest() (sum chain.Hash) {
 	return sum
 }
 
-// RevokePassport: ErrNotFound, ErrRevoked. It returns the passport as revoked.
+// RevokePassport revokes a passport and returns it as revoked. It returns ErrNotFound when the
+// company never issued it, and ErrRevoked when it is revoked already.
 func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
 	// whatever the outcome: the next check asks the file
 	defer s.passports.forget(owned{by.Company.Chain, jti})

@@ -61,8 +61,8 @@ func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Hash != "" }
 // hasTerms says whether a summary can decide something of f.
 func (f *Filter) hasTerms() bool { return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" }
 
-// DamageError: a record is not on disk, or not in the form that records have. Verification says
-// what is wrong with it.
+// DamageError says that a record is not on disk, or not in the form that records have. Verification
+// says what is wrong with it.
 type DamageError struct {
 	Index int64
 	Cause error

@@ -53,8 +53,8 @@ func (e *AheadError) Error() string {
 	return fmt.Sprintf("witness %s has cosigned size %d of log %s, and was asked for size %d", e.Witness, e.Known, e.Origin, e.Asked)
 }
 
-// ErrCosignature: a witness answers with what is no cosignature of its own over what it was asked
-// for.
+// ErrCosignature says that a witness answered with what is no cosignature of its own over what it
+// was asked for.
 var ErrCosignature = errors.New("no cosignature of the witness's key")
 
 // StatusError is an answer that is neither a cosignature nor a size.

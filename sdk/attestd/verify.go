@@ -106,7 +106,7 @@ func (k PublicKeys) Former() (former []cred.Former, err error) {
 	return former, nil
 }
 
-// ErrNotGenuine: what was checked is not what the company has signed.
+// ErrNotGenuine says that what was checked is not what the company has signed.
 var ErrNotGenuine = errors.New("not genuine")
 
 // maxDepth is how deep the service lets JSON be nested, the members of a record around it.

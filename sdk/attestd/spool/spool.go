@@ -42,7 +42,7 @@ import (
 // DefaultLimit is how many bytes a folder may hold unless Limit is set.
 const DefaultLimit = 1 << 30
 
-// ErrFull: the folder holds Limit bytes. Nothing was added.
+// ErrFull says that the folder holds Limit bytes. Nothing was added.
 var ErrFull = errors.New("spool: full")
 
 // Spool is a folder of attestations that wait. Many goroutines may use it at once; each process
