@@ -86,8 +86,8 @@ func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
-// DeleteKey deletes a key. It returns ErrNotFound when it is not a key of the caller's company, and
-// ErrLastKey when none would be left that is an admin's and does not expire, which is decided inside
+// DeleteKey deletes a key. It returns ErrNotFound when it is no key of the caller's company, and
+// ErrLastKey when none would be left that is an admin's and does not expire. That is decided inside
 // the transaction.
 func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)

@@ -7,7 +7,7 @@ import (
 )
 
 // link is the target of a link, which counts for no width, for it cannot be wrapped.
-var link = regexp.MustCompile(`\]\([^)\s]*\)|https?://\S+`)
+var link = regexp.MustCompile(`\]\([^)\s]*\)`)
 
 // markdown measures prose: what is not in a fence, a row of a table or the target of a link.
 func markdown(text []byte) (findings []finding) {
