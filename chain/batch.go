@@ -43,23 +43,23 @@ type signedHead struct {
 	shared    bool              // it is not to be remembered
 }
 
-// write makes a batch durable and answers all its waiters. Who spoils the transaction is answered
-// alone, and the rest done again.
+// write makes a batch durable and answers all its waiters. Who makes the transaction fail is
+// answered alone, and the rest done again.
 func (w *writer) write(batch []*waiter) {
 	begun := time.Now()
 	for lost := 0; len(batch) > 0; {
-		again, err := w.transact(batch)
+		retry, err := w.transact(batch)
 		if errors.Is(err, ErrAgain) {
 			if lost++; lost < maxLost && time.Since(begun) < MaxLostTime {
 				continue
 			}
 		}
 		if err != nil {
-			for _, s := range without(batch, again) {
+			for _, s := range without(batch, retry) {
 				s.fail(err)
 			}
 		}
-		batch = again
+		batch = retry
 	}
 }
 
@@ -68,7 +68,7 @@ func (w *writer) write(batch []*waiter) {
 // those who are to be done again, and ErrAgain nobody. One that ends the transaction concerns
 // everybody, also who has an error of his own, for a key may have been refused deletion as the last
 // one only for what another change of the lost transaction had done.
-func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
+func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	now := w.now()
 	if prepare := batch[0].prepare; prepare != nil {
 		now = prepare(now)
@@ -80,14 +80,24 @@ func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, extensions, spoilers, err := w.fill(tx, batch, now)
+	groups, failed, err := w.plan(tx, batch)
+	var extensions []Extension
+	if err == nil {
+		extensions = build(groups, now)
+	}
+	for i := range extensions {
+		if err = tx.Extend(&extensions[i]); err != nil {
+			failed, err = w.notExtended(tx, batch, &groups[i], err)
+			break
+		}
+	}
 	if err != nil {
 		tx.Rollback()
 		if errors.Is(err, ErrAgain) {
 			clear(w.heads)
 			return nil, err
 		}
-		return without(batch, spoilers), err
+		return without(batch, failed), err
 	}
 	stale, err := tx.Commit()
 	if err != nil {
@@ -99,13 +109,13 @@ func (w *writer) transact(batch []*waiter) (again []*waiter, err error) {
 			delete(w.heads, chain)
 		}
 		isStale := func(chain int64) bool { return slices.Contains(stale, chain) }
-		again = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return len(s.drafts) == 0 || !isStale(s.drafts[0].Chain) })
-		batch = without(batch, again)
+		retry = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return len(s.drafts) == 0 || !isStale(s.drafts[0].Chain) })
+		batch = without(batch, retry)
 		groups = slices.DeleteFunc(groups, func(g group) bool { return isStale(g.chain) })
 		extensions = slices.DeleteFunc(extensions, func(e Extension) bool { return isStale(e.Chain) })
 	}
 	w.commit(batch, groups, extensions)
-	return again, nil
+	return retry, nil
 }
 
 // without is what is left of a batch.
@@ -113,44 +123,42 @@ func without(batch, taken []*waiter) []*waiter {
 	return slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return slices.Contains(taken, s) })
 }
 
-// fill writes all of a batch into a transaction. An error concerns the spoilers; nobody where it
-// goes away when all is done again.
-func (w *writer) fill(tx Transaction, batch []*waiter, now time.Time) (_ []group, _ []Extension, spoilers []*waiter, err error) {
-	if spoilers, err := runRows(tx, batch); err != nil {
-		return nil, nil, spoilers, err
+// plan writes the rows of a batch into a transaction, and lays out by chain the drafts that become
+// records. An error concerns those who failed; nobody where it goes away when all is done again.
+func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed []*waiter, err error) {
+	if failed, err := runRows(tx, batch); err != nil {
+		return nil, failed, err
 	}
 	for _, chain := range tx.Rekeyed() {
 		delete(w.heads, chain) // the key beside the head is no longer the one that signs
 	}
 	// first, so that a key which is not kept below cannot come before the head has moved
-	bases, spoilers, err := w.bases(tx, batch)
+	bases, failed, err := w.bases(tx, batch)
 	if err != nil {
-		return nil, nil, spoilers, err
+		return nil, failed, err
 	}
-	if spoilers, err := resolve(tx, batch); err != nil {
-		return nil, nil, spoilers, err
+	if failed, err := resolve(tx, batch); err != nil {
+		return nil, failed, err
 	}
-	groups := groupByChain(batch)
+	groups = groupByChain(batch)
 	for i := range groups {
 		groups[i].from = bases[groups[i].chain]
 	}
-	extensions := build(groups, now)
-	for i := range extensions {
-		err := tx.Extend(&extensions[i])
-		switch {
-		case err == nil:
-			continue
-		case tx.Err() != nil:
-			spoilers = batch
-		case errors.Is(err, ErrStale) && groups[i].from.cached:
-			// an external write that Begin has not seen, for nobody else may write
-			w.noteExternal()
-		default:
-			spoilers = groups[i].waiters
-		}
-		return nil, nil, spoilers, fmt.Errorf("chain: extend chain %d: %w", groups[i].chain, err)
+	return groups, nil, nil
+}
+
+// notExtended says whom it concerns that a chain could not be extended.
+func (w *writer) notExtended(tx Transaction, batch []*waiter, g *group, err error) (failed []*waiter, _ error) {
+	switch {
+	case tx.Err() != nil:
+		failed = batch
+	case errors.Is(err, ErrStale) && g.from.cached:
+		// an external write that Begin has not seen, for nobody else may write
+		w.noteExternal()
+	default:
+		failed = g.waiters
 	}
-	return groups, extensions, nil, nil
+	return failed, fmt.Errorf("chain: extend chain %d: %w", g.chain, err)
 }
 
 // noteExternal makes sure that nothing known of the chains outlives an external write, here and, by
@@ -162,7 +170,7 @@ func (w *writer) noteExternal() {
 
 // runRows runs what the changes of a batch do to rows. One change alone needs no savepoint: its
 // error undoes the transaction.
-func runRows(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
+func runRows(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	for _, s := range batch {
 		if s.rows == nil {
 			continue
@@ -205,8 +213,8 @@ func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 }
 
 // bases finds what the records of a batch are built on, which must fit itself. An error concerns
-// the spoilers.
-func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedHead, spoilers []*waiter, err error) {
+// the failed.
+func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedHead, failed []*waiter, err error) {
 	bases = make(map[int64]signedHead)
 	var unknown []int64
 	for _, s := range batch {
@@ -231,12 +239,12 @@ func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedH
 			err = b.check()
 		}
 		if err != nil {
-			if spoilers = batch; tx.Err() == nil {
-				spoilers = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool {
+			if failed = batch; tx.Err() == nil {
+				failed = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool {
 					return !slices.ContainsFunc(s.drafts, func(d Draft) bool { return d.Chain == chain })
 				})
 			}
-			return nil, spoilers, fmt.Errorf("chain: head of chain %d: %w", chain, err)
+			return nil, failed, fmt.Errorf("chain: head of chain %d: %w", chain, err)
 		}
 		bases[chain] = signedHead{Head: b.Head, key: b.Key, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
 	}
@@ -273,15 +281,15 @@ func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension)
 	}
 	for _, s := range batch {
 		if s.err == nil {
-			s.take(records)
+			s.assign(records)
 		}
 		close(s.done)
 	}
 }
 
-// take gives the drafts their records: from what a batch has added, or from where else resolve has
+// assign gives the drafts their records: from what a batch has added, or from where else resolve has
 // found them.
-func (s *waiter) take(added map[int64][]Record) {
+func (s *waiter) assign(added map[int64][]Record) {
 	s.records = make([]Record, len(s.drafts))
 	for i := range s.drafts {
 		switch from := s.source(i); {

@@ -47,7 +47,10 @@ func (l *Log) AppendAll(ctx context.Context, drafts []Draft) ([]Appended, error)
 		}
 	}
 	w := &waiter{drafts: drafts, done: make(chan struct{})}
-	if err := l.do(ctx, w); err != nil {
+	if err := l.enqueue(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := l.wait(ctx, w); err != nil {
 		return nil, err
 	}
 	appended := make([]Appended, len(drafts))
@@ -75,10 +78,10 @@ func (s *waiter) source(draft int) source {
 // resolve finds out which drafts of a batch that have keys are records already, or will be with an
 // earlier draft. A caller whose key cannot be used is answered alone; an error names whom it
 // concerns, as that of transact does.
-func resolve(tx Transaction, batch []*waiter) (spoilers []*waiter, err error) {
+func resolve(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	keys := batchKeys{tx: tx}
-	if spoilers, err = keys.read(batch); err != nil {
-		return spoilers, err
+	if failed, err = keys.read(batch); err != nil {
+		return failed, err
 	}
 	for _, s := range batch {
 		for i := range s.sources {
@@ -113,7 +116,7 @@ type batchKeys struct {
 }
 
 // read asks for all keys of a batch.
-func (k *batchKeys) read(batch []*waiter) (spoilers []*waiter, err error) {
+func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
 	for _, s := range batch {
 		// its rows are written by now, so that it could not be refused any more: it has no keys

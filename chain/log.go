@@ -70,27 +70,25 @@ func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 // another's sake, so it sets what it returns and never adds to it. It has not been called, or has
 // returned, when Write returns.
 func (l *Log) Write(ctx context.Context, rows func() ([]Draft, error)) ([]Record, error) {
-	w := &waiter{rows: rows, done: make(chan struct{})}
-	err := l.do(ctx, w)
-	return w.records, err
+	return l.change(ctx, &waiter{rows: rows, done: make(chan struct{})})
 }
 
 // WriteAlone is Write in a transaction that nobody else writes in. Run calls prepare with the time
 // of the records before it begins that, and the time that it returns counts.
 func (l *Log) WriteAlone(ctx context.Context, prepare func(now time.Time) time.Time, rows func() ([]Draft, error)) ([]Record, error) {
-	w := &waiter{rows: rows, prepare: prepare, done: make(chan struct{})}
-	err := l.do(ctx, w)
+	return l.change(ctx, &waiter{rows: rows, prepare: prepare, done: make(chan struct{})})
+}
+
+func (l *Log) change(ctx context.Context, w *waiter) ([]Record, error) {
+	err := l.enqueue(ctx, w)
+	if err == nil {
+		err = l.wait(ctx, w)
+	}
 	return w.records, err
 }
 
-// do queues w and waits for its answer, or for the end of ctx while it can still be withdrawn.
-func (l *Log) do(ctx context.Context, w *waiter) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !l.enqueue(w) {
-		return ErrClosed
-	}
+// wait waits for the answer of w, or for the end of ctx while it can still be withdrawn.
+func (l *Log) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.done:
 		return w.err
@@ -106,15 +104,19 @@ func (l *Log) do(ctx context.Context, w *waiter) error {
 	return w.err
 }
 
-func (l *Log) enqueue(w *waiter) bool {
+// enqueue puts w into the queue, where Run finds it.
+func (l *Log) enqueue(ctx context.Context, w *waiter) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return false
+		return ErrClosed
 	}
 	l.waiting = append(l.waiting, w)
 	l.ring()
-	return true
+	return nil
 }
 
 func (l *Log) ring() {
@@ -135,8 +137,8 @@ func (l *Log) withdraw(w *waiter) bool {
 	return i >= 0
 }
 
-// take returns what waits, in order of arrival, up to the size of one transaction.
-func (l *Log) take() []*waiter {
+// drain returns what waits, in order of arrival, up to the size of one transaction.
+func (l *Log) drain() []*waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, changes, size := 0, 0, 0
@@ -176,7 +178,7 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 			l.refuse()
 		}
 		ending := l.isClosed() // before the last look into the queue
-		if batch := l.take(); len(batch) > 0 {
+		if batch := l.drain(); len(batch) > 0 {
 			w.write(batch)
 			// so that who was answered and comes again is in the next batch, not the one after it
 			runtime.Gosched()
@@ -207,7 +209,7 @@ func (l *Log) Close() {
 		<-l.ended
 		return
 	}
-	for batch := l.take(); len(batch) > 0; batch = l.take() {
+	for batch := l.drain(); len(batch) > 0; batch = l.drain() {
 		for _, w := range batch {
 			w.fail(ErrClosed)
 		}

@@ -93,8 +93,8 @@ func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentRequest)
 	if err := s.Store.Changeable(by); err != nil {
 		return agentSVIDBody{}, err
 	}
-	if err := s.Store.CheckAgent(ctx, by, r.AgentID); err != nil {
-		return agentSVIDBody{}, agentError(r.AgentID, err)
+	if err := s.agents.Check(ctx, by, r.AgentID); err != nil {
+		return agentSVIDBody{}, err
 	}
 	id := by.Company.Issuer.AgentID(r.AgentID)
 	return agentSVIDBody{r.AgentID, id, by.Company.Issuer.SVID(id, by.At)}, nil

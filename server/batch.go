@@ -9,23 +9,22 @@ import (
 	"reflect"
 	"strconv"
 
+	"attestd/chain"
 	"attestd/crypto/strictjson"
 	"attestd/server/limit"
+	"attestd/service"
 	"attestd/store"
 )
-
-// maxItems is how many records a batch may have.
-const maxItems = 1000
 
 type batchRequest struct {
 	_       struct{}        `missing:"Missing or invalid field: records is required" list:"yes"`
 	Records json.RawMessage `json:"records" must:"present"`
-	items   []attestation
+	items   []service.Attestation
 }
 
 // attestBatch appends records, all or none.
 func (s *Server) attestBatch(ctx context.Context, by store.Caller, r batchRequest) (*appended, error) {
-	all, err := s.append(ctx, by, r.items...)
+	all, err := s.attestations.Append(ctx, by, r.items...)
 	if err != nil {
 		return nil, inBatch(err)
 	}
@@ -47,16 +46,16 @@ func (s *Server) attestBatch(ctx context.Context, by store.Caller, r batchReques
 
 // inBatch names the item that an error is about.
 func inBatch(err error) error {
-	var item *itemError
+	var item *chain.DraftError
 	if !errors.As(err, &item) {
 		return err
 	}
-	refused := *classify(item.err)
-	refused.Pointer = "/records/" + strconv.Itoa(item.item) + refused.pointer
+	refused := *classify(item.Err)
+	refused.Pointer = "/records/" + strconv.Itoa(item.Draft) + refused.pointer
 	return &refused
 }
 
-var itemForm = formOf[attestation]()
+var itemForm = formOf[service.Attestation]()
 
 // spend reads the items and counts them as so many calls of POST /v1/attest.
 func (r *batchRequest) spend(c *call) error {
@@ -73,37 +72,37 @@ func (r *batchRequest) spend(c *call) error {
 func (r *batchRequest) read() error {
 	var raw [][]byte
 	err := strictjson.EachElement(r.Records, 2*maxDepth, func(value []byte) {
-		if len(raw) <= maxItems {
+		if len(raw) <= service.MaxItems {
 			raw = append(raw, value)
 		}
 	})
-	if errors.Is(err, strictjson.ErrKind) || err == nil && (len(raw) == 0 || len(raw) > maxItems) {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects", maxItems))
+	if errors.Is(err, strictjson.ErrKind) || err == nil && (len(raw) == 0 || len(raw) > service.MaxItems) {
+		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects", service.MaxItems))
 	}
 	if err != nil {
 		return malformed(err)
 	}
-	r.items = make([]attestation, len(raw))
+	r.items = make([]service.Attestation, len(raw))
 	keys := make(map[string]int)
 	for i, text := range raw {
 		item := &r.items[i]
 		if err := readItem(text, item); err != nil {
-			return inBatch(&itemError{i, err})
+			return inBatch(&chain.DraftError{Draft: i, Err: err})
 		}
 		if first, twice := keys[item.Key]; twice && item.Key != "" {
 			refused := fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: idempotencyKey is that of records[%d] too; each record needs a key of its own", first))
-			return inBatch(&itemError{i, at(refused, "/idempotencyKey")})
+			return inBatch(&chain.DraftError{Draft: i, Err: at(refused, "/idempotencyKey")})
 		}
 		keys[item.Key] = i
 	}
 	return nil
 }
 
-func readItem(text []byte, item *attestation) error {
+func readItem(text []byte, item *service.Attestation) error {
 	members, err := itemForm.parseObject(text, 2*maxDepth, strict)
 	switch {
 	case errors.Is(err, strictjson.ErrKind):
-		return itemForm.isMissing(nil)
+		return itemForm.missingField(nil)
 	case err != nil:
 		return err
 	}

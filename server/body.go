@@ -10,10 +10,11 @@ import (
 
 	"attestd/crypto/strictjson"
 	"attestd/server/limit"
+	"attestd/service"
 )
 
 // maxDepth is how deep a caller's value may nest; a body is one object around it.
-const maxDepth = 128
+const maxDepth = service.MaxDepth
 
 // object is a JSON object as a caller sent it: each member's value, verbatim.
 type object map[string]jsontext.Value

@@ -18,13 +18,17 @@ type work[Request, Answer any] func(s *Server, ctx context.Context, by store.Cal
 // An Answer is encoded as JSON. One that is a verbatim stands ready; one that is a body writes
 // itself; one that is cached says in its own headers who may keep it.
 func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler {
-	form := formOf[Request]()
+	return endpointOf(formOf[Request](), status, f)
+}
+
+// endpointOf is endpoint for a request that is read by a form of its own.
+func endpointOf[Request, Answer any](form *requestForm, status int, f work[Request, Answer]) handler {
 	serve := func(c *call) error {
 		var r Request
 		if err := form.read(c, &r); err != nil {
 			return err
 		}
-		if err := c.settle(); err != nil {
+		if err := c.reauthenticate(); err != nil {
 			return err
 		}
 		if counted, ok := any(&r).(itemized); ok {
@@ -45,9 +49,9 @@ func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler 
 // are counted then.
 type itemized interface{ spend(c *call) error }
 
-// behind lets a call to h only when allow has nothing against it, which is asked before the body is
+// guard lets a call to h only when allow has nothing against it, which is asked before the body is
 // read.
-func behind(allow func(c *call) error, h handler) handler {
+func guard(allow func(c *call) error, h handler) handler {
 	serve := func(c *call) error {
 		if err := allow(c); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"attestd/chain"
 	"attestd/server/limit"
 	"attestd/server/stream"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -70,10 +71,22 @@ type errorBody struct {
 	RequestID   string `json:"requestId,omitempty"` // of 5xx, to be found in the log
 }
 
+// statuses are those of the refusals of package service.
+var statuses = map[service.Kind]int{
+	service.Invalid:   http.StatusBadRequest,
+	service.Untrusted: http.StatusUnauthorized,
+	service.Forbidden: http.StatusForbidden,
+	service.NotFound:  http.StatusNotFound,
+	service.Conflict:  http.StatusConflict,
+	service.Exists:    http.StatusPreconditionFailed,
+	service.TooLarge:  http.StatusUnprocessableEntity,
+}
+
 // classify is the one place where an error gets its status. What it does not know is a 500 that
 // tells the client nothing.
 func classify(err error) *apiError {
 	var known *apiError
+	var refused *service.Error
 	var tooLarge *http.MaxBytesError
 	var notStreamed *stream.Refusal
 	var rolledBack *store.RolledBackError
@@ -82,12 +95,14 @@ func classify(err error) *apiError {
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &refused):
+		return &apiError{Status: statuses[refused.Kind], Message: refused.Message, Code: refused.Code, pointer: refused.Pointer}
 	case errors.As(err, &notStreamed):
-		refused := &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
-		if refused.Status == http.StatusServiceUnavailable {
-			refused.Code = "NOT_DONE"
+		answer := &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
+		if answer.Status == http.StatusServiceUnavailable {
+			answer.Code = "NOT_DONE"
 		}
-		return refused
+		return answer
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
 	case errors.Is(err, limit.ErrFull):

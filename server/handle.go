@@ -34,11 +34,14 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 			}
 			c.finish(err)
 		}()
-		err = s.serve(rt, c)
+		if err = c.admit(rt); err == nil {
+			err = rt.handler.serve(c)
+		}
 	}
 }
 
-func (s *Server) serve(rt route, c *call) error {
+// admit finds out who calls, counts the call, and says whether it may go on to its handler.
+func (c *call) admit(rt route) error {
 	ambiguous := c.checkHeaders()
 	if ambiguous == nil {
 		c.authenticate()
@@ -49,18 +52,16 @@ func (s *Server) serve(rt route, c *call) error {
 	if ambiguous != nil {
 		return ambiguous
 	}
-	if err := s.checkOrigin(c.Request); err != nil {
+	if err := c.s.checkOrigin(c.Request); err != nil {
 		return err
 	}
 	if err := c.permit(); err != nil {
 		return err
 	}
 	if form := rt.handler.form; form != nil {
-		if err := c.readQuery(form, rt.undeclared); err != nil {
-			return err
-		}
+		return c.readQuery(form, rt.undeclared)
 	}
-	return rt.handler.serve(c)
+	return nil
 }
 
 // finish answers an error and writes the log line. An answer that was begun and is not whole must

@@ -2,15 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"unicode/utf8"
 
 	"attestd/agent/hookevent"
 	"attestd/agent/toolcall"
-	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/server/limit"
 	"attestd/store"
@@ -42,7 +39,7 @@ func claudeCodeHook() handler {
 		if err != nil {
 			return err
 		}
-		if err := c.settle(); err != nil {
+		if err := c.reauthenticate(); err != nil {
 			return err
 		}
 		report, err := hookevent.ClaudeCode.Parse(raw)
@@ -97,7 +94,8 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	events := report.Events
 	if report.Late {
 		var err error
-		if events, err = c.unrecorded(r.Agent, events); err != nil {
+		room := c.s.limiter.Room(c.account(limit.Attest, 0), c.came)
+		if events, err = c.s.attestations.Unrecorded(c.Context(), c.caller, r.Agent, events, room); err != nil {
 			return nil, err
 		}
 	}
@@ -111,12 +109,7 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
 	}
-	for part := range slices.Chunk(records, maxItems) {
-		if err := c.s.attestCalls(c.Context(), c.caller, r.Agent, part, report.Late); err != nil {
-			return nil, err
-		}
-	}
-	return answer, nil
+	return answer, c.s.attestations.AppendCalls(c.Context(), c.caller, r.Agent, records, report.Late)
 }
 
 // covered says whether a valid passport of the agent covers the tool.
@@ -130,97 +123,4 @@ func (s *Server) covered(ctx context.Context, by store.Caller, agent, tool strin
 		}
 	}
 	return false, nil
-}
-
-// unrecorded returns those of late events of which nothing is recorded, each once. It stops at one
-// more than the caller may record now, so that what the limit will refuse reads no more keys than
-// that.
-func (c *call) unrecorded(agent string, events []toolcall.Event) (missing []toolcall.Event, err error) {
-	room := c.s.limiter.Room(c.account(limit.Attest, 0), c.came)
-	seen := make(map[string]bool, len(events))
-	for _, e := range events {
-		key := derivedKey(c.caller, e.Key(agent, nil))
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		known, err := c.s.known(c.Context(), c.caller, key)
-		if err != nil {
-			return nil, err
-		}
-		if known {
-			continue
-		}
-		if missing = append(missing, e); len(missing) > room {
-			break
-		}
-	}
-	return missing, nil
-}
-
-// known says whether anything stands under an idempotency key, be it another request.
-func (s *Server) known(ctx context.Context, by store.Caller, key string) (bool, error) {
-	_, err := s.Store.Recorded(ctx, by, &chain.Key{Name: keyName(key)})
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return false, nil
-	case errors.Is(err, chain.ErrKeyReused):
-		return true, nil
-	}
-	return err == nil, err
-}
-
-// attestCalls appends the records of tool calls, all or none. Where a key stands for something else
-// already, late ones are left out; others become records of their own: a call ID that comes twice
-// must hide nothing.
-func (s *Server) attestCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
-	items := make([]attestation, 0, len(records))
-	others := make([]string, 0, len(records)) // the keys of those whose own is taken
-	for _, r := range records {
-		item := attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
-		there, err := s.isRecordedInClear(ctx, by, &item)
-		if err != nil {
-			return err
-		}
-		if there {
-			continue
-		}
-		item.Key = derivedKey(by, r.Key)
-		items, others = append(items, item), append(others, derivedKey(by, r.OtherKey()))
-	}
-	for len(items) > 0 {
-		_, err := s.append(ctx, by, items...)
-		var refused *itemError
-		if !errors.As(err, &refused) {
-			return err
-		}
-		at, other := refused.item, others[refused.item]
-		switch {
-		case !errors.Is(err, chain.ErrKeyReused), items[at].Key == other:
-			return refused.err
-		case late:
-			items, others = slices.Delete(items, at, at+1), slices.Delete(others, at, at+1)
-		default:
-			items[at].Key = other
-		}
-	}
-	return nil
-}
-
-// isRecordedInClear says whether the very same record stands under its key as earlier versions kept
-// it, which any writer of the company can name: a retry over an upgrade makes no second record, and
-// what else is there counts for nothing.
-func (s *Server) isRecordedInClear(ctx context.Context, by store.Caller, item *attestation) (bool, error) {
-	if item.Key == "" {
-		return false, nil
-	}
-	draft, _ := s.draft(ctx, by, item) // what it refuses, the append refuses too
-	if draft.Key == nil {
-		return false, nil
-	}
-	_, err := s.Store.Recorded(ctx, by, draft.Key)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, chain.ErrKeyReused) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -70,7 +70,7 @@ func oauthToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.settle(); err != nil {
+	if err := c.reauthenticate(); err != nil {
 		return err
 	}
 	token, ends, err := c.s.Store.IssueOAuthToken(c.Context(), id, secret, oauthLifetime, c.caller.At)

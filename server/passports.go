@@ -219,3 +219,12 @@ func (s *Server) listPassports(ctx context.Context, by store.Caller, r passports
 		most: r.Limit, next: func(p passportItem) string { return p.cursor }, rest: rest,
 	}, nil
 }
+
+// refusedToken makes a 400 of the reason why what should become a token is refused.
+func refusedToken(field string, err error) error {
+	var refused *cred.Error
+	if errors.As(err, &refused) {
+		return fail(http.StatusBadRequest, "Invalid "+field+": "+refused.Message)
+	}
+	return err
+}

@@ -92,6 +92,16 @@ func formOf[Request any]() *requestForm {
 	return form
 }
 
+// fromHeader makes a header of a member of the body.
+func (form *requestForm) fromHeader(member, header string) *requestForm {
+	for i := range form.fields {
+		if f := &form.fields[i]; f.from == "json" && f.name == member {
+			f.from, f.name = "header", header
+		}
+	}
+	return form
+}
+
 // read fills the request, a pointer to the struct of the form, from a call.
 func (form *requestForm) read(c *call, request any) error {
 	var members object
@@ -126,7 +136,7 @@ func (form *requestForm) fill(c *call, members object, into reflect.Value) error
 		}
 		if err := f.check(v, into.Field(f.at)); err != nil {
 			if err == errMissing {
-				return form.isMissing(f)
+				return form.missingField(f)
 			}
 			return at(err, "/"+f.name)
 		}
@@ -144,7 +154,7 @@ func (form *requestForm) declares(from, name string) bool {
 	return false
 }
 
-func (form *requestForm) isMissing(f *field) error {
+func (form *requestForm) missingField(f *field) error {
 	if form.missing != "" {
 		return fail(http.StatusBadRequest, form.missing)
 	}

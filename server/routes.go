@@ -24,12 +24,12 @@ const public, reader, writer, admin store.Role = "", store.Reader, store.Writer,
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
-	{"POST", "/v1/companies", public, limit.Standard, lenient, behind(mayRegister, endpoint(201, (*Server).createCompany))},
-	{"POST", "/v1/setup", public, limit.Sensitive, lenient, behind(mayRegister, endpoint(201, (*Server).createCompany))},
+	{"POST", "/v1/companies", public, limit.Standard, lenient, guard(mayRegister, endpoint(201, (*Server).createCompany))},
+	{"POST", "/v1/setup", public, limit.Sensitive, lenient, guard(mayRegister, endpoint(201, (*Server).createCompany))},
 	{"GET", "/v1/company", reader, limit.Standard, lenient, endpoint(200, (*Server).getCompany)},
 	{"POST", "/v1/companies/svid", admin, limit.Standard, lenient, endpoint(200, (*Server).companySVID)},
 	{"POST", "/v1/companies/rotate-keys", admin, limit.Sensitive, strict, endpoint(200, (*Server).rotateKeys)},
-	{"POST", "/v1/recover-key", public, limit.Standard, lenient, behind(localOnly, endpoint(200, (*Server).recoverKey))},
+	{"POST", "/v1/recover-key", public, limit.Standard, lenient, guard(localOnly, endpoint(200, (*Server).recoverKey))},
 
 	{"POST", "/v1/agents/register", admin, limit.Standard, lenient, endpoint(201, (*Server).registerAgent)},
 	{"GET", "/v1/agents", reader, limit.Standard, strict, endpoint(200, (*Server).listAgents)},
@@ -47,7 +47,7 @@ var routes = []route{
 	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
 
-	{"POST", "/v1/attest", writer, limit.Attest, lenient, endpoint(201, (*Server).attest)},
+	{"POST", "/v1/attest", writer, limit.Attest, lenient, endpointOf(attestForm, 201, (*Server).attest)},
 	// its items count as attest
 	{"POST", "/v1/attest/batch", writer, limit.Standard, strict, endpoint(201, (*Server).attestBatch)},
 	// so do its records
@@ -68,9 +68,9 @@ var routes = []route{
 	{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, strict, endpoint(200, (*Server).logProof)},
 	{"GET", "/v1/log/{logId}/consistency", reader, limit.Log, strict, endpoint(200, (*Server).logConsistency)},
 
-	{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, strictQuery, behind(isWitness, handler{addCheckpoint, formOf[none]()})},
-	{"GET", "/v1/witness", public, limit.Standard, strict, behind(isWitness, endpoint(200, (*Server).getWitness))},
-	{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, strict, behind(isWitness, endpoint(200, (*Server).cosignedCheckpoint))},
+	{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, strictQuery, guard(isWitness, handler{addCheckpoint, formOf[none]()})},
+	{"GET", "/v1/witness", public, limit.Standard, strict, guard(isWitness, endpoint(200, (*Server).getWitness))},
+	{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, strict, guard(isWitness, endpoint(200, (*Server).cosignedCheckpoint))},
 
 	{"POST", "/v1/webhooks", admin, limit.Standard, strict, endpoint(201, (*Server).createWebhook)},
 	{"GET", "/v1/webhooks", admin, limit.Standard, strict, endpoint(200, (*Server).listWebhooks)},

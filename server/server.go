@@ -17,6 +17,7 @@ import (
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/server/webhook"
+	"attestd/service"
 	"attestd/store"
 	"attestd/store/feed"
 )
@@ -78,7 +79,12 @@ type Server struct {
 	deliverer   *deliverer
 	changes     *changes
 	tables      *tableWatch
-	origins     []string // of pages that are ours, beside those of this machine
+
+	agents       *service.Agents
+	delegations  *service.Delegations
+	attestations *service.Attestations
+
+	origins []string // of pages that are ours, beside those of this machine
 	// whether the listener is bound to this machine alone; set before anything is served
 	loopback bool
 
@@ -108,6 +114,9 @@ func New(cfg Config) *Server {
 		return verdict, err
 	})
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
+	s.agents = &service.Agents{Store: cfg.Store}
+	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
+	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = newCheckpoints(cfg.Store)
 	for _, w := range cfg.Witnesses {

@@ -43,7 +43,7 @@ func addCheckpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.settle(); err != nil {
+	if err := c.reauthenticate(); err != nil {
 		return err
 	}
 	answer, err := c.s.Cosigner.AddCheckpoint(c.Context(), raw, c.caller.At)

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"attestd/chain"
+	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
+	"attestd/store"
+)
+
+// MaxDepth is how deep a caller's value may nest.
+const MaxDepth = 128
+
+// MaxItems is how many attestations are appended at once at most.
+const MaxItems = 1000
+
+// Attestation is what becomes a record. Its tags name its members in JSON, and what they must be:
+// each door reads them.
+type Attestation struct {
+	_          struct{}        `missing:"Missing or invalid fields: agentId, actionType, payload are required"`
+	AgentID    string          `json:"agentId" must:"name"`
+	ActionType string          `json:"actionType" must:"name"`
+	Payload    json.RawMessage `json:"payload" must:"present"`
+	Delegation string          `json:"delegation" must:"delegation"`
+	// "": it is appended whatever was before
+	Key string `json:"idempotencyKey" must:"key"`
+}
+
+// Attestations become records of the actions of their companies.
+type Attestations struct {
+	Store       *store.Store
+	Agents      *Agents
+	Delegations *Delegations
+}
+
+// Append appends records to the caller's chain, all or none. All that can be the caller's fault is
+// refused here, before the log sees it; an error that concerns one of the items is in a
+// *chain.DraftError with its place among them.
+//
+// What stands under its key already is answered with its record, whatever has changed since: the
+// token of a delegation has expired, or an agent is disabled. The log looks each key up once more,
+// in the transaction that would append.
+func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Attestation) ([]chain.Appended, error) {
+	all := make([]chain.Appended, len(items))
+	drafts := make([]chain.Draft, 0, len(items))
+	places := make([]int, 0, len(items)) // of the drafts among the items
+	for i := range items {
+		draft, err := a.draft(ctx, by, &items[i])
+		if err != nil && draft.Key != nil {
+			var there *chain.Record
+			if there, err = a.orRecorded(ctx, by, draft.Key, err); err == nil {
+				all[i] = chain.Appended{Record: *there, Replayed: true}
+				continue
+			}
+		}
+		if err != nil {
+			return nil, &chain.DraftError{Draft: i, Err: err}
+		}
+		drafts, places = append(drafts, draft), append(places, i)
+	}
+	if len(drafts) == 0 {
+		return all, nil
+	}
+	appended, err := a.Store.AppendAll(ctx, drafts)
+	if err != nil {
+		if refused := (*chain.DraftError)(nil); errors.As(err, &refused) {
+			refused.Draft = places[refused.Draft]
+		}
+		return nil, err
+	}
+	for i := range appended {
+		all[places[i]] = appended[i]
+	}
+	return all, nil
+}
+
+// draft makes of an attestation what the log takes. With an error it has the key, where that could
+// be made.
+func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, err error) {
+	d.Chain = by.Company.Chain
+	if d.Payload, d.Canonical, err = recordPayload(by.Company.ID, item); err != nil {
+		return d, err
+	}
+	if item.Key != "" {
+		d.Key = &chain.Key{Name: keyName(item.Key), Request: requestOf(&d, item.Delegation)}
+	}
+	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
+		return d, at(err, "/agentId")
+	}
+	d.Delegation, err = a.Delegations.verify(ctx, by, item.Delegation)
+	return d, at(err, "/delegation")
+}
+
+// recordPayload builds the payload object of a record: as it is stored, with the caller's value
+// byte for byte, and canonical. The canonical one needs no second pass over the whole: its four
+// members stand in their sorted order.
+func recordPayload(company string, a *Attestation) (stored, canonical []byte, err error) {
+	stored = make([]byte, 0, len(a.Payload)+len(a.AgentID)+len(company)+len(a.ActionType)+64)
+	stored = jcs.AppendString(append(stored, `{"agentId":`...), a.AgentID)
+	stored = jcs.AppendString(append(stored, `,"companyId":`...), company)
+	stored = jcs.AppendString(append(stored, `,"actionType":`...), a.ActionType)
+	stored = append(append(append(stored, `,"payload":`...), a.Payload...), '}')
+
+	canonical = make([]byte, 0, cap(stored))
+	canonical = jcs.AppendString(append(canonical, `{"actionType":`...), a.ActionType)
+	canonical = jcs.AppendString(append(canonical, `,"agentId":`...), a.AgentID)
+	canonical = jcs.AppendString(append(canonical, `,"companyId":`...), company)
+	canonical, err = jcs.Append(append(canonical, `,"payload":`...), a.Payload, MaxDepth)
+	var malformed *strictjson.Error
+	if errors.As(err, &malformed) {
+		malformed = malformed.Within("/payload")
+		return nil, nil, &Error{Kind: Invalid, Message: "Malformed " + malformed.Error(), Pointer: malformed.Pointer}
+	}
+	return stored, append(canonical, '}'), err
+}

@@ -1,0 +1,79 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"attestd/crypto/cred"
+	"attestd/store"
+)
+
+// Delegations are tokens with which agents act for others.
+type Delegations struct {
+	Store  *store.Store
+	Agents *Agents
+}
+
+// Issue issues a token with which an agent of the company acts on behalf of a company.
+func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actingOn, scope string) (token string, d cred.Delegation, err error) {
+	if err := t.Store.Changeable(by); err != nil {
+		return "", d, err
+	}
+	if err := t.Agents.Check(ctx, by, agentID); err != nil {
+		return "", d, err
+	}
+	issuer := by.Company.Issuer
+	subject := issuer.Domain.CompanyID(actingOn)
+	token, d, err = issuer.Delegate(cred.Delegation{Subject: subject, Chain: []string{subject}}, issuer.AgentID(agentID), scope, by.At)
+	return token, d, refusedToken("scope", err)
+}
+
+// Exchange is the token exchange of RFC 8693: the actor comes to act for all that the subject token
+// names.
+func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToken, actorToken string) (token string, d cred.Delegation, err error) {
+	if err := t.Store.Changeable(by); err != nil {
+		return "", d, err
+	}
+	issuer := by.Company.Issuer
+	subject, err := issuer.CheckDelegation(subjectToken, by.At)
+	if err != nil {
+		return "", d, refusedToken("subject_token", err)
+	}
+	actor, err := issuer.CheckDelegation(actorToken, by.At)
+	if err != nil {
+		return "", d, refusedToken("actor_token", err)
+	}
+	if len(actor.Chain) > 1 {
+		return "", d, refuse(Invalid, "Invalid actor_token: it must be a plain SVID, without act")
+	}
+	if err := t.Agents.MayDelegate(ctx, by, append(subject.Chain, actor.Subject)); err != nil {
+		return "", d, err
+	}
+	token, d, err = issuer.Delegate(subject, actor.Subject, subject.Scope, by.At)
+	return token, d, refusedToken("subject_token", err)
+}
+
+// verify checks a delegation token and returns its canonical DelegationInfo, or nil when there is
+// none.
+func (t *Delegations) verify(ctx context.Context, by store.Caller, token string) ([]byte, error) {
+	if token == "" {
+		return nil, nil
+	}
+	d, err := by.Company.Issuer.CheckDelegation(token, by.At)
+	if err != nil {
+		return nil, refusedToken("delegation", err)
+	}
+	if err := t.Agents.MayDelegate(ctx, by, d.Chain); err != nil {
+		return nil, err
+	}
+	return d.Canonical(), nil
+}
+
+// refusedToken says why a token, or what should become one, is refused.
+func refusedToken(field string, err error) error {
+	var refused *cred.Error
+	if errors.As(err, &refused) {
+		return refuse(Invalid, "Invalid "+field+": "+refused.Message)
+	}
+	return err
+}

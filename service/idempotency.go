@@ -1,0 +1,62 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// keyName is what an idempotency key is stored by: its first half is the key's own beginning, its
+// second that of the key's SHA-256. Keys that begin with a time, as those of our clients do, so
+// stand beside one another on disk, and a commit that stores many of them writes few pages.
+func keyName(key string) (name chain.Hash) {
+	copy(name[:16], key)
+	sum := sha256.Sum256([]byte(key))
+	copy(name[16:], sum[:16])
+	return name
+}
+
+// derivedKey is the key of an append that the service itself derives from what a credential has
+// sent. No Idempotency-Key can be one, for it begins with a control character, nor can another
+// credential have it derived: whoever foretells what will be sent cannot take its key beforehand.
+func derivedKey(by store.Caller, key string) string {
+	if key == "" {
+		return ""
+	}
+	return "\x00" + by.Credential + "\x00" + key
+}
+
+// requestOf is what a key is bound to: all that POST /v1/attest is asked for. An item of a batch is
+// bound to the same, so that what was tried alone can be sent again with others.
+func requestOf(d *chain.Draft, delegation string) (request chain.Hash) {
+	h := sha256.New()
+	h.Write([]byte("POST /v1/attest\n"))
+	h.Write(d.Canonical)
+	h.Write([]byte("\n" + delegation)) // the canonical form has no line feed
+	h.Sum(request[:0])
+	return request
+}
+
+// orRecorded returns the record that stands under a key; refused where there is none.
+func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, key *chain.Key, refused error) (*chain.Record, error) {
+	record, err := a.Store.Recorded(ctx, by, key)
+	if errors.Is(err, store.ErrNotFound) {
+		err = refused
+	}
+	return record, err
+}
+
+// known says whether anything stands under an idempotency key, be it another request.
+func (a *Attestations) known(ctx context.Context, by store.Caller, key string) (bool, error) {
+	_, err := a.Store.Recorded(ctx, by, &chain.Key{Name: keyName(key)})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case errors.Is(err, chain.ErrKeyReused):
+		return true, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,46 @@
+// Package service is what the doors of attestd share: HTTP, hooks, batches, MCP. A method is a
+// function of who asks and what is asked, (ctx, caller, request) to a result or an error. It knows
+// no HTTP and no SQL: package server reads requests and writes answers, package store has the rows.
+//
+// Each kind of thing has a small type of its own: [Attestations], [Delegations], [Agents],
+// [Passports], [Evidence], [Checkpoints]. An error is an [*Error] where the request is at fault, and
+// otherwise what store and chain say; a [*chain.DraftError] around it names the item of several that
+// it is about.
+package service
+
+import "errors"
+
+// Kind is why a request is refused.
+type Kind int
+
+const (
+	Invalid   Kind = iota // the request is not what it must be
+	Untrusted             // what it presents as a proof is none
+	Forbidden             // the caller may not do this
+	NotFound              // what it is about is not the company's
+	Conflict              // what it is about is in another state
+	Exists                // what must be new is there already
+	TooLarge              // the answer would be too large for its form
+)
+
+// Error is the refusal of a request: a sentence for people, and for programs what they can tell
+// apart.
+type Error struct {
+	Kind    Kind
+	Message string
+	Code    string // machine-readable; mostly ""
+	Pointer string // the place in the request that is at fault (RFC 6901); "" for the whole
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func refuse(kind Kind, message string) *Error { return &Error{Kind: kind, Message: message} }
+
+// at says of a refusal which place in the request is at fault, unless it says so already.
+func at(err error, pointer string) error {
+	var refused *Error
+	if errors.As(err, &refused) && refused.Pointer == "" {
+		refused.Pointer = pointer
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"attestd/agent/toolcall"
+	"attestd/chain"
+	"attestd/store"
+)
+
+// Unrecorded returns those of late events of tool calls of which nothing is recorded, each once. It
+// stops at one more than most, so that what a limit will refuse reads no more keys than that.
+func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent string, events []toolcall.Event, most int) (missing []toolcall.Event, err error) {
+	seen := make(map[string]bool, len(events))
+	for _, e := range events {
+		key := derivedKey(by, e.Key(agent, nil))
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		known, err := a.known(ctx, by, key)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			continue
+		}
+		if missing = append(missing, e); len(missing) > most {
+			break
+		}
+	}
+	return missing, nil
+}
+
+// AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key stands
+// for something else already, late ones are left out; others become records of their own: a call ID
+// that comes twice must hide nothing.
+func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
+	for part := range slices.Chunk(records, MaxItems) {
+		if err := a.appendCalls(ctx, by, agent, part, late); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
+	items := make([]Attestation, 0, len(records))
+	others := make([]string, 0, len(records)) // the keys of those whose own is taken
+	for _, r := range records {
+		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
+		there, err := a.isRecordedInClear(ctx, by, &item)
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		item.Key = derivedKey(by, r.Key)
+		items, others = append(items, item), append(others, derivedKey(by, r.OtherKey()))
+	}
+	for len(items) > 0 {
+		_, err := a.Append(ctx, by, items...)
+		var refused *chain.DraftError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		at, other := refused.Draft, others[refused.Draft]
+		switch {
+		case !errors.Is(err, chain.ErrKeyReused), items[at].Key == other:
+			return err
+		case late:
+			items, others = slices.Delete(items, at, at+1), slices.Delete(others, at, at+1)
+		default:
+			items[at].Key = other
+		}
+	}
+	return nil
+}
+
+// isRecordedInClear says whether the very same record stands under its key as earlier versions
+// stored it, which any writer of the company can name: a retry over an upgrade makes no second
+// record, and what else is there counts for nothing.
+func (a *Attestations) isRecordedInClear(ctx context.Context, by store.Caller, item *Attestation) (bool, error) {
+	if item.Key == "" {
+		return false, nil
+	}
+	draft, _ := a.draft(ctx, by, item) // what it refuses, the append refuses too
+	if draft.Key == nil {
+		return false, nil
+	}
+	_, err := a.Store.Recorded(ctx, by, draft.Key)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, chain.ErrKeyReused) {
+		return false, nil
+	}
+	return err == nil, err
+}
