@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func TestGoClientInAnotherModule(t *testing.T) {
 	must(t, os.Symlink(root, filepath.Join(folder, "attestd")))
 	must(t, os.WriteFile(filepath.Join(module, "main.go"), program[1], 0o600))
 	script := "go mod init example.com/bot\n" + string(commands[1]) + "go build -o bot . && ./bot\n"
-	cmd := exec.CommandContext(t.Context(), tool(t, "bash"), "-ec", script)
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-ec", script)
 	cmd.Dir = module
 	// the modules are those that attestd has, whose sums its own go.sum holds
 	cmd.Env = append(os.Environ(), "GOSUMDB=off", "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key)
