@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain/witness"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -32,7 +33,7 @@ const (
 type asker struct {
 	client      *witness.Client
 	store       *store.Store
-	checkpoints *checkpoints
+	checkpoints *service.Checkpoints
 	every       time.Duration
 	log         *slog.Logger
 

@@ -22,7 +22,7 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	signed, err := a.checkpoints.compared(ctx, store.Caller{Company: c, At: time.Now()}, l)
+	signed, err := a.checkpoints.Compared(ctx, store.Caller{Company: c, At: time.Now()}, l)
 	if a.store.HaltedChain(number) != nil {
 		return nil // of a log that went back nothing is asked any more
 	}

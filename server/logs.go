@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -35,7 +35,7 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer 
 		if err != nil {
 			return logsBody{}, err
 		}
-		trusted, err := vkeys(ctx, s.Store, l)
+		trusted, err := service.VKeys(ctx, s.Store, l)
 		if err != nil {
 			return logsBody{}, err
 		}
@@ -48,18 +48,6 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer 
 		})
 	}
 	return answer, nil
-}
-
-// vkeys are the keys whose checkpoints of a log are to be trusted: the one that signs first, then
-// those before it that were not declared compromised.
-func vkeys(ctx context.Context, s *store.Store, l store.Log) (trusted []tlog.VKey, err error) {
-	_, ring, err := s.KeyRing(ctx, l.Chain)
-	for _, k := range slices.Backward(ring) {
-		if k.CompromisedAt == "" {
-			trusted = append(trusted, l.VKey(k.Public))
-		}
-	}
-	return trusted, err
 }
 
 // file is an answer that is no JSON.
@@ -100,7 +88,7 @@ func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logReques
 	if err != nil {
 		return file{}, err
 	}
-	note, err := s.checkpoints.newest(ctx, by, log)
+	note, err := s.checkpoints.Newest(ctx, by, log)
 	if err == nil {
 		note, err = s.withCosignatures(ctx, log.ID, note)
 	}
@@ -161,7 +149,7 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 	if !ok {
 		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
-	note, err := s.checkpoints.covering(ctx, by, log, index)
+	note, err := s.checkpoints.Covering(ctx, by, log, index)
 	if err == nil {
 		note, err = s.witnessed(ctx, log, index, note)
 	}
@@ -203,7 +191,7 @@ func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsi
 	if !ok || from > head.Length {
 		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+strconv.FormatInt(head.Length, 10))
 	}
-	note, err := s.checkpoints.covering(ctx, by, log, from-1)
+	note, err := s.checkpoints.Covering(ctx, by, log, from-1)
 	if err == nil {
 		note, err = s.withCosignatures(ctx, log.ID, note)
 	}

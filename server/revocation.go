@@ -2,14 +2,11 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 
-	"attestd/chain"
-	"attestd/crypto/jcs"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -46,32 +43,17 @@ func (s *Server) revokedPassports(ctx context.Context, by store.Caller, _ none) 
 	return list[revocation]{name: "revoked", items: mapped(s.Store.RevokedPassports(ctx, by), newRevocation)}, nil
 }
 
-// status is what an OCSP answer says. Its signature covers the canonical form of exactly these
-// members.
-type status struct {
-	JTI       string  `json:"jti"`
-	CompanyID string  `json:"companyId"`
-	Status    string  `json:"status"` // valid, revoked or unknown
-	CheckedAt string  `json:"checkedAt"`
-	RevokedAt string  `json:"revokedAt,omitempty"`
-	Reason    *string `json:"reason,omitempty"`
-}
-
 type ocspRequest struct {
 	JTI string `path:"jti"`
 }
 
-type ocspAnswer struct {
-	status
-	CAPublicKey string `json:"caPublicKey"`
-	Signature   string `json:"signature"`
-}
+type ocspAnswer struct{ service.SignedStatus }
 
 // setHeader lets caches keep the status as long as the specification says, and none of them for
 // another credential: who may ask is decided by it. A status that is unknown may change at any
 // moment.
 func (a ocspAnswer) setHeader(h http.Header) {
-	if a.Status != "unknown" {
+	if a.IsKnown() {
 		h.Set("Cache-Control", "public, max-age=300")
 		h.Set("Vary", "Authorization")
 	}
@@ -79,27 +61,6 @@ func (a ocspAnswer) setHeader(h http.Header) {
 
 // ocsp answers with a signed status, which is never "valid" for what this company has not issued.
 func (s *Server) ocsp(ctx context.Context, by store.Caller, r ocspRequest) (ocspAnswer, error) {
-	st := status{JTI: r.JTI, CompanyID: by.Company.ID, Status: "valid", CheckedAt: chain.FormatTime(by.At)}
-	revoked, err := s.Store.PassportRevoked(ctx, by, r.JTI)
-	if revoked {
-		var p store.Passport
-		p, err = s.Store.Passport(ctx, by, r.JTI)
-		st.Status, st.RevokedAt, st.Reason = "revoked", p.RevokedAt, p.Reason
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		st.Status, err = "unknown", nil
-	}
-	if err != nil {
-		return ocspAnswer{}, err
-	}
-	plain, err := json.Marshal(st)
-	if err != nil {
-		return ocspAnswer{}, err
-	}
-	canonical, err := jcs.Append(nil, plain, maxDepth)
-	if err != nil {
-		return ocspAnswer{}, err
-	}
-	issuer := by.Company.Issuer
-	return ocspAnswer{st, issuer.Public.PEM, issuer.Sign(sha256.Sum256(canonical))}, nil
+	status, err := s.passports.Status(ctx, by, r.JTI)
+	return ocspAnswer{status}, err
 }

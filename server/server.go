@@ -72,7 +72,7 @@ type Server struct {
 	bodies      *limit.Pool // of bytes
 	decoding    *limit.Decoding
 	hub         *stream.Hub
-	checkpoints *checkpoints
+	checkpoints *service.Checkpoints
 	askers      []*asker // one for each of Witnesses
 	feed        *feed.Feed
 	webhooks    *webhook.Client
@@ -83,6 +83,8 @@ type Server struct {
 	agents       *service.Agents
 	delegations  *service.Delegations
 	attestations *service.Attestations
+	proofs       *service.Evidence
+	passports    *service.Passports
 
 	origins []string // of pages that are ours, beside those of this machine
 	// whether the listener is bound to this machine alone; set before anything is served
@@ -115,10 +117,12 @@ func New(cfg Config) *Server {
 	})
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
 	s.agents = &service.Agents{Store: cfg.Store}
+	s.passports = &service.Passports{Store: cfg.Store}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
-	s.checkpoints = newCheckpoints(cfg.Store)
+	s.checkpoints = service.NewCheckpoints(cfg.Store)
+	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}
 	for _, w := range cfg.Witnesses {
 		s.askers = append(s.askers, newAsker(w, s))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -99,8 +100,8 @@ func (s *Server) witnessed(ctx context.Context, l store.Log, index int64, newest
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := vkeys(ctx, s.Store, l)
-	if err != nil || !signedBy(older, trusted...) {
+	trusted, err := service.VKeys(ctx, s.Store, l)
+	if err != nil || !service.SignedBy(older, trusted...) {
 		return newest, err
 	}
 	return s.withCosignatures(ctx, l.ID, []byte(older))

@@ -2,136 +2,101 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
-	"slices"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
 )
 
-// Authority is what the control log says of whether an action was allowed when it happened. It is
-// about the time of the action's record; a control record of the same millisecond counts as
-// earlier, and CannotSay names it.
-type Authority struct {
-	Index     int64          `json:"index"`
-	Timestamp string         `json:"timestamp"`
-	Control   AuthorityLog   `json:"control"`
-	Agent     AgentAuthority `json:"agent"`
-	// of the agent, that were valid then; at most maxAuthorityPassports
-	Passports  []PassportEntry    `json:"passports"`
-	Passport   *PassportAuthority `json:"passport,omitempty"`
-	Delegation *DelegationEntry   `json:"delegation"`
-	SigningKey KeyAuthority       `json:"signingKey"`
-	CannotSay  []string           `json:"cannotSay"`
-}
-
-// AuthorityLog is the control log as it was read: its first Size records.
-type AuthorityLog struct {
-	LogID  string `json:"logId"`
-	Origin string `json:"origin"`
-	Size   int64  `json:"size"`
-}
-
-// ControlEntry is the place of a change in the control log.
+// ControlEntry is the place of a change in a control log.
 type ControlEntry struct {
-	Index     int64         `json:"index"`
-	Timestamp string        `json:"timestamp"`
-	Action    ControlAction `json:"actionType"`
+	Index     int64
+	Timestamp string
+	Action    ControlAction
 	// fingerprint of the credential; nil for the command line and a company's registration
-	By *string `json:"by"`
+	By *string
 }
 
-// AgentAuthority is what the control log says of an agent: its first registration, the last change
-// up to the action, the first after it.
-type AgentAuthority struct {
-	AgentID    string        `json:"agentId"`
-	State      string        `json:"state"` // registered, disabled, notRegistered, or unknown
-	Registered *ControlEntry `json:"registered"`
-	Last       *ControlEntry `json:"last"`
-	Next       *ControlEntry `json:"next"`
+// ControlQuery asks for one of the records of [From, To) of a control log that are about a subject.
+type ControlQuery struct {
+	Subject  string
+	From, To int64
+	Action   ControlAction // "" for any
+	Last     bool          // the last one, and not the first
 }
 
-// PassportEntry is a passport with its places in the control log.
-type PassportEntry struct {
-	JTI       string        `json:"jti"`
-	Scopes    []string      `json:"scopes"`
-	IssuedAt  string        `json:"issuedAt"`
-	ExpiresAt string        `json:"expiresAt"`
-	Issued    *ControlEntry `json:"issued"`
-	Revoked   *ControlEntry `json:"revoked"` // whenever it was
-}
+// AboutAgent is the subject of control records about an agent.
+func AboutAgent(id string) string { return subjectAgent(id) }
 
-// PassportAuthority is what the control log says of a passport that was asked for.
-type PassportAuthority struct {
-	JTI string `json:"jti"`
-	// issued, revoked, expired, issuedLater, neverIssued, or unknown
-	State   string        `json:"state"`
-	Issued  *ControlEntry `json:"issued"`
-	Revoked *ControlEntry `json:"revoked"`
-}
+// AboutPassport is the subject of control records about a passport.
+func AboutPassport(jti string) string { return subjectPassport(jti) }
 
-// DelegationEntry is the delegation of a record, with what is known of the company's own agents in
-// it.
-type DelegationEntry struct {
-	Chain  []string         `json:"delegationChain"`
-	Agents []AgentAuthority `json:"agents"`
-}
+// AboutSigningKey is the subject of control records about a company's key.
+func AboutSigningKey(kid string) string { return subjectSigningKey(kid) }
 
-// KeyAuthority is the key that signed the record, and the change that brought it; nil for a
-// company's first.
-type KeyAuthority struct {
-	KID     string        `json:"kid"`
-	Rotated *ControlEntry `json:"rotated"`
-}
+// Complete says whether the control log tells of every row of the company that the service obeys.
+func (c *Company) Complete() bool { return c.complete }
 
-const maxAuthorityPassports = 100
+// controlRecords is the SQL for the records of a control log about a subject, ?1, from ?2 on and
+// before ?3. An index finds them.
+const controlRecords = ` FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1 AND id >= ?2 AND id < ?3`
 
-// Places are the indices of all control records that the answer names, ascending: those that bear
-// on the action, and those of the passport that was asked for.
-func (a *Authority) Places() (bearing, ofPassport []int64) {
-	entries := []*ControlEntry{a.SigningKey.Rotated}
-	agents := []AgentAuthority{a.Agent}
-	if a.Delegation != nil {
-		agents = append(agents, a.Delegation.Agents...)
+// ControlEntry returns the record that a query asks for; nil for none.
+func (v *View) ControlEntry(ctx context.Context, c *Company, q ControlQuery) (*ControlEntry, error) {
+	query := `SELECT id, timestamp, json_extract(payload, '$.actionType'), json_extract(payload, '$.payload.by')` + controlRecords + `
+		AND ?4 IN ('', json_extract(payload, '$.actionType')) ORDER BY id`
+	if q.Last {
+		query += " DESC"
 	}
-	for _, of := range agents {
-		entries = append(entries, of.Registered, of.Last, of.Next)
+	var id int64
+	var e ControlEntry
+	err := v.read(ctx, func(r *conn) error {
+		return r.one([]any{&id, &e.Timestamp, &e.Action, &e.By}, query+" LIMIT 1",
+			q.Subject, recordID(c.Control.Chain, q.From), recordID(c.Control.Chain, q.To), q.Action)
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
 	}
-	for _, p := range a.Passports {
-		entries = append(entries, p.Issued, p.Revoked)
-	}
-	if a.Passport != nil {
-		ofPassport = places(a.Passport.Issued, a.Passport.Revoked)
-	}
-	return places(entries...), ofPassport
-}
-
-func places(entries ...*ControlEntry) (indices []int64) {
-	for _, e := range entries {
-		if e != nil {
-			indices = append(indices, e.Index)
-		}
-	}
-	slices.Sort(indices)
-	return slices.Compact(indices)
-}
-
-// Authority answers for a record of the caller's company; jti is a passport to ask for as well, ""
-// for none. ErrNotFound where there is no such record.
-func (s *Store) Authority(ctx context.Context, by Caller, index int64, jti string) (a Authority, err error) {
-	c := by.Company
-	head, _, err := s.Tip(ctx, c.Control.Chain)
 	if err != nil {
-		return a, err
+		return nil, fmt.Errorf("control records of company %q about %s: %w", c.ID, q.Subject, err)
 	}
-	set, err := s.KeySet(ctx, c.Actions.Chain)
-	if err != nil {
-		return a, err
-	}
-	err = s.read(ctx, func(r *conn) error {
-		q := authorityQuery{conn: r, company: c, size: head.Length}
-		a, err = q.answer(index, set, jti)
+	e.Index = id & indexMask
+	return &e, nil
+}
+
+// BeginsWithRegistration says whether the first control record of a company is its registration, so
+// that nothing was changed before the log began.
+func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool, err error) {
+	err = v.read(ctx, func(r *conn) error {
+		return r.one([]any{&is}, `SELECT json_extract(payload, '$.actionType') = ? FROM record WHERE id = ?`, CompanyRegistered, recordID(c.Control.Chain, 0))
+	})
+	return is, err
+}
+
+// PassportsAt returns the first of the passports of an agent that were valid at a time, as the table
+// says.
+func (v *View) PassportsAt(ctx context.Context, c *Company, agentID string, at time.Time, most int) (found []Passport, err error) {
+	err = v.read(ctx, func(r *conn) error {
+		found = nil
+		return r.each(func(rows *sql.Rows) error {
+			p, err := scanPassport(rows)
+			found = append(found, p)
+			return err
+		}, "SELECT "+passportColumns+` FROM passport WHERE company = ? AND issued_at BETWEEN ? AND ? AND agent_id = ? AND expires_at > ?
+			AND (revoked_at IS NULL OR revoked_at > ?) ORDER BY issued_at, id LIMIT ?`,
+			c.Chain, at.Add(-cred.MaxPassportTTL).Unix(), at.Unix(), agentID, at.Unix(), chain.FormatTime(at), most)
+	})
+	return found, err
+}
+
+// StoredPassport reads a passport as the table has it, whatever the control log says; ErrNotFound.
+func (v *View) StoredPassport(ctx context.Context, c *Company, jti string) (p Passport, err error) {
+	err = v.read(ctx, func(r *conn) error {
+		p, err = findPassport(r, c.Chain, jti)
 		return err
 	})
-	if err != nil {
-		return a, fmt.Errorf("authority for record %d of company %q: %w", index, c.ID, err)
-	}
-	return a, nil
+	return p, err
 }

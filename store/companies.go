@@ -146,12 +146,23 @@ func (s *Store) Metadata(ctx context.Context, by Caller) (json.RawMessage, error
 	return rawOrNil(metadata), nil
 }
 
-// findCompany reads the company that a condition selects.
+// findCompany reads the company that a condition selects, and remembers it.
 func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Company, error) {
 	byID, byChain := s.companies.now(), s.chains.now()
 	began := time.Now()
+	c, err := s.loadCompany(ctx, where, arg)
+	if err != nil {
+		return nil, err
+	}
+	read := dated[*Company]{value: c, began: began}
+	s.companies.put(byID, c.ID, read)
+	s.chains.put(byChain, c.Chain, read)
+	return c, nil
+}
+
+func (v *View) loadCompany(ctx context.Context, where string, arg any) (*Company, error) {
 	c := new(Company)
-	err := s.read(ctx, func(r *conn) (err error) {
+	err := v.read(ctx, func(r *conn) (err error) {
 		var metadata sql.NullString
 		var latest sql.NullInt64
 		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &metadata, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID, &c.Control.Origin, &latest},
@@ -161,19 +172,13 @@ func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Compan
 		}
 		c.Actions.Name, c.Actions.Chain = Actions, Actions.number(c.Chain)
 		c.Control.Name, c.Control.Chain = Control, Control.number(c.Chain)
-		if err := s.checkCompany(r, c, metadata, latest); err != nil {
+		if err := v.store.checkCompany(r, c, metadata, latest); err != nil {
 			return err
 		}
-		c.Issuer, c.key, err = s.findIssuer(r, c)
+		c.Issuer, c.key, err = v.store.findIssuer(r, c)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	read := dated[*Company]{value: c, began: began}
-	s.companies.put(byID, c.ID, read)
-	s.chains.put(byChain, c.Chain, read)
-	return c, nil
+	return c, err
 }
 
 // textOrNull is how optional JSON is stored; rawOrNil is how it is read.

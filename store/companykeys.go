@@ -26,16 +26,16 @@ const keysSchema = 4
 // KeyRing returns the origin of a log ("" in a file of before its keys could change) and all keys
 // that its company has had since the log was made, the oldest first, as they stand in the file:
 // what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
-func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		if s.schema.Load() < keysSchema {
+func (v *View) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
+	err = v.read(ctx, func(r *conn) error {
+		if v.store.schema.Load() < keysSchema {
 			ring, err = oldKeyRing(r, number)
 			return err
 		}
 		company, name := logOf(number)
 		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id AND name = ? WHERE id = ?`, name, company)
 		if err == nil {
-			ring, err = s.readKeyRing(r, number)
+			ring, err = v.readKeyRing(r, number)
 		}
 		return err
 	})
@@ -45,7 +45,7 @@ func (s *Store) KeyRing(ctx context.Context, number int64) (origin string, ring 
 	return origin, ring, nil
 }
 
-func (s *Store) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
+func (v *View) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
 	company, _ := logOf(number)
 	err = r.each(func(rows *sql.Rows) error {
 		k := keyring.Key{Rotation: new(keyring.Rotation)}
@@ -59,7 +59,7 @@ func (s *Store) readKeyRing(r *conn, number int64) (ring []keyring.Key, err erro
 		ring = append(ring, k)
 		return err
 	}, `SELECT generation, public_key, first_record, created_at, ended_at, compromised_at, statement, old_signature, new_signature
-		FROM `+s.since(twoLogs, "company_key JOIN log_key USING (generation)", ofOneLog("company_key"))+
+		FROM `+v.since(twoLogs, "company_key JOIN log_key USING (generation)", ofOneLog("company_key"))+
 		` WHERE company = ? AND chain = ? ORDER BY generation`, company, number)
 	return ring, err
 }
@@ -79,8 +79,8 @@ func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 
 // KeySet implements chain.Reader. Which keys are the company's is proven in the log of its actions,
 // where the first one begins.
-func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
-	origin, ring, err := s.KeyRing(ctx, number)
+func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
+	origin, ring, err := v.KeyRing(ctx, number)
 	if errors.Is(err, ErrNotFound) || err == nil && len(ring) == 0 {
 		return nil, fmt.Errorf("keys of chain %d: %w", number, chain.ErrMissing)
 	}
@@ -90,7 +90,7 @@ func (s *Store) KeySet(ctx context.Context, number int64) (chain.KeySet, error) 
 	flaws := keyring.Flaws(origin, ring)
 	if company, name := logOf(number); name != Actions {
 		// after the other, or a key might be missing
-		first, all, err := s.KeyRing(ctx, Actions.number(company))
+		first, all, err := v.KeyRing(ctx, Actions.number(company))
 		if err != nil {
 			return nil, err
 		}

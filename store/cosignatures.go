@@ -27,8 +27,8 @@ func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, c
 // Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one
 // after the other, and whose they are, as vkeys. What they have shown of another tree is no
 // cosignature.
-func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
-	err = s.read(ctx, func(r *conn) error {
+func (v *View) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
+	err = v.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var line, witness string
 			err := rows.Scan(&line, &witness)
@@ -44,8 +44,8 @@ func (s *Store) Cosignatures(ctx context.Context, logID string, size int64) (lin
 
 // CosignedCheckpoint returns the checkpoint of the greatest size that a witness has signed of a
 // log, as the log had signed it, if it covers the record with this index; ErrNotFound.
-func (s *Store) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
-	err = s.read(ctx, func(r *conn) error {
+func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
+	err = v.read(ctx, func(r *conn) error {
 		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> '' ORDER BY size DESC LIMIT 1`, logID, index)
 	})
 	if err != nil {

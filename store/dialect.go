@@ -20,6 +20,8 @@ type dialect struct {
 	// returns the length of a chain that gets another key; what was built with the former one comes
 	// too late then
 	rekey string
+	// begins a transaction that reads at one moment
+	snapshot string
 }
 
 var sqliteDialect = dialect{
@@ -28,10 +30,12 @@ var sqliteDialect = dialect{
 		err = sentinel(err)
 		return err, !isConstraint(err) && !errors.Is(err, ErrNotFound)
 	},
-	rekey: `SELECT length FROM head WHERE chain = ?`,
+	rekey:    `SELECT length FROM head WHERE chain = ?`,
+	snapshot: "BEGIN",
 }
 
-var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`}
+var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`,
+	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 
 // arguments makes text of an engine's kind of the strings among the arguments of a statement.
 func (d *dialect) arguments(args []any) []any {

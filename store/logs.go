@@ -33,18 +33,23 @@ func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tl
 
 // LogReader reads the log tree of a chain. It implements tlog.Reader.
 type LogReader struct {
-	store  *Store
+	from   reader
 	number int64
 }
 
+// reader is a Store or a View.
+type reader interface {
+	read(ctx context.Context, fn func(*conn) error) error
+}
+
 // LogTree returns the reader of the log tree of a company's log.
-func (s *Store) LogTree(l Log) LogReader {
-	return LogReader{s, l.Chain}
+func (v *View) LogTree(l Log) LogReader {
+	return LogReader{v, l.Chain}
 }
 
 // Hashes implements tlog.Reader; what is missing wraps chain.ErrMissing.
 func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashes []tlog.Hash, err error) {
-	err = l.store.read(ctx, func(c *conn) (err error) {
+	err = l.from.read(ctx, func(c *conn) (err error) {
 		if level == 0 {
 			keys, err := readKeys(c, l.number, from, to)
 			if err == nil {
@@ -74,7 +79,7 @@ func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashe
 // wraps chain.ErrMissing.
 func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlog.Leaf) error) error {
 	var keys chain.KeySet
-	err := l.store.read(ctx, func(c *conn) (err error) {
+	err := l.from.read(ctx, func(c *conn) (err error) {
 		keys, err = readKeys(c, l.number, from, to)
 		return err
 	})
@@ -82,14 +87,15 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 		return fmt.Errorf("keys of chain %d: %w", l.number, err)
 	}
 	next, made := from, chain.Leaves{Keys: keys}
-	err = l.store.Records(ctx, l.number, from, to, func(r *chain.Record) error {
+	leaf := func(r *chain.Record) error {
 		if r.Index != next {
 			return chain.ErrMissing
 		}
 		next++
 		leaf := made.Of(r)
 		return yield(&leaf)
-	})
+	}
+	err = l.from.read(ctx, func(c *conn) error { return c.records(ctx, l.number, from, to, "ORDER BY id", leaf) })
 	if err == nil && next < to {
 		err = fmt.Errorf("record %d: %w", next, chain.ErrMissing)
 	}
@@ -98,8 +104,8 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 
 // Checkpoint returns the last checkpoint that was published of a log, as it was; "" before the
 // first.
-func (s *Store) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {
-	err = s.read(ctx, func(r *conn) error {
+func (v *View) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {
+	err = v.read(ctx, func(r *conn) error {
 		return r.one([]any{&size, &note}, `SELECT coalesce(max(size), 0), coalesce(max(note), '') FROM checkpoint WHERE log_id = ?`, logID)
 	})
 	if err != nil {

@@ -35,6 +35,7 @@ const readers = 8
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
+	View      // of now, at each call
 	path      string
 	settings  settings
 	secrets   secrets
@@ -291,6 +292,7 @@ func (s *Store) readable() {
 
 func newStore(path string) *Store {
 	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1)}
+	s.store = s
 	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
 		*limit = maxCached
 	}

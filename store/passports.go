@@ -97,9 +97,9 @@ func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error
 
 // Passport reads a passport; ErrNotFound when the caller's company never issued it,
 // ErrTablesChanged where the control log says otherwise.
-func (s *Store) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		p, err = s.loadPassport(r, by.Company, jti)
+func (v *View) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
+	err = v.read(ctx, func(r *conn) error {
+		p, err = v.store.loadPassport(r, by.Company, jti)
 		return err
 	})
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 )
 
 // Tip implements chain.Reader: one statement, so one snapshot.
-func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
+func (v *View) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
 	var root, frontier, logRoot, logFrontier []byte
 	var last sql.NullInt64
-	err = s.read(ctx, func(r *conn) error {
+	err = v.read(ctx, func(r *conn) error {
 		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &last}, `SELECT length, root, frontier, timestamp,
-			`+s.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`,
-			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM `+s.since(twoLogs, "head", ofOneLog("head"))+` WHERE chain = ?`,
+			`+v.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`,
+			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM `+v.since(twoLogs, "head", ofOneLog("head"))+` WHERE chain = ?`,
 			recordID(number, 0), recordID(number, indexMask), number)
 	})
 	if errors.Is(err, ErrNotFound) {
@@ -27,7 +27,7 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 		return chain.Head{}, 0, fmt.Errorf("head of chain %d: %w", number, err)
 	}
 	fillHead(&h, root, frontier, logRoot, logFrontier)
-	if s.schema.Load() < logTrees {
+	if v.store.schema.Load() < logTrees {
 		h.Log.Size = chain.NoLog
 	}
 	if last.Valid {
@@ -37,12 +37,12 @@ func (s *Store) Tip(ctx context.Context, number int64) (h chain.Head, next int64
 }
 
 // Owner implements chain.Reader. A control record has a member log, and an action has none.
-func (s *Store) Owner(ctx context.Context, number int64) (o chain.Owner, err error) {
+func (v *View) Owner(ctx context.Context, number int64) (o chain.Owner, err error) {
 	company, name := logOf(number)
 	if name == Control {
 		o.Log = string(Control)
 	}
-	err = s.read(ctx, func(r *conn) error {
+	err = v.read(ctx, func(r *conn) error {
 		return r.one([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company)
 	})
 	if errors.Is(err, ErrNotFound) {
@@ -53,13 +53,13 @@ func (s *Store) Owner(ctx context.Context, number int64) (o chain.Owner, err err
 
 // Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as
 // yield takes: callers read short ranges.
-func (s *Store) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id", yield) })
+func (v *View) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	return v.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id", yield) })
 }
 
 // RecordsBackward is Records from the last record to the first.
-func (s *Store) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return s.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id DESC", yield) })
+func (v *View) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
+	return v.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id DESC", yield) })
 }
 
 // records is Records on one connection, in an order.
@@ -86,7 +86,7 @@ func (c *conn) records(ctx context.Context, number, from, to int64, order string
 
 // Hashes implements chain.Reader; it costs one statement and to-from rows. What is missing wraps
 // chain.ErrMissing.
-func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to int64) ([]chain.Hash, error) {
+func (v *View) Hashes(ctx context.Context, number int64, level int, from, to int64) ([]chain.Hash, error) {
 	if from < 0 || to > indexMask+1 || from > to {
 		return nil, fmt.Errorf("hashes [%d, %d) of chain %d: %w", from, to, number, chain.ErrMissing)
 	}
@@ -105,11 +105,11 @@ func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to in
 		hashes = append(hashes, h)
 		return nil
 	}
-	err := s.read(ctx, func(c *conn) error {
+	err := v.read(ctx, func(c *conn) error {
 		if level == 0 {
 			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from), recordID(number, to)-1)
 		}
-		return c.each(row, `SELECT idx, hash FROM `+s.since(twoLogs, "node", ofOneLog("node"))+` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
+		return c.each(row, `SELECT idx, hash FROM `+v.since(twoLogs, "node", ofOneLog("node"))+` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
 			number, level, from, to)
 	})
 	if err == nil && int64(len(hashes)) < to-from {
@@ -122,11 +122,11 @@ func (s *Store) Hashes(ctx context.Context, number int64, level int, from, to in
 }
 
 // Node implements chain.Reader.
-func (s *Store) Node(ctx context.Context, number int64, level int, index int64) (chain.Node, error) {
+func (v *View) Node(ctx context.Context, number int64, level int, index int64) (chain.Node, error) {
 	n := chain.Node{Level: level, Index: index}
 	var hash, logHash []byte
-	err := s.read(ctx, func(r *conn) error {
-		return r.one([]any{&hash, &logHash}, `SELECT hash, `+s.since(logTrees, "log_hash", "NULL")+` FROM `+s.since(twoLogs, "node", ofOneLog("node"))+
+	err := v.read(ctx, func(r *conn) error {
+		return r.one([]any{&hash, &logHash}, `SELECT hash, `+v.since(logTrees, "log_hash", "NULL")+` FROM `+v.since(twoLogs, "node", ofOneLog("node"))+
 			` WHERE chain = ? AND level = ? AND idx = ?`,
 			number, level, index)
 	})
@@ -161,8 +161,8 @@ func ofOneLog(table string) string { return "(SELECT *, company AS chain FROM " 
 
 // since is a part of a statement that files of an earlier schema, which are only read, take in
 // another form.
-func (s *Store) since(schema int64, now, before string) string {
-	if s.schema.Load() < schema {
+func (v *View) since(schema int64, now, before string) string {
+	if v.store.schema.Load() < schema {
 		return before
 	}
 	return now

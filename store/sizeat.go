@@ -12,8 +12,8 @@ import (
 // SizeAt returns how many of the first size records of a chain are of before a time, in the form of
 // the API. The times of a chain never run backwards. Where a record is missing, nobody can say:
 // *search.DamageError.
-func (s *Store) SizeAt(ctx context.Context, number, size int64, at string) (before int64, err error) {
-	err = s.read(ctx, func(r *conn) error {
+func (v *View) SizeAt(ctx context.Context, number, size int64, at string) (before int64, err error) {
+	err = v.read(ctx, func(r *conn) error {
 		before = int64(sort.Search(int(size), func(i int) bool {
 			var of string
 			if err == nil {

@@ -1,4 +1,4 @@
-package server
+package service
 
 import (
 	"os"
@@ -23,11 +23,11 @@ func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 	company, _, err := db.CreateCompany(t.Context(), "acme", nil, time.Now())
 	fatal(t, err)
 	by := store.Caller{Company: company, At: time.Now()}
-	p := newCheckpoints(db)
+	p := NewCheckpoints(db)
 
 	_, next, err := db.RotateKey(t.Context(), by, true)
 	fatal(t, err)
-	given, err := p.newest(t.Context(), by, company.Actions)
+	given, err := p.Newest(t.Context(), by, company.Actions)
 	fatal(t, err)
 	if _, _, err := tlog.OpenCheckpoint(given, company.Actions.VKey(next.Public)); err != nil {
 		t.Errorf("%v: %s", err, given)

@@ -1,4 +1,4 @@
-package server
+package service
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 // checkpointEvery is how often a log's checkpoint is signed at most, whoever asks.
 const checkpointEvery = time.Second
 
-// checkpoints signs the checkpoints of logs when somebody asks for them, and only after a log has
+// Checkpoints signs the checkpoints of logs when somebody asks for them, and only after a log has
 // grown. A checkpoint is kept before it is given out: what was published once is known for ever,
 // whatever becomes of the process.
-type checkpoints struct {
+type Checkpoints struct {
 	store *store.Store
 	turns [64]sync.Mutex // by company: one signs, the others take what it has signed
 
@@ -28,27 +28,27 @@ type checkpoints struct {
 	signed map[int64]time.Time
 }
 
-func newCheckpoints(s *store.Store) *checkpoints {
-	return &checkpoints{store: s, signed: make(map[int64]time.Time)}
+func NewCheckpoints(s *store.Store) *Checkpoints {
+	return &Checkpoints{store: s, signed: make(map[int64]time.Time)}
 }
 
-// newest returns the checkpoint of the tree as it is, or one that was signed less than
+// Newest returns the checkpoint of the tree as it is, or one that was signed less than
 // checkpointEvery ago.
-func (p *checkpoints) newest(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
-	return p.covering(ctx, by, l, -1)
+func (p *Checkpoints) Newest(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
+	return p.Covering(ctx, by, l, -1)
 }
 
-// compared is newest after the log was compared with all checkpoints of it that are kept.
-func (p *checkpoints) compared(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
+// Compared is Newest after the log was compared with all checkpoints of it that are kept.
+func (p *Checkpoints) Compared(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
 	if err := p.store.CheckpointsAgree(ctx, l.Chain); err != nil {
 		return nil, err
 	}
-	return p.newest(ctx, by, l)
+	return p.Newest(ctx, by, l)
 }
 
-// covering is newest, but signs again, however short ago it has, for a record that the last
+// Covering is Newest, but signs again, however short ago it has, for a record that the last
 // checkpoint does not cover: who was told of a record may have its proof.
-func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log, index int64) ([]byte, error) {
+func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log, index int64) ([]byte, error) {
 	turn := &p.turns[by.Company.Chain%int64(len(p.turns))]
 	turn.Lock()
 	defer turn.Unlock()
@@ -69,7 +69,7 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log
 	tree := tlog.Tree{Size: head.Length, Root: head.LogRoot}
 	covered := index < size || index >= head.Length // a record that there is not yet is no reason
 	isNewest := strings.HasPrefix(kept, tlog.Checkpoint{Origin: l.Origin, Tree: tree}.Text()+"\n")
-	if kept != "" && (isNewest || size < head.Length && covered && p.recent(l.Chain, by.At)) && signedBy(kept, l.VKey(c.Issuer.Public.Key)) {
+	if kept != "" && (isNewest || size < head.Length && covered && p.recent(l.Chain, by.At)) && SignedBy(kept, l.VKey(c.Issuer.Public.Key)) {
 		return []byte(kept), nil
 	}
 	// that the log went back is found before anything else is signed, unless it was accepted
@@ -86,7 +86,7 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log
 	if err := p.store.KeepCheckpoint(ctx, l.ID, head.Length, string(note)); err != nil {
 		// A disk that takes no more is no reason to hide what was published: it stays true when its
 		// key has ended, unless that was stolen.
-		if trusted, _ := vkeys(ctx, p.store, l); kept != "" && index < size && signedBy(kept, trusted...) {
+		if trusted, _ := VKeys(ctx, p.store, l); kept != "" && index < size && SignedBy(kept, trusted...) {
 			return []byte(kept), nil
 		}
 		return nil, err
@@ -95,15 +95,27 @@ func (p *checkpoints) covering(ctx context.Context, by store.Caller, l store.Log
 	return note, nil
 }
 
-// signedBy says whether a checkpoint that was kept is signed with one of some keys.
-func signedBy(kept string, keys ...tlog.VKey) bool {
+// VKeys are the keys whose checkpoints of a log are to be trusted: the one that signs first, then
+// those before it that were not declared compromised.
+func VKeys(ctx context.Context, s *store.Store, l store.Log) (trusted []tlog.VKey, err error) {
+	_, ring, err := s.KeyRing(ctx, l.Chain)
+	for _, k := range slices.Backward(ring) {
+		if k.CompromisedAt == "" {
+			trusted = append(trusted, l.VKey(k.Public))
+		}
+	}
+	return trusted, err
+}
+
+// SignedBy says whether a checkpoint that was kept is signed with one of some keys.
+func SignedBy(kept string, keys ...tlog.VKey) bool {
 	_, signed, err := tlog.ParseSignedCheckpoint([]byte(kept))
 	return err == nil && slices.ContainsFunc(signed.UnverifiedSigs, func(s note.Signature) bool {
 		return slices.ContainsFunc(keys, func(k tlog.VKey) bool { return s.Name == k.Name && s.Hash == k.ID() })
 	})
 }
 
-func (p *checkpoints) recent(number int64, now time.Time) bool {
+func (p *Checkpoints) recent(number int64, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, ok := p.signed[number]
@@ -111,7 +123,7 @@ func (p *checkpoints) recent(number int64, now time.Time) bool {
 	return ok && age >= 0 && age < checkpointEvery
 }
 
-func (p *checkpoints) note(number int64, now time.Time) {
+func (p *Checkpoints) note(number int64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.signed[number] = now

@@ -1,0 +1,283 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/tlog"
+	"attestd/store"
+)
+
+// Evidence makes what shows whose records are and where they stand, to whoever checks it without a
+// server. All parts are of one moment and signed with one key, that of the company at that moment.
+type Evidence struct {
+	Store       *store.Store
+	Checkpoints *Checkpoints
+}
+
+// Authority says what the control log knows of whether an action was allowed when it happened; jti
+// is a passport to ask for as well, "" for none.
+func (e *Evidence) Authority(ctx context.Context, by store.Caller, index int64, jti string) (a Authority, err error) {
+	err = e.Store.Snapshot(ctx, func(v *store.View) error {
+		control, _, err := v.Tip(ctx, by.Company.Control.Chain)
+		if err != nil {
+			return err
+		}
+		record, err := recordAt(ctx, v, by.Company.Actions, index)
+		if errors.Is(err, store.ErrNotFound) {
+			return refuse(NotFound, "Index out of bounds: the chain has no such record")
+		}
+		if err != nil {
+			return err
+		}
+		q := authorityQuery{view: v, company: by.Company, size: control.Length}
+		a, err = q.answer(ctx, &record, jti)
+		return err
+	})
+	return a, err
+}
+
+// File returns the evidence file of a record; jti is a passport to tell of as well, "" for none.
+func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName, index int64, jti string) ([]byte, error) {
+	l := by.Company.Log(name)
+	head, _, err := e.Store.Tip(ctx, l.Chain)
+	if err != nil {
+		return nil, err
+	}
+	if index >= head.Length {
+		return nil, refuse(NotFound, fmt.Sprintf("Index out of bounds: the chain has %d records", head.Length))
+	}
+	g := gatherer{by: by, notPublished: map[store.LogName]error{}}
+	_, g.notPublished[l.Name] = e.Checkpoints.Covering(ctx, by, l, index)
+	var control chain.Head
+	if name == store.Actions {
+		if control, err = e.publish(ctx, &g, by.Company.Control); err != nil {
+			return nil, err
+		}
+	}
+	err = e.Store.Snapshot(ctx, func(v *store.View) error {
+		if err := g.begin(ctx, v); err != nil {
+			return err
+		}
+		g.file.Log = string(name)
+		if err := g.record(ctx, l, index); err != nil {
+			return err
+		}
+		if name == store.Actions {
+			if err := g.authority(ctx, control.Length, jti); err != nil {
+				return err
+			}
+		}
+		return g.keys(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	text := g.file.JSON()
+	if len(text) > evidence.MaxSize || evidence.Bounded(text) != nil { // no checker would take it
+		return nil, refuse(TooLarge, "The record is too large for an evidence file: prove it with GET /v1/proof/{index}")
+	}
+	return text, nil
+}
+
+// publish makes sure that the last checkpoint of a log that was published covers all its records.
+func (e *Evidence) publish(ctx context.Context, g *gatherer, l store.Log) (head chain.Head, err error) {
+	if head, _, err = e.Store.Tip(ctx, l.Chain); err == nil && head.Length > 0 {
+		_, g.notPublished[l.Name] = e.Checkpoints.Covering(ctx, g.by, l, head.Length-1)
+	}
+	return head, err
+}
+
+// gatherer collects an evidence file, or what stands before the records of a report, from one view.
+// What it signs is of trees that were published before, so that nothing is signed here that may
+// still be undone, also where the database was rolled back and nothing more is published.
+type gatherer struct {
+	by   store.Caller // of the company as it is in the view
+	view *store.View
+	file *evidence.File
+	// why a log could not be published up to the records that are asked for; it matters where an
+	// older checkpoint does not cover them
+	notPublished map[store.LogName]error
+}
+
+// begin begins a file, in a view.
+func (g *gatherer) begin(ctx context.Context, v *store.View) (err error) {
+	g.view = v
+	if g.by.Company, err = v.CompanyNow(ctx, g.by.Company.Chain); err != nil {
+		return err
+	}
+	g.file = &evidence.File{CompanyID: g.by.Company.ID}
+	return nil
+}
+
+// published returns the tree of the last checkpoint of a log that was published, which must cover
+// the records up to index.
+func (g *gatherer) published(ctx context.Context, l store.Log, index int64) (tlog.Checkpoint, error) {
+	size, note, err := g.view.Checkpoint(ctx, l.ID)
+	if err == nil && (note == "" || index >= size) {
+		if err = g.notPublished[l.Name]; err == nil {
+			err = fmt.Errorf("log %s: no checkpoint covers record %d", l.ID, index)
+		}
+	}
+	if err != nil {
+		return tlog.Checkpoint{}, err
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(note))
+	return checkpoint, err
+}
+
+// record gathers the record and its proofs in both trees, of the size of the same checkpoint.
+func (g *gatherer) record(ctx context.Context, l store.Log, index int64) (err error) {
+	if g.file.Record, err = recordAt(ctx, g.view, l, index); err != nil {
+		return err
+	}
+	prove, size, err := g.prover(ctx, l, index)
+	if err != nil {
+		return err
+	}
+	if g.file.Proof, err = prove(index); err != nil {
+		return err
+	}
+	head, _, err := g.view.Tip(ctx, l.Chain)
+	if err != nil {
+		return err
+	}
+	g.file.HexProof.Size = size
+	g.file.HexProof.Steps, g.file.HexProof.Root, err = chain.ProveAt(ctx, g.view, l.Chain, index, size, head)
+	return err
+}
+
+// recordAt reads a record; ErrNotFound.
+func recordAt(ctx context.Context, v *store.View, l store.Log, index int64) (record chain.Record, err error) {
+	found := false
+	err = v.Records(ctx, l.Chain, index, index+1, func(r *chain.Record) error {
+		found, record = true, r.Clone()
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("log %s: record %d is missing on disk: %w", l.ID, index, store.ErrNotFound)
+	}
+	return record, err
+}
+
+// prover returns what makes tlog-proofs under one checkpoint that covers the records up to index:
+// the newest that was published if it is cosigned, else the newest that is, else the newest. It is
+// signed with the key of the view, whichever key it was published under: the proofs show that it is
+// of this log.
+func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove func(index int64) (string, error), size int64, err error) {
+	checkpoint, err := g.published(ctx, l, index)
+	if err != nil {
+		return nil, 0, err
+	}
+	lines, witnesses, err := g.view.Cosignatures(ctx, l.ID, checkpoint.Size)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(witnesses) == 0 {
+		older, err := g.view.CosignedCheckpoint(ctx, l.ID, index)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, 0, err
+		}
+		if older != "" {
+			if checkpoint, _, err = tlog.ParseSignedCheckpoint([]byte(older)); err != nil {
+				return nil, 0, err
+			}
+			if lines, witnesses, err = g.view.Cosignatures(ctx, l.ID, checkpoint.Size); err != nil {
+				return nil, 0, err
+			}
+		}
+	}
+	signed, err := g.by.Company.SignCheckpoint(l, checkpoint.Tree)
+	if err != nil {
+		return nil, 0, err
+	}
+	signed = append(signed, lines...)
+	g.cosigned(witnesses)
+	return func(index int64) (string, error) {
+		hashes, err := tlog.ProveInclusion(ctx, g.view.LogTree(l), checkpoint.Tree, index)
+		return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: signed}.Format()), err
+	}, checkpoint.Size, nil
+}
+
+// authority gathers the control records that bear on the action, and those of the passport that was
+// asked about, with its status. It looks at the first size of them.
+func (g *gatherer) authority(ctx context.Context, size int64, jti string) error {
+	q := authorityQuery{view: g.view, company: g.by.Company, size: size}
+	a, err := q.answer(ctx, &g.file.Record, jti)
+	if err != nil {
+		return err
+	}
+	bearing, ofPassport := a.places()
+	g.file.Authority = new(evidence.Authority)
+	if jti != "" {
+		g.file.Passport = &evidence.Passport{JTI: jti}
+		p, err := g.view.Passport(ctx, g.by, jti)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		status, err := newStatus(g.by, jti, p, err == nil)
+		if err != nil {
+			return err
+		}
+		if g.file.Status, err = json.Marshal(status); err != nil {
+			return err
+		}
+	}
+	if len(bearing)+len(ofPassport) == 0 {
+		return nil
+	}
+	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(append(bearing, ofPassport...)))
+	if err != nil {
+		return err
+	}
+	if g.file.Authority.Entries, err = g.entries(ctx, bearing, prove); err != nil || jti == "" {
+		return err
+	}
+	g.file.Passport.Entries, err = g.entries(ctx, ofPassport, prove)
+	return err
+}
+
+func (g *gatherer) entries(ctx context.Context, indices []int64, prove func(index int64) (string, error)) (list []evidence.Entry, err error) {
+	for _, index := range indices {
+		var e evidence.Entry
+		if e.Record, err = recordAt(ctx, g.view, g.by.Company.Control, index); err != nil {
+			return nil, err
+		}
+		if e.Proof, err = prove(index); err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// keys gathers the keys of both logs.
+func (g *gatherer) keys(ctx context.Context) error {
+	for _, l := range g.by.Company.Logs() {
+		origin, ring, err := g.view.KeyRing(ctx, l.Chain)
+		if err != nil {
+			return err
+		}
+		g.file.Logs = append(g.file.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
+		if l.Name == store.Actions {
+			for _, k := range ring {
+				g.file.Keys = append(g.file.Keys, k.Public)
+			}
+		}
+	}
+	return nil
+}
+
+// cosigned adds the witnesses of a checkpoint to those of the file.
+func (g *gatherer) cosigned(witnesses []string) {
+	for _, vkey := range witnesses {
+		if !slices.Contains(g.file.Witnesses, vkey) {
+			g.file.Witnesses = append(g.file.Witnesses, vkey)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/tlog"
+	"attestd/store"
+)
+
+// firstTime is before every record.
+const firstTime = "0001-01-01T00:00:00.000Z"
+
+// Report returns what stands before the records of a period of both logs, and says which they are:
+// those between the two checkpoints of each. It is asked for by times, "" for the first and for now:
+// the logs have sizes of their own, and one clock.
+func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string) (evidence.Report, error) {
+	// the end is no part of the period, and what has just happened is
+	now := chain.FormatTime(by.At.Add(time.Millisecond))
+	from, to = cmp.Or(from, firstTime), cmp.Or(to, now)
+	if !chain.IsTimestamp(from) || !chain.IsTimestamp(to) || from > to || to > now {
+		return evidence.Report{}, refuse(Invalid, "from and to must be times, as in 2026-03-02T09:05:04.218Z, with from ≤ to ≤ now")
+	}
+	g := gatherer{by: by, notPublished: map[store.LogName]error{}}
+	r := evidence.Report{From: from, To: to}
+	var periods [2][2]int64 // sizes of the logs
+	for i, l := range by.Company.Logs() {
+		head, _, err := e.Store.Tip(ctx, l.Chain)
+		if err != nil {
+			return r, err
+		}
+		for j, at := range []string{from, to} {
+			if periods[i][j], err = e.Store.SizeAt(ctx, l.Chain, head.Length, at); err != nil {
+				return r, err
+			}
+		}
+		_, g.notPublished[l.Name] = e.Checkpoints.Covering(ctx, by, l, periods[i][1]-1)
+	}
+	err := e.Store.Snapshot(ctx, func(v *store.View) (err error) {
+		if err := g.begin(ctx, v); err != nil {
+			return err
+		}
+		for i, l := range g.by.Company.Logs() {
+			if r.Periods[i], err = g.period(ctx, l, periods[i]); err != nil {
+				return err
+			}
+		}
+		return g.keys(ctx)
+	})
+	r.File = g.file
+	return r, err
+}
+
+// period is where a log began and ended in a period.
+func (g *gatherer) period(ctx context.Context, l store.Log, sizes [2]int64) (p evidence.Period, err error) {
+	published, err := g.published(ctx, l, sizes[1]-1)
+	if err != nil {
+		return p, err
+	}
+	var trees [2]tlog.Frontier
+	var notes [2][]byte
+	for i, size := range sizes {
+		if trees[i], err = g.frontier(ctx, l, size, published.Tree); err != nil {
+			return p, err
+		}
+		if notes[i], err = g.by.Company.SignCheckpoint(l, trees[i].Tree()); err != nil {
+			return p, err
+		}
+	}
+	lines, witnesses, err := g.view.Cosignatures(ctx, l.ID, trees[1].Size)
+	g.cosigned(witnesses)
+	return evidence.Period{Start: string(notes[0]), Frontier: trees[0], End: string(notes[1]) + lines}, err
+}
+
+// frontier returns that of the first size records, when they are a beginning of a tree.
+func (g *gatherer) frontier(ctx context.Context, l store.Log, size int64, whole tlog.Tree) (f tlog.Frontier, err error) {
+	tree := g.view.LogTree(l)
+	proof, err := tlog.ProveConsistency(ctx, tree, size, whole)
+	if err == nil {
+		f, err = tlog.FrontierAt(ctx, tree, size)
+	}
+	if err == nil && tlog.CheckConsistency(proof, f.Tree(), whole) != nil {
+		err = fmt.Errorf("log %s: hashes on disk do not lead from size %d to the root of size %d", l.ID, size, whole.Size)
+	}
+	return f, err
+}

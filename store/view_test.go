@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"attestd/store"
+)
+
+// What is committed while a snapshot is read is not in it: neither records nor keys nor passports;
+// and the connection sees the present again afterwards, whatever became of the snapshot.
+func TestSnapshotIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	who := by(c, now)
+	attest(t, s, c, 3)
+	failed := errors.New("failed")
+	for round := range int64(12) { // more than there are connections
+		before := length(t, s, c)
+		err := s.Snapshot(ctx, func(v *store.View) error {
+			keys := func() (string, int) {
+				company := got(v.CompanyNow(ctx, c.Chain))(t)
+				_, ring, err := v.KeyRing(ctx, c.Actions.Chain)
+				must(t, err)
+				return company.Issuer.Public.KID, len(ring)
+			}
+			head, _, err := v.Tip(ctx, c.Chain)
+			must(t, err)
+			kid, generations := keys()
+
+			attest(t, s, c, 1)
+			_, _, err = s.RotateKey(ctx, who, false)
+			must(t, err)
+			jti := "jti-" + kid
+			must(t, s.RecordPassport(ctx, who, passport(jti, now.Unix())))
+
+			again, _, err := v.Tip(ctx, c.Chain)
+			must(t, err)
+			if kid2, generations2 := keys(); head.Length != before || again.Length != before || kid != kid2 || generations != generations2 {
+				t.Errorf("length %d, then %d of %d; key %s of %d, then %s of %d", head.Length, again.Length, before, kid, generations, kid2, generations2)
+			}
+			if _, err := v.Passport(ctx, who, jti); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a passport of later: %v", err)
+			}
+			if round%2 == 0 {
+				return failed
+			}
+			return nil
+		})
+		if round%2 == 0 && err != failed || round%2 == 1 && err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if after := length(t, s, c); after != before+1 {
+			t.Errorf("length %d after the snapshot, want %d", after, before+1)
+		}
+	}
+}
