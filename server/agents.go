@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -145,7 +146,7 @@ func (s *Server) listAgents(ctx context.Context, by store.Caller, r agentsReques
 	}
 	show := func(a store.Agent) agentBody { return newAgentBody(by.Company, a) }
 	return list[agentBody]{
-		name: "agents", items: mapped(s.Store.Agents(ctx, by, filter, r.Cursor), show), total: &total,
+		name: "agents", items: service.Map(s.Store.Agents(ctx, by, filter, r.Cursor), show), total: &total,
 		most: r.Limit, next: func(a agentBody) string { return a.AgentID },
 	}, nil
 }

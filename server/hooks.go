@@ -1,16 +1,13 @@
 package server
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"unicode/utf8"
 
 	"attestd/agent/hookevent"
 	"attestd/agent/toolcall"
-	"attestd/crypto/cred"
 	"attestd/server/limit"
-	"attestd/store"
 )
 
 // hookRequest is what the address of a hook says; its body is read by hookevent, which takes what
@@ -82,7 +79,7 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	answer := []byte(hookevent.Proceed)
 	if report.Asks && r.passport {
 		asked := report.Events[0]
-		covered, err := c.s.covered(c.Context(), c.caller, r.Agent, asked.Tool)
+		covered, err := c.s.passports.Covered(c.Context(), c.caller, r.Agent, asked.Tool)
 		if err != nil {
 			return nil, err
 		}
@@ -110,17 +107,4 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 		records[i] = r.policy.Record(r.Agent, e)
 	}
 	return answer, c.s.attestations.AppendCalls(c.Context(), c.caller, r.Agent, records, report.Late)
-}
-
-// covered says whether a valid passport of the agent covers the tool.
-func (s *Server) covered(ctx context.Context, by store.Caller, agent, tool string) (bool, error) {
-	for p, err := range s.Store.ValidPassports(ctx, by, agent) {
-		if err != nil {
-			return false, err
-		}
-		if _, err := (cred.PassportClaims{Scopes: p.Scopes}).Grant(&tool); err == nil && tool != "" {
-			return true, nil
-		}
-	}
-	return false, nil
 }

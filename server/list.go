@@ -84,19 +84,3 @@ func (l list[T]) writeTo(c *call, status int) error {
 }
 
 var errClientGone = errors.New("the client takes no more of the answer")
-
-// mapped turns what the store yields into what the API shows.
-func mapped[S, T any](items iter.Seq2[S, error], show func(S) T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for item, err := range items {
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			if !yield(show(item), nil) {
-				return
-			}
-		}
-	}
-}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -15,32 +14,16 @@ type revokePassportRequest struct {
 	Reason *string `json:"reason" must:"text"`
 }
 
-// revocation is the revocation record of the specification.
-type revocation struct {
-	JTI       string  `json:"jti"`
-	RevokedAt string  `json:"revokedAt"`
-	Reason    *string `json:"reason,omitempty"`
-}
-
-func newRevocation(p store.Passport) revocation { return revocation{p.JTI, p.RevokedAt, p.Reason} }
-
-func (s *Server) revokePassport(ctx context.Context, by store.Caller, r revokePassportRequest) (revocation, error) {
+func (s *Server) revokePassport(ctx context.Context, by store.Caller, r revokePassportRequest) (service.Revocation, error) {
 	jti := strings.TrimSpace(r.JTI)
 	if jti == "" {
-		return revocation{}, fail(http.StatusBadRequest, "Missing passport ID")
+		return service.Revocation{}, fail(http.StatusBadRequest, "Missing passport ID")
 	}
-	p, err := s.Store.RevokePassport(ctx, by, jti, r.Reason)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return revocation{}, &apiError{Status: http.StatusNotFound, Message: "Passport not found: this company has issued none with that ID", Code: "PASSPORT_NOT_FOUND"}
-	case errors.Is(err, store.ErrRevoked):
-		return revocation{}, fail(http.StatusConflict, "Passport is already revoked")
-	}
-	return newRevocation(p), err
+	return s.passports.Revoke(ctx, by, jti, r.Reason)
 }
 
-func (s *Server) revokedPassports(ctx context.Context, by store.Caller, _ none) (list[revocation], error) {
-	return list[revocation]{name: "revoked", items: mapped(s.Store.RevokedPassports(ctx, by), newRevocation)}, nil
+func (s *Server) revokedPassports(ctx context.Context, by store.Caller, _ none) (list[service.Revocation], error) {
+	return list[service.Revocation]{name: "revoked", items: s.passports.Revoked(ctx, by)}, nil
 }
 
 type ocspRequest struct {

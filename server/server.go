@@ -117,7 +117,7 @@ func New(cfg Config) *Server {
 	})
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
 	s.agents = &service.Agents{Store: cfg.Store}
-	s.passports = &service.Passports{Store: cfg.Store}
+	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)

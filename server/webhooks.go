@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/server/webhook"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -84,7 +85,7 @@ func kept(k webhook.Keys) store.WebhookSecret {
 }
 
 func (s *Server) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
-	return list[webhookBody]{name: "webhooks", items: mapped(s.Store.Webhooks(ctx, by), showWebhook)}, nil
+	return list[webhookBody]{name: "webhooks", items: service.Map(s.Store.Webhooks(ctx, by), showWebhook)}, nil
 }
 
 // webhookRequest asks for the webhook of the path.

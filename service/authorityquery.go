@@ -218,5 +218,3 @@ func (q *authorityQuery) passport(ctx context.Context, jti string) (*PassportAut
 	}
 	return a, nil
 }
-
-func unixTime(seconds int64) string { return chain.FormatTime(time.Unix(seconds, 0)) }

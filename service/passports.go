@@ -3,13 +3,169 @@ package service
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
+	"time"
 
+	"attestd/chain"
+	"attestd/crypto/cred"
 	"attestd/store"
 )
 
 // Passports are those of companies' agents.
 type Passports struct {
-	Store *store.Store
+	Store    *store.Store
+	Agents   *Agents
+	Verifier string // names this program in receipts
+}
+
+var defaultScopes = []string{"tool:*", "attest:write"}
+
+// Passport is one that was just issued, and the whole of it: it is shown once.
+type Passport struct {
+	AgentID         string   `json:"agentId"`
+	SPIFFEID        string   `json:"spiffeId"`
+	Org             string   `json:"org"`
+	OrgSPIFFEID     string   `json:"orgSpiffeId"`
+	Scopes          []string `json:"scopes"`
+	DelegationChain []string `json:"delegationChain"`
+	Passport        string   `json:"passport"`
+	ExpiresIn       int64    `json:"expiresIn"`
+	CAPublicKey     string   `json:"caPublicKey"`
+	RotatedFrom     string   `json:"rotatedFrom,omitempty"`
+}
+
+func newPassport(by store.Caller, token string, p cred.PassportClaims, rotatedFrom string) Passport {
+	return Passport{
+		AgentID: p.AgentID, SPIFFEID: p.Subject, Org: p.Org, OrgSPIFFEID: p.OrgSPIFFEID,
+		Scopes: p.Scopes, DelegationChain: p.DelegationChain,
+		Passport: token, ExpiresIn: p.ExpiresAt - p.IssuedAt, CAPublicKey: by.Company.Issuer.Public.PEM, RotatedFrom: rotatedFrom,
+	}
+}
+
+// recorded is what the store has of a passport.
+func recorded(p cred.PassportClaims) store.Passport {
+	return store.Passport{JTI: p.ID, AgentID: p.AgentID, Scopes: p.Scopes, IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt}
+}
+
+// Issue issues a passport to an agent; scopes are nil for the default ones.
+func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, scopes []string, ttl time.Duration) (Passport, error) {
+	if err := p.Agents.Check(ctx, by, agentID); err != nil {
+		return Passport{}, err
+	}
+	if scopes == nil {
+		scopes = defaultScopes
+	}
+	token, claims, err := by.Company.Issuer.Passport(agentID, scopes, nil, ttl, by.At)
+	if err != nil {
+		return Passport{}, refusedToken("scopes", err)
+	}
+	if err := p.Store.RecordPassport(ctx, by, recorded(claims)); err != nil {
+		return Passport{}, agentError(agentID, err)
+	}
+	return newPassport(by, token, claims, ""), nil
+}
+
+// Rotate revokes the passport that is presented and issues one like it. The passport is verified
+// before the agent is looked up: what it is worth is said in the order of the specification's error
+// table, and nothing of the agent to whoever holds none.
+func (p *Passports) Rotate(ctx context.Context, by store.Caller, agentID, presented string) (Passport, error) {
+	old, err := p.verifyOwn(ctx, by, presented, agentID)
+	if err != nil {
+		return Passport{}, err
+	}
+	if err := p.Agents.Check(ctx, by, agentID); err != nil {
+		return Passport{}, err
+	}
+	ttl := time.Duration(old.ExpiresAt-old.IssuedAt) * time.Second
+	token, next, err := by.Company.Issuer.Passport(agentID, old.Scopes, old.DelegationChain, ttl, by.At)
+	if err != nil {
+		return Passport{}, refusedToken("passport", err)
+	}
+	err = store.ErrNotAsIssued
+	if couldIssue(old) {
+		err = p.Store.RotatePassport(ctx, by, recorded(old), recorded(next))
+	}
+	switch {
+	case errors.Is(err, store.ErrNotAsIssued):
+		return Passport{}, untrusted(Untrusted, notAsIssued)
+	case errors.Is(err, store.ErrRevoked):
+		return Passport{}, &Error{Kind: Conflict, Message: "Passport has already been revoked", Code: cred.CodePassportRevoked}
+	case errors.Is(err, store.ErrNotFound):
+		return Passport{}, untrusted(Untrusted, notIssued)
+	case err != nil:
+		return Passport{}, agentError(agentID, err)
+	}
+	return newPassport(by, token, next, old.ID), nil
+}
+
+// verifyOwn checks a passport and that it is the agent's and the company's own.
+func (p *Passports) verifyOwn(ctx context.Context, by store.Caller, token, agentID string) (cred.PassportClaims, error) {
+	claims, err := by.Company.Issuer.CheckPassport(token, by.At)
+	var refused *cred.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == cred.CodeSignatureInvalid && p.isOfAnotherCompany(ctx, by, token):
+		return claims, refuse(Forbidden, "Passport was not issued by the authenticated company")
+	case err != nil:
+		return claims, untrusted(Untrusted, err)
+	case claims.AgentID != agentID: // which is the agent of its subject, or the passport would not have passed
+		return claims, refuse(Forbidden, "Passport does not belong to the specified agent")
+	}
+	return claims, nil
+}
+
+// isOfAnotherCompany says whether a passport that is not ours verifies under the key of the local
+// company that it names.
+func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, token string) bool {
+	org, ok := by.Company.Issuer.Domain.UnverifiedOrg(token)
+	if !ok || org == by.Company.ID {
+		return false
+	}
+	other, err := p.Store.Company(ctx, org)
+	if err != nil {
+		return false
+	}
+	_, err = other.Issuer.CheckPassport(token, by.At)
+	return err == nil
+}
+
+// Covered says whether a valid passport of the agent covers the tool.
+func (p *Passports) Covered(ctx context.Context, by store.Caller, agentID, tool string) (bool, error) {
+	for found, err := range p.Store.ValidPassports(ctx, by, agentID) {
+		if err != nil {
+			return false, err
+		}
+		if _, err := (cred.PassportClaims{Scopes: found.Scopes}).Grant(&tool); err == nil && tool != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Revocation is the revocation record of the specification.
+type Revocation struct {
+	JTI       string  `json:"jti"`
+	RevokedAt string  `json:"revokedAt"`
+	Reason    *string `json:"reason,omitempty"`
+}
+
+func newRevocation(p store.Passport) Revocation { return Revocation{p.JTI, p.RevokedAt, p.Reason} }
+
+// Revoke revokes a passport of the company.
+func (p *Passports) Revoke(ctx context.Context, by store.Caller, jti string, reason *string) (Revocation, error) {
+	revoked, err := p.Store.RevokePassport(ctx, by, jti, reason)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Revocation{}, &Error{Kind: NotFound, Message: "Passport not found: this company has issued none with that ID", Code: "PASSPORT_NOT_FOUND"}
+	case errors.Is(err, store.ErrRevoked):
+		return Revocation{}, refuse(Conflict, "Passport is already revoked")
+	}
+	return newRevocation(revoked), err
+}
+
+// Revoked yields all revocations, ordered by their time.
+func (p *Passports) Revoked(ctx context.Context, by store.Caller) iter.Seq2[Revocation, error] {
+	return Map(p.Store.RevokedPassports(ctx, by), newRevocation)
 }
 
 // Status returns the signed status of a passport, which is never "valid" for what the company has
@@ -25,3 +181,55 @@ func (p *Passports) Status(ctx context.Context, by store.Caller, jti string) (Si
 	}
 	return newStatus(by, jti, found, err == nil)
 }
+
+// PassportItem is a passport that was issued, in a list.
+type PassportItem struct {
+	JTI       string   `json:"jti"`
+	AgentID   string   `json:"agentId"`
+	Scopes    []string `json:"scopes"`
+	IssuedAt  string   `json:"issuedAt"`
+	ExpiresAt string   `json:"expiresAt"`
+	Status    string   `json:"status"`
+	RevokedAt string   `json:"revokedAt,omitempty"`
+	Reason    *string  `json:"reason,omitempty"`
+
+	Cursor string `json:"-"` // to go on after it
+}
+
+// List yields the passports that a filter means, the newest first, those older than a cursor. rest
+// is the cursor from which on older ones were not looked at, "" where there are none.
+func (p *Passports) List(ctx context.Context, by store.Caller, f store.PassportFilter, cursor string) (found iter.Seq2[PassportItem, error], rest string, err error) {
+	passports, rest, err := p.Store.Passports(ctx, by, f, cursor)
+	if errors.Is(err, store.ErrNotFound) {
+		err = refuse(Invalid, "Invalid query parameter: cursor must be the next of an earlier page")
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return Map(passports, func(p store.Passport) PassportItem {
+		return PassportItem{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), p.Status(by.At), p.RevokedAt, p.Reason, p.Cursor()}
+	}), rest, nil
+}
+
+// couldIssue checks the claims that are not recorded of a passport, for they are the same for all:
+// it is valid from when it was issued, and its agent acts for the company alone.
+func couldIssue(p cred.PassportClaims) bool {
+	return p.NotBefore == p.IssuedAt && slices.Equal(p.DelegationChain, []string{p.OrgSPIFFEID, p.Subject})
+}
+
+var (
+	notIssued   = &cred.Error{Code: cred.CodeVerificationError, Message: "Passport is not known to have been issued"}
+	notAsIssued = &cred.Error{Code: cred.CodeVerificationError, Message: "Passport is not the one that was issued under its ID"}
+	isRevoked   = &cred.Error{Code: cred.CodePassportRevoked, Message: "Passport has been revoked"}
+)
+
+// untrusted makes a refusal of a *cred.Error; any other error stays what it is.
+func untrusted(kind Kind, err error) error {
+	var refused *cred.Error
+	if errors.As(err, &refused) {
+		return &Error{Kind: kind, Message: refused.Message, Code: refused.Code}
+	}
+	return err
+}
+
+func unixTime(seconds int64) string { return chain.FormatTime(time.Unix(seconds, 0)) }
