@@ -9,6 +9,7 @@ import (
 
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -32,7 +33,7 @@ type keyRotated struct {
 func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
 	old, next, err := s.Store.RotateKey(ctx, by, r.Compromised)
 	if errors.Is(err, store.ErrTooMany) {
-		return keyRotated{}, tooMany("signing keys", store.MaxCompanyKeys)
+		return keyRotated{}, service.TooMany("signing keys", store.MaxCompanyKeys)
 	}
 	if err != nil {
 		return keyRotated{}, err

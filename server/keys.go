@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -36,7 +37,7 @@ func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequ
 	}
 	k, err := s.Store.CreateKey(ctx, by, r.Label, grant, s.Bounds.Keys)
 	if errors.Is(err, store.ErrTooMany) {
-		return keyCreated{}, tooMany("API keys", s.Bounds.Keys)
+		return keyCreated{}, service.TooMany("API keys", s.Bounds.Keys)
 	}
 	return keyCreated{k.Key, k.CreatedAt}, err
 }

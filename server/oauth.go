@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -32,7 +33,7 @@ func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r creat
 	}
 	client, secret, err := s.Store.CreateOAuthClient(ctx, by, grant, s.Bounds.Clients)
 	if errors.Is(err, store.ErrTooMany) {
-		return clientCreated{}, tooMany("OAuth clients", s.Bounds.Clients)
+		return clientCreated{}, service.TooMany("OAuth clients", s.Bounds.Clients)
 	}
 	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }

@@ -116,7 +116,7 @@ func New(cfg Config) *Server {
 		return verdict, err
 	})
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
-	s.agents = &service.Agents{Store: cfg.Store}
+	s.agents = &service.Agents{Store: cfg.Store, Most: cfg.Bounds.Agents}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations}

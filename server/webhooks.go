@@ -70,7 +70,7 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 	h, err := s.Store.CreateWebhook(ctx, by, store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
 		kept(keys), s.Bounds.Webhooks)
 	if errors.Is(err, store.ErrTooMany) {
-		return webhookWithSecret{}, tooMany("webhooks", s.Bounds.Webhooks)
+		return webhookWithSecret{}, service.TooMany("webhooks", s.Bounds.Webhooks)
 	}
 	if err != nil {
 		return webhookWithSecret{}, err

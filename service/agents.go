@@ -2,7 +2,10 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 
 	"attestd/store"
 )
@@ -10,6 +13,108 @@ import (
 // Agents are those of companies.
 type Agents struct {
 	Store *store.Store
+	Most  int // how many a company may have
+}
+
+// Agent is one that is registered.
+type Agent struct {
+	AgentID      string          `json:"agentId"`
+	SPIFFEID     string          `json:"spiffeId"`
+	CompanyID    string          `json:"companyId"`
+	RegisteredAt string          `json:"registeredAt"`
+	DisabledAt   string          `json:"disabledAt,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+}
+
+func newAgent(by store.Caller, a store.Agent) Agent {
+	return Agent{a.ID, by.Company.Issuer.AgentID(a.ID), by.Company.ID, a.RegisteredAt, a.DisabledAt, a.Metadata}
+}
+
+// RegisteredAgent is one that was just registered, with an SVID.
+type RegisteredAgent struct {
+	AgentID      string `json:"agentId"`
+	SPIFFEID     string `json:"spiffeId"`
+	SVID         string `json:"svid"`
+	RegisteredAt string `json:"registeredAt"`
+}
+
+// Register registers an agent, which must be new where that is demanded, or replaces the metadata
+// and time of one that is registered.
+func (a *Agents) Register(ctx context.Context, by store.Caller, id string, metadata json.RawMessage, mustBeNew bool) (RegisteredAgent, error) {
+	agent, err := a.Store.RegisterAgent(ctx, by, id, metadata, store.AgentBounds{New: mustBeNew, Most: a.Most})
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return RegisteredAgent{}, refuse(Exists, "Agent is registered already: "+id)
+	case errors.Is(err, store.ErrTooMany):
+		return RegisteredAgent{}, TooMany("agents", a.Most)
+	case err != nil:
+		return RegisteredAgent{}, agentError(id, err)
+	}
+	svid := newSVID(by, id)
+	return RegisteredAgent{svid.AgentID, svid.SPIFFEID, svid.SVID, agent.RegisteredAt}, nil
+}
+
+// TooMany refuses another one of something of which the company has as many as it may.
+func TooMany(what string, most int) error {
+	return &Error{Kind: Conflict, Code: "TOO_MANY", Message: fmt.Sprintf("The company has %d %s, the most that this server allows", most, what)}
+}
+
+// Get returns an agent.
+func (a *Agents) Get(ctx context.Context, by store.Caller, id string) (Agent, error) {
+	agent, err := a.Store.Agent(ctx, by, id)
+	return newAgent(by, agent), agentError(id, err)
+}
+
+// AgentSVID is a fresh SVID of an agent.
+type AgentSVID struct {
+	AgentID  string `json:"agentId"`
+	SPIFFEID string `json:"spiffeId"`
+	SVID     string `json:"svid"`
+}
+
+func newSVID(by store.Caller, id string) AgentSVID {
+	spiffeID := by.Company.Issuer.AgentID(id)
+	return AgentSVID{id, spiffeID, by.Company.Issuer.SVID(spiffeID, by.At)}
+}
+
+// SVID issues an SVID to an agent.
+func (a *Agents) SVID(ctx context.Context, by store.Caller, id string) (AgentSVID, error) {
+	if err := a.Store.Changeable(by); err != nil {
+		return AgentSVID{}, err
+	}
+	if err := a.Check(ctx, by, id); err != nil {
+		return AgentSVID{}, err
+	}
+	return newSVID(by, id), nil
+}
+
+// DisabledAgent is one that was disabled, with the number of passports that were revoked with it.
+type DisabledAgent struct {
+	AgentID          string `json:"agentId"`
+	DisabledAt       string `json:"disabledAt"`
+	RevokedPassports int64  `json:"revokedPassports"`
+}
+
+// Disable disables an agent: from its answer on, nothing is issued to the agent and nothing recorded
+// in its name.
+func (a *Agents) Disable(ctx context.Context, by store.Caller, id string) (DisabledAgent, error) {
+	agent, revoked, err := a.Store.DisableAgent(ctx, by, id)
+	return DisabledAgent{agent.ID, agent.DisabledAt, revoked}, agentError(id, err)
+}
+
+// Enable enables an agent; what was revoked stays revoked.
+func (a *Agents) Enable(ctx context.Context, by store.Caller, id string) (Agent, error) {
+	agent, err := a.Store.EnableAgent(ctx, by, id)
+	return newAgent(by, agent), agentError(id, err)
+}
+
+// List yields the agents that a filter means, after the given ID, ordered by ID; total is how many
+// the filter means.
+func (a *Agents) List(ctx context.Context, by store.Caller, f store.AgentFilter, after string) (found iter.Seq2[Agent, error], total int64, err error) {
+	if total, err = a.Store.CountAgents(ctx, by, f); err != nil {
+		return nil, 0, err
+	}
+	return Map(a.Store.Agents(ctx, by, f, after), func(a store.Agent) Agent { return newAgent(by, a) }), total, nil
 }
 
 // Check refuses what is asked of an agent that is not registered, or disabled.
@@ -40,7 +145,8 @@ func (a *Agents) MayDelegate(ctx context.Context, by store.Caller, principals []
 	return nil
 }
 
-// agentError refuses what is asked of an agent that is not registered, or disabled.
+// agentError refuses what is asked of an agent that is not registered, or disabled; any other error
+// stays what it is.
 func agentError(id string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
