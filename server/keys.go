@@ -42,8 +42,16 @@ func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequ
 	return keyCreated{k.Key, k.CreatedAt}, err
 }
 
-func (s *Server) listKeys(ctx context.Context, by store.Caller, _ none) (list[store.APIKey], error) {
-	return list[store.APIKey]{name: "keys", items: s.Store.Keys(ctx, by)}, nil
+type keyBody struct {
+	Key       string  `json:"key"`
+	Label     *string `json:"label"`
+	CreatedAt string  `json:"createdAt"`
+}
+
+func newKeyBody(k store.APIKey) keyBody { return keyBody{k.Key, k.Label, k.CreatedAt} }
+
+func (s *Server) listKeys(ctx context.Context, by store.Caller, _ none) (list[keyBody], error) {
+	return list[keyBody]{name: "keys", items: service.Map(s.Store.Keys(ctx, by), newKeyBody)}, nil
 }
 
 type deleteKeyRequest struct {
@@ -71,8 +79,24 @@ type credentialsRequest struct {
 	MadeBy string `query:"madeBy" must:"fingerprint"`
 }
 
+type credentialBody struct {
+	Kind        string     `json:"kind"` // apiKey or oauthClient
+	Fingerprint string     `json:"fingerprint"`
+	ClientID    string     `json:"clientId,omitempty"`
+	Label       *string    `json:"label,omitempty"`
+	CreatedAt   string     `json:"createdAt"`
+	MadeBy      string     `json:"madeBy,omitempty"`
+	LastUsedAt  string     `json:"lastUsedAt,omitempty"`
+	Role        store.Role `json:"role"`
+	ExpiresAt   string     `json:"expiresAt,omitempty"`
+}
+
+func newCredentialBody(c store.Credential) credentialBody {
+	return credentialBody{c.Kind, c.Fingerprint, c.ClientID, c.Label, c.CreatedAt, c.MadeBy, c.LastUsedAt, c.Role, c.ExpiresAt}
+}
+
 // listCredentials is an addition to the specification: API keys and OAuth clients without their
 // secrets, and who made each.
-func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[store.Credential], error) {
-	return list[store.Credential]{name: "credentials", items: s.Store.Credentials(ctx, by, r.MadeBy)}, nil
+func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[credentialBody], error) {
+	return list[credentialBody]{name: "credentials", items: service.Map(s.Store.Credentials(ctx, by, r.MadeBy), newCredentialBody)}, nil
 }

@@ -38,8 +38,14 @@ func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r creat
 	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }
 
-func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[store.OAuthClient], error) {
-	return list[store.OAuthClient]{name: "clients", items: s.Store.OAuthClients(ctx, by)}, nil
+type clientBody struct {
+	ClientID  string `json:"clientId"`
+	CreatedAt string `json:"createdAt"`
+}
+
+func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[clientBody], error) {
+	show := func(c store.OAuthClient) clientBody { return clientBody{c.ID, c.CreatedAt} }
+	return list[clientBody]{name: "clients", items: service.Map(s.Store.OAuthClients(ctx, by), show)}, nil
 }
 
 type deleteClientRequest struct {

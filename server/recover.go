@@ -17,15 +17,15 @@ type recoverKeyRequest struct {
 }
 
 // recoverKey gives the first API key of a company. It stands behind localOnly.
-func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (store.APIKey, error) {
+func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (keyBody, error) {
 	if cred.CheckSegment(r.CompanyID) != nil {
-		return store.APIKey{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
+		return keyBody{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
 	}
 	first, err := s.Store.RecoverKey(ctx, r.CompanyID, store.RecoveredByHTTP, by.At)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fail(http.StatusNotFound, "No API keys found for company: "+r.CompanyID)
 	}
-	return first, err
+	return newKeyBody(first), err
 }
 
 // localOnly lets only a caller in who is on this very machine and may as well read the file. It

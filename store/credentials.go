@@ -10,16 +10,16 @@ import (
 
 // Credential is an API key or an OAuth client without its secret.
 type Credential struct {
-	Kind        string  `json:"kind"` // apiKey or oauthClient
-	Fingerprint string  `json:"fingerprint"`
-	ClientID    string  `json:"clientId,omitempty"`
-	Label       *string `json:"label,omitempty"`
-	CreatedAt   string  `json:"createdAt"`
-	// fingerprint; absent for a first key and for what is older than schema 2
-	MadeBy     string `json:"madeBy,omitempty"`
-	LastUsedAt string `json:"lastUsedAt,omitempty"` // the hour
-	Role       Role   `json:"role"`
-	ExpiresAt  string `json:"expiresAt,omitempty"` // absent for never
+	Kind        string // KindAPIKey or KindOAuthClient
+	Fingerprint string
+	ClientID    string // "" of an API key
+	Label       *string
+	CreatedAt   string
+	// fingerprint; "" for a first key and for what is older than schema 2
+	MadeBy     string
+	LastUsedAt string // the hour
+	Role       Role
+	ExpiresAt  string // "" for never
 
 	id   int64
 	rank int // of its kind: keys come before clients

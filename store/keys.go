@@ -13,9 +13,9 @@ import (
 
 // APIKey is a key record; Key is the full value.
 type APIKey struct {
-	Key       string  `json:"key"`
-	Label     *string `json:"label"`
-	CreatedAt string  `json:"createdAt"`
+	Key       string
+	Label     *string
+	CreatedAt string
 
 	id int64
 }

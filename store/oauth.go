@@ -17,8 +17,8 @@ import (
 
 // OAuthClient is a client; its secret is only known when it is made.
 type OAuthClient struct {
-	ID        string `json:"clientId"`
-	CreatedAt string `json:"createdAt"`
+	ID        string
+	CreatedAt string
 
 	id int64
 }
