@@ -39,6 +39,13 @@ func (k *keyClock) start(steady func() time.Duration, vouched time.Time) {
 	k.steady, k.time, k.at, k.ahead = steady, vouched, steady(), false
 }
 
+// elapsed is what the clock that nobody sets says.
+func (k *keyClock) elapsed() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.steady()
+}
+
 // now returns the time that counts when the wall clock says wall, and whether that has leapt ahead
 // since the start and is doubted still. c is where the newest time in the database is read, once.
 func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/cred"
@@ -11,8 +12,22 @@ import (
 	"attestd/crypto/keys"
 )
 
+// rotationGrace is how long after the transaction of a rotation the old key may sign tokens still:
+// until the commit is durable, and until no server remembers the key.
+const rotationGrace = settledAfter
+
+// endOf is when a key ends whose rotation was asked for at a time and waited for its turn since.
+// Tokens were issued under it meanwhile, and will be for rotationGrace. They are dated by the
+// second: only where one turns until then, the key ends later than it was asked for.
+func endOf(asked time.Time, waited time.Duration) time.Time {
+	if end := asked.Add(waited + rotationGrace); end.Unix() > asked.Unix() {
+		return end
+	}
+	return asked
+}
+
 // RotateKey gives the caller's company a new key, which signs its tokens, and the records of both
-// logs from the next one on. The old key ends; its tokens verify until they expire. With
+// logs from the next one on. The old key ends: see endOf. Its tokens verify until they expire. With
 // compromised, no token signed until now verifies from the return of RotateKey on: the old key and
 // all whose tokens could still be valid are declared compromised. Of next it returns the range in
 // the actions, of old none. ErrTooMany.
@@ -31,8 +46,16 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	} else if err := s.Changeable(by); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
+	var asked time.Duration
+	if s.writer != nil {
+		asked = s.writer.keyClock.elapsed()
+	}
 	err = s.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
-		old, next, err = s.rotate(w, by, private, compromised)
+		end := by.At
+		if !compromised { // else no token counts
+			end = endOf(by.At, s.writer.keyClock.elapsed()-asked)
+		}
+		old, next, err = s.rotate(w, by.Company, private, end, compromised)
 		for _, l := range by.Company.Logs() {
 			s.writer.rekeyed = append(s.writer.rekeyed, l.Chain)
 		}
@@ -56,10 +79,10 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	return old, next, nil
 }
 
-// rotate ends the key that signs and puts another in its place. The seed of a key that has ended
-// signs nothing more, and goes.
-func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromised bool) (old, next keyring.Key, err error) {
-	company := by.Company.Chain
+// rotate ends the key that signs at a time, and puts another in its place. The seed of a key that
+// has ended signs nothing more, and goes.
+func (s *Store) rotate(w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool) (old, next keyring.Key, err error) {
+	company := of.Chain
 	var seed []byte
 	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.CreatedAt},
 		`SELECT generation, public_key, seed, created_at FROM company_key WHERE company = ? AND ended_at IS NULL`, company); err != nil {
@@ -72,7 +95,7 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 	if err != nil {
 		return old, next, err
 	}
-	old.EndedAt = max(chain.FormatTime(by.At), old.CreatedAt) // the clock may have been set back
+	old.EndedAt = max(chain.FormatTime(end), old.CreatedAt) // the clock may have been set back
 	if compromised {
 		old.CompromisedAt = old.EndedAt
 	}
@@ -104,8 +127,8 @@ func (s *Store) rotate(w *conn, by Caller, private ed25519.PrivateKey, compromis
 		company, next.Generation, []byte(next.Public), s.secrets.keepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
 		return old, next, err
 	}
-	if _, _, err = rotateIn(w, by.Company.Control, next.Generation, signer, private); err == nil {
-		next.From, next.Rotation, err = rotateIn(w, by.Company.Actions, next.Generation, signer, private)
+	if _, _, err = rotateIn(w, of.Control, next.Generation, signer, private); err == nil {
+		next.From, next.Rotation, err = rotateIn(w, of.Actions, next.Generation, signer, private)
 	}
 	return old, next, err
 }
