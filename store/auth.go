@@ -93,7 +93,7 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 	var mac []byte
 	err = s.read(ctx, func(r *conn) error {
 		err := r.one([]any{&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires, &mac, &latest},
-			credentialQuery, s.secrets.index(hash))
+			credentialQuery, s.secrets.Index(hash))
 		if err == nil && client.Valid {
 			err = s.checkToken(r, tokenRow{hash, number, clientID.String, expires.Int64}, mac)
 		}

@@ -136,7 +136,7 @@ func (s *Store) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519
 		if current == nil {
 			began, err := parseTime(created)
 			if err == nil {
-				current, err = s.secrets.privateKey(number, generation, seed, public)
+				current, err = s.secrets.PrivateKey(number, generation, seed, public)
 			}
 			// What had ended a day before this key began has no valid token in this key's time.
 			oldest = began.Add(-cred.MaxPassportTTL)
@@ -187,7 +187,7 @@ func parseTime(text string) (time.Time, error) {
 // insertFirstKey gives a new company its first key.
 func (s *Store) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
 	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, 0, ?, ?, ?)`,
-		company, []byte(private.Public().(ed25519.PublicKey)), s.secrets.keepSeed(company, 0, private), createdAt)
+		company, []byte(private.Public().(ed25519.PublicKey)), s.secrets.KeepSeed(company, 0, private), createdAt)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
+	"attestd/store/atrest"
 	"attestd/store/sqlite"
 )
 
@@ -44,10 +45,7 @@ func newSettings(d cred.Domain, master *seal.Master) (map[string]string, error) 
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	settings := map[string]string{}
-	if master != nil {
-		settings = newSealing(*master, newLookupKey())
-	}
+	_, settings := atrest.New(master, nil)
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never returns an error
 	settings["service_name"], settings["trust_domain"], settings["database_id"] = d.Service, d.TrustDomain, hex.EncodeToString(id[:])

@@ -53,7 +53,7 @@ func (s *Store) Delivery(ctx context.Context, company int64, id string) (d Deliv
 	})
 	if err == nil {
 		d.Until = expiry(until)
-		d.Secret, d.Former, err = s.secrets.openWebhook(company, id, secret, former)
+		d.Secret, d.Former, err = s.secrets.OpenWebhook(company, id, secret, former)
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/store/atrest"
 	"attestd/store/postgres"
 	"attestd/store/sqlite"
 )
@@ -36,12 +37,12 @@ var (
 	ErrInUse   = sqlite.ErrInUse                          // another process serves it
 	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
 	ErrNewer   = errors.New("written by a newer attestd") // likewise
-	ErrCorrupt = errors.New("database is corrupt")        // likewise
+	ErrCorrupt = atrest.ErrCorrupt                        // likewise
 	// what it says is to be mended or accepted first
 	ErrRefused = sqlite.ErrRefused
 
 	// missing, not the one of the file, or given for a file whose keys are in clear
-	ErrMasterKey = errors.New("master key")
+	ErrMasterKey = atrest.ErrMasterKey
 )
 
 // isConstraint: one statement was refused for what it says. Any other error of SQLite may have

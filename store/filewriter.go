@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/atrest"
 	"attestd/store/sqlite"
 )
 
@@ -33,7 +34,7 @@ type fileWriter struct {
 	probed  time.Time
 }
 
-func newFileWriter(ctx context.Context, db *sql.DB, path string, x secrets, u *uses, looked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
+func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secrets, u *uses, looked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
 	w := &fileWriter{writer: newWriter(x, u), db: db, looked: looked, path: path, damaged: damaged}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {

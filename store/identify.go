@@ -3,13 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"attestd/crypto/cred"
+	"attestd/store/atrest"
 	"attestd/store/sqlite"
 )
 
@@ -65,7 +65,7 @@ func checkVersion(path string, v int64) error {
 // settings are what the table setting says.
 type settings struct {
 	cred.Domain
-	sealing sealing
+	sealing atrest.Sealing
 }
 
 // readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header
@@ -109,18 +109,8 @@ func parseSettings(values map[string]string) (s settings, err error) {
 	if s.Service == "" || s.TrustDomain == "" {
 		return s, fmt.Errorf("%w: no service name, or no trust domain", ErrCorrupt)
 	}
-	s.sealing.keyID = values["master_key_id"]
-	_, s.sealing.scrub = values["scrub"]
-	for name, into := range map[string]*[]byte{"seal_salt": &s.sealing.salt, "lookup_key": &s.sealing.lookup} {
-		text, is := values[name]
-		if *into, err = hex.DecodeString(text); err != nil || is && text == "" || !is && s.sealing.keyID != "" {
-			return s, fmt.Errorf("%w: the setting %s is not what it was", ErrCorrupt, name)
-		}
-		if !is {
-			*into = nil
-		}
-	}
-	return s, nil
+	s.sealing, err = atrest.ParseSealing(values)
+	return s, err
 }
 
 // tables are those of the oldest schema, which every later one has as well.

@@ -35,10 +35,10 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
 	fingerprint := keys.Fingerprint(hash)
-	index := s.secrets.index(hash)
+	index := s.secrets.Index(hash)
 	_, err = w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
 		VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		company, index, s.secrets.keepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
+		company, index, s.secrets.KeepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
 	created = controlEvent{APIKeyCreated, subjectAPIKey(fingerprint), grantDetails(fingerprint, g)}
 	created.details["label"] = k.Label
 	return created, err
@@ -78,7 +78,7 @@ func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 	scan := func(rows *sql.Rows) (k APIKey, err error) {
 		var index []byte
 		if err = rows.Scan(&k.id, &index, &k.Key, &k.Label, &k.CreatedAt); err == nil {
-			k.Key, err = s.secrets.openAPIKey(by.Company.Chain, index, k.Key)
+			k.Key, err = s.secrets.OpenAPIKey(by.Company.Chain, index, k.Key)
 		}
 		return k, err
 	}
@@ -95,7 +95,7 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 	// the file.
 	defer s.credentials.forget(hash)
 	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.secrets.index(hash))
+		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.secrets.Index(hash))
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (s *Store) FirstKey(ctx context.Context, companyID string) (APIKey, error) 
 			WHERE company = (SELECT id FROM company WHERE company_id = ?) ORDER BY id LIMIT 1`, companyID)
 	})
 	if err == nil {
-		k.Key, err = s.secrets.openAPIKey(company, index, k.Key)
+		k.Key, err = s.secrets.OpenAPIKey(company, index, k.Key)
 	}
 	if err != nil {
 		return APIKey{}, fmt.Errorf("first API key of %q: %w", companyID, err)

@@ -37,7 +37,7 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most 
 		details["clientId"] = client.ID
 		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint)
 			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-			by.Company.Chain, client.ID, s.secrets.index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash))
+			by.Company.Chain, client.ID, s.secrets.Index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash))
 		return []controlEvent{{OAuthClientCreated, subjectClient(client.ID), details}}, err
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
-	if subtle.ConstantTimeCompare(client.hash, s.secrets.index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
+	if subtle.ConstantTimeCompare(client.hash, s.secrets.Index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
 		return "", time.Time{}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(keys.HashSecret(secret)) {
@@ -146,7 +146,7 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 		ends = client.grant.Expires
 	}
 	token = keys.NewSecret("oauth")
-	index := s.secrets.index(keys.HashSecret(token))
+	index := s.secrets.Index(keys.HashSecret(token))
 	err = s.write(ctx, func(w *conn) error {
 		if now.Sub(s.purged) >= purgeEvery { // the writer runs one change at a time
 			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {

@@ -23,6 +23,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
+	"attestd/store/atrest"
 	"attestd/store/postgres"
 	"attestd/store/sqlite"
 )
@@ -38,7 +39,7 @@ type Store struct {
 	View      // of now, at each call
 	path      string
 	settings  settings
-	secrets   secrets
+	secrets   atrest.Secrets
 	unsealed  bool         // secrets are those of the file
 	schema    atomic.Int64 // of the file; an older one is only read
 	logHost   string       // of the origins of new logs
@@ -142,7 +143,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	// Once before the lock, so that no lock file is laid beside what is not ours, and once when
 	// nobody else can act on the answer.
 	if found, err := identify(ctx, path); err == nil {
-		_, err = found.sealing.unseal(path, o.Master)
+		_, err = found.sealing.Unseal(path, o.Master)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +179,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	if s.settings.sealing.scrub {
+	if s.settings.sealing.Scrub {
 		s.notices = append(s.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
 	}
 	if err := s.belongs(o.Domain); err != nil {
@@ -229,14 +230,14 @@ func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 // they are sealed with, and nil where they are in clear. Nothing but FirstKey and Company needs it:
 // chains verify with public keys, which are in clear.
 func (s *Store) Unseal(master *seal.Master) (err error) {
-	s.secrets, err = s.settings.sealing.unseal(s.path, master)
+	s.secrets, err = s.settings.sealing.Unseal(s.path, master)
 	s.unsealed = err == nil
 	return err
 }
 
 // MasterKeyID names the master key under which the private keys and API keys of the file are
 // sealed; "" where they stand in clear.
-func (s *Store) MasterKeyID() string { return s.settings.sealing.keyID }
+func (s *Store) MasterKeyID() string { return s.settings.sealing.KeyID }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
@@ -285,9 +286,7 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 
 // readable makes the secrets of a file that is read readable where they stand in clear.
 func (s *Store) readable() {
-	if s.secrets.sealed = s.settings.sealing.keyID != ""; !s.secrets.sealed {
-		s.secrets.lookup, s.unsealed = s.settings.sealing.lookup, true
-	}
+	s.secrets, s.unsealed = s.settings.sealing.Locked(), s.settings.sealing.KeyID == ""
 }
 
 func newStore(path string) *Store {

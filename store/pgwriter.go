@@ -8,6 +8,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/store/atrest"
 	"attestd/store/postgres"
 )
 
@@ -19,7 +20,7 @@ type pgWriter struct {
 	changed bool   // rows were changed in the transaction that is open
 }
 
-func newPGWriter(to *postgres.Writer, x secrets, u *uses) *pgWriter {
+func newPGWriter(to *postgres.Writer, x atrest.Secrets, u *uses) *pgWriter {
 	return &pgWriter{writer: newWriter(x, u), to: to}
 }
 
@@ -161,7 +162,7 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Shared = h.Shared
 			b.Head.Length, b.Head.Timestamp = h.Length, h.Timestamp
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
-			b.Key, b.Err = tx.w.secrets.privateKey(company, h.Generation, h.Seed, h.Public)
+			b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public)
 			if p, is := known[number]; is && b.Err == nil {
 				b.Err = tx.w.heads.check(context.Background(), number, p, &b.Head, tx.w.logger)
 			}

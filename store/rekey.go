@@ -2,14 +2,12 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"attestd/crypto/seal"
+	"attestd/store/atrest"
 	"attestd/store/sqlite"
 )
 
@@ -38,11 +36,11 @@ func Rekey(ctx context.Context, path, schema string, o RekeyOptions) error {
 	if err != nil {
 		return err
 	}
-	if found.sealing.keyID != keyID(o.New) {
+	if found.sealing.KeyID != keyID(o.New) {
 		if err := changeSecrets(ctx, path, schema, o); err != nil {
 			return err
 		}
-	} else if !found.sealing.scrub {
+	} else if !found.sealing.Scrub {
 		return nil
 	}
 	if err := scrub(ctx, path, o.Progress); err != nil {
@@ -73,40 +71,10 @@ func changeSecrets(ctx context.Context, path, schema string, o RekeyOptions) (er
 	return nil
 }
 
-// newLookupKey makes the key of the HMAC by which credentials are found.
-func newLookupKey() []byte {
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never returns an error: without randomness the process ends
-	return key
-}
-
-// newSealing are the settings of a file whose secrets are sealed under master. The lookup key
-// outlives every master key: what is kept as an HMAC only cannot be computed anew.
-func newSealing(master seal.Master, lookup []byte) map[string]string {
-	salt := seal.NewSalt()
-	return map[string]string{
-		"master_key_id": master.ID(),
-		"seal_salt":     hex.EncodeToString(salt),
-		"lookup_key":    hex.EncodeToString(master.Key(salt).Seal(lookup, lookupPlace)),
-	}
-}
-
 // reseal puts every secret of the file under the new master key, with the settings that say so.
 func (s *Store) reseal(w *conn, o RekeyOptions) error {
-	next := secrets{lookup: s.secrets.lookup}
-	if next.lookup == nil {
-		next.lookup = newLookupKey()
-	}
-	values := map[string]string{"lookup_key": hex.EncodeToString(next.lookup)}
-	if o.New != nil {
-		values = newSealing(*o.New, next.lookup)
-		salt, err := hex.DecodeString(values["seal_salt"])
-		if err != nil {
-			return err
-		}
-		next.sealed, next.key = true, o.New.Key(salt)
-	}
-	if err := leaveUnrecorded(w, unrecordedRekey(s.settings.sealing.keyID, keyID(o.New), time.Now())); err != nil {
+	next, values := atrest.New(o.New, &s.secrets)
+	if err := leaveUnrecorded(w, unrecordedRekey(s.settings.sealing, atrest.Sealing{KeyID: keyID(o.New)}, time.Now())); err != nil {
 		return err
 	}
 	values["scrub"] = "due"

@@ -4,12 +4,13 @@ import (
 	"database/sql"
 
 	"attestd/crypto/keys"
+	"attestd/store/atrest"
 )
 
 // resealing changes how all secrets of a file are kept, within one transaction of its conn.
 type resealing struct {
 	*conn
-	old, next   secrets
+	old, next   atrest.Secrets
 	progress    func(stage string, done, total int64)
 	done, total int64
 }
@@ -31,7 +32,7 @@ func (r *resealing) run() error {
 	if err := r.webhookSecrets(); err != nil {
 		return err
 	}
-	if r.old.lookup != nil { // what is an HMAC stays one
+	if r.old.HasLookup() { // what is an HMAC stays one
 		return nil
 	}
 	if err := r.clientSecrets(); err != nil {
@@ -70,13 +71,13 @@ func (r *resealing) privateKeys() error {
 		err = rows.Scan(&k.company, &k.generation, &k.seed, &k.public)
 		return k, err
 	}, `SELECT company, generation, seed, public_key FROM company_key WHERE seed IS NOT NULL`, func(k row) error {
-		private, err := r.old.privateKey(k.company, k.generation, k.seed, k.public)
+		private, err := r.old.PrivateKey(k.company, k.generation, k.seed, k.public)
 		if err != nil {
 			return err
 		}
 		defer r.advance()
 		_, err = r.exec(`UPDATE company_key SET seed = ? WHERE company = ? AND generation = ?`,
-			r.next.keepSeed(k.company, k.generation, private), k.company, k.generation)
+			r.next.KeepSeed(k.company, k.generation, private), k.company, k.generation)
 		return err
 	})
 }
@@ -87,12 +88,12 @@ func (r *resealing) cosignerKey() error {
 		err = rows.Scan(&k.seed, &k.public)
 		return k, err
 	}, `SELECT seed, public_key FROM witness_key`, func(k row) error {
-		private, err := r.old.cosignerKey(k.seed, k.public)
+		private, err := r.old.CosignerKey(k.seed, k.public)
 		if err != nil {
 			return err
 		}
 		defer r.advance()
-		_, err = r.exec(`UPDATE witness_key SET seed = ?`, r.next.keep(private.Seed(), cosignerPlace))
+		_, err = r.exec(`UPDATE witness_key SET seed = ?`, r.next.Keep(private.Seed(), atrest.CosignerPlace))
 		return err
 	})
 }
@@ -107,13 +108,13 @@ func (r *resealing) apiKeys() error {
 		err = rows.Scan(&k.id, &k.company, &k.index, &k.stored)
 		return k, err
 	}, `SELECT id, company, hash, key FROM api_key`, func(k row) error {
-		key, err := r.old.openAPIKey(k.company, k.index, k.stored)
+		key, err := r.old.OpenAPIKey(k.company, k.index, k.stored)
 		if err != nil {
 			return err
 		}
 		defer r.advance()
-		index := r.next.index(keys.HashSecret(key))
-		_, err = r.exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.keepAPIKey(k.company, index, key), k.id)
+		index := r.next.Index(keys.HashSecret(key))
+		_, err = r.exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.KeepAPIKey(k.company, index, key), k.id)
 		return err
 	})
 }
@@ -128,12 +129,12 @@ func (r *resealing) webhookSecrets() error {
 		err = rows.Scan(&h.company, &h.id, &h.secret, &h.former)
 		return h, err
 	}, `SELECT company, webhook_id, secret, former_secret FROM webhook`, func(h row) error {
-		secret, former, err := r.old.openWebhook(h.company, h.id, h.secret, h.former)
+		secret, former, err := r.old.OpenWebhook(h.company, h.id, h.secret, h.former)
 		if err != nil {
 			return err
 		}
 		defer r.advance()
-		secret, former = r.next.keepWebhook(h.company, h.id, secret, former)
+		secret, former = r.next.KeepWebhook(h.company, h.id, secret, former)
 		_, err = r.exec(`UPDATE webhook SET secret = ?, former_secret = ? WHERE webhook_id = ?`, secret, former, h.id)
 		return err
 	})
@@ -149,14 +150,14 @@ func (r *resealing) clientSecrets() error {
 		o.hash, err = scanHash(rows, &o.id)
 		return o, err
 	}, `SELECT id, secret_hash FROM oauth_client`, func(o row) error {
-		_, err := r.exec(`UPDATE oauth_client SET secret_hash = ? WHERE id = ?`, r.next.index(o.hash), o.id)
+		_, err := r.exec(`UPDATE oauth_client SET secret_hash = ? WHERE id = ?`, r.next.Index(o.hash), o.id)
 		return err
 	})
 }
 
 func (r *resealing) tokens() error {
 	return change(r, func(rows *sql.Rows) ([32]byte, error) { return scanHash(rows) }, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
-		_, err := r.exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.index(hash), hash[:])
+		_, err := r.exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.Index(hash), hash[:])
 		return err
 	})
 }

@@ -74,7 +74,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 		r.add("another service: %q in trust domain %q, the backup is of %q in %q",
 			target.Service, target.TrustDomain, replacement.Service, replacement.TrustDomain)
 	}
-	switch now, then := target.sealing.keyID, replacement.sealing.keyID; {
+	switch now, then := target.sealing.KeyID, replacement.sealing.KeyID; {
 	case now == then:
 	case then == "":
 		r.add("keys sealed since, in clear again")

@@ -91,7 +91,7 @@ func (s *Store) rotate(w *conn, of *Company, private ed25519.PrivateKey, end tim
 	if old.Generation+1 >= MaxCompanyKeys {
 		return old, next, fmt.Errorf("%w: the bound is %d", ErrTooMany, MaxCompanyKeys)
 	}
-	signer, err := s.secrets.privateKey(company, old.Generation, seed, old.Public)
+	signer, err := s.secrets.PrivateKey(company, old.Generation, seed, old.Public)
 	if err != nil {
 		return old, next, err
 	}
@@ -124,7 +124,7 @@ func (s *Store) rotate(w *conn, of *Company, private ed25519.PrivateKey, end tim
 		}
 	}
 	if _, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, ?, ?, ?, ?)`,
-		company, next.Generation, []byte(next.Public), s.secrets.keepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
+		company, next.Generation, []byte(next.Public), s.secrets.KeepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
 		return old, next, err
 	}
 	if _, _, err = rotateIn(w, of.Control, next.Generation, signer, private); err == nil {

@@ -37,7 +37,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if trust == nil {
 		trust = map[string]string{}
 	}
-	trust["keysAtRest"] = keysAtRest(s.settings.sealing.keyID)
+	trust["keysAtRest"] = s.settings.sealing.String()
 	s.trust.Store(&trust)
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		changed, err := replaceSettings(w, trust)

@@ -161,9 +161,9 @@ func (s *Store) isKey(c *Company, index []byte, stored, fingerprint string) bool
 	if !s.unsealed {
 		return true // nobody has said how the keys stand
 	}
-	text, err := s.secrets.openAPIKey(c.Chain, index, stored)
+	text, err := s.secrets.OpenAPIKey(c.Chain, index, stored)
 	hash := keys.HashSecret(text)
-	return err == nil && keys.Fingerprint(hash) == fingerprint && string(s.secrets.index(hash)) == string(index)
+	return err == nil && keys.Fingerprint(hash) == fingerprint && string(s.secrets.Index(hash)) == string(index)
 }
 
 func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {

@@ -8,15 +8,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+
+	"attestd/store/atrest"
 )
 
 // Access tokens are too many to have control records. So the row of each carries an HMAC over all
 // that it says, under a key that stands among the settings, sealed where other secrets are: whoever
 // writes rows without that key gives nobody a token, and no token another client or end.
-const (
-	tokenKeySetting = "token_key"
-	tokenKeyPlace   = "setting\n0\ntoken_key"
-)
+const tokenKeySetting = "token_key"
 
 // tokenRow is what the row of an access token says.
 type tokenRow struct {
@@ -53,7 +52,7 @@ func (s *Store) readTokenKey(c *conn) ([]byte, error) {
 	}
 	stored, err := hex.DecodeString(text)
 	if err == nil {
-		stored, err = s.secrets.open(stored, tokenKeyPlace)
+		stored, err = s.secrets.Open(stored, atrest.TokenKeyPlace)
 	}
 	if err != nil || len(stored) != sha256.Size {
 		return nil, fmt.Errorf("%w: the setting %s is not what it was: %w", ErrCorrupt, tokenKeySetting, err)
@@ -74,20 +73,20 @@ func (s *Store) needTokenKey(w *conn) ([]byte, error) {
 	key = make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never returns an error
 	if _, err := w.exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
-		tokenKeySetting, hex.EncodeToString(s.secrets.keep(key, tokenKeyPlace))); err != nil {
+		tokenKeySetting, hex.EncodeToString(s.secrets.Keep(key, atrest.TokenKeyPlace))); err != nil {
 		return nil, err
 	}
 	return s.readTokenKey(w) // and remembered when it is read after the commit that makes it true
 }
 
 // resealTokenKey puts the key under the secrets that come next.
-func (s *Store) resealTokenKey(w *conn, next secrets) error {
+func (s *Store) resealTokenKey(w *conn, next atrest.Secrets) error {
 	key, err := s.tokenKey(w)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	if err == nil {
-		_, err = w.exec(`UPDATE setting SET value = ? WHERE name = ?`, hex.EncodeToString(next.keep(key, tokenKeyPlace)), tokenKeySetting)
+		_, err = w.exec(`UPDATE setting SET value = ? WHERE name = ?`, hex.EncodeToString(next.Keep(key, atrest.TokenKeyPlace)), tokenKeySetting)
 	}
 	return err
 }

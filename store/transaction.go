@@ -45,7 +45,7 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 		err = chain.ErrMissing
 	}
 	if err == nil {
-		key, err = tx.w.secrets.privateKey(company, generation, seed, public)
+		key, err = tx.w.secrets.PrivateKey(company, generation, seed, public)
 	}
 	if err != nil {
 		return chain.Head{}, nil, err

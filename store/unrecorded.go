@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/atrest"
 )
 
 // unrecordedSetting is the row of table setting with what was done to a database while nobody could
@@ -53,8 +54,8 @@ func readUnrecorded(r *conn) (list []unrecorded, err error) {
 }
 
 // unrecordedRekey says how the keys at rest were sealed, and are now.
-func unrecordedRekey(from, to string, at time.Time) unrecorded {
-	return unrecorded{Action: DatabaseRekeyed, Subject: subjectDatabase, Details: map[string]any{"from": keysAtRest(from), "to": keysAtRest(to), "rekeyedAt": chain.FormatTime(at)}}
+func unrecordedRekey(from, to atrest.Sealing, at time.Time) unrecorded {
+	return unrecorded{Action: DatabaseRekeyed, Subject: subjectDatabase, Details: map[string]any{"from": from.String(), "to": to.String(), "rekeyedAt": chain.FormatTime(at)}}
 }
 
 // unrecordedMove says from where a copy was made, and with which digest.
@@ -73,12 +74,4 @@ func (s *Store) engine() string {
 		return "PostgreSQL"
 	}
 	return "file"
-}
-
-// keysAtRest says how keys are kept under the master key of an ID, "" for none.
-func keysAtRest(masterKeyID string) string {
-	if masterKeyID == "" {
-		return "in clear"
-	}
-	return "sealed with master key " + masterKeyID
 }

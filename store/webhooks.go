@@ -82,7 +82,7 @@ func (s *Store) CreateWebhook(ctx context.Context, by Caller, h Webhook, secret 
 	if err != nil {
 		return Webhook{}, err
 	}
-	stored, _ := s.secrets.keepWebhook(by.Company.Chain, h.ID, secret.Bytes, nil)
+	stored, _ := s.secrets.KeepWebhook(by.Company.Chain, h.ID, secret.Bytes, nil)
 	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM webhook WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
@@ -194,13 +194,13 @@ func (s *Store) RotateWebhookSecret(ctx context.Context, by Caller, id string, s
 		if err := w.one([]any{&stored}, `SELECT secret FROM webhook WHERE id = ?`, h.row); err != nil {
 			return nil, err
 		}
-		current, _, err := s.secrets.openWebhook(company, id, stored, nil)
+		current, _, err := s.secrets.OpenWebhook(company, id, stored, nil)
 		if err != nil {
 			return nil, err
 		}
 		details := map[string]any{"webhookId": id, "fingerprint": secret.Fingerprint, "previousFingerprint": h.Fingerprint}
 		h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
-		stored, former := s.secrets.keepWebhook(company, id, secret.Bytes, current)
+		stored, former := s.secrets.KeepWebhook(company, id, secret.Bytes, current)
 		_, err = w.exec(`UPDATE webhook SET secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ? WHERE id = ?`,
 			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli(), h.row)
 		return []controlEvent{{WebhookRotated, subjectWebhook(id), details}}, err

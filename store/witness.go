@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/store/atrest"
 	"attestd/store/headfile"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) readCosignerKey(r *conn) (name string, private ed25519.PrivateKe
 	if err := r.one([]any{&name, &public, &seed}, `SELECT name, public_key, seed FROM witness_key`); err != nil {
 		return "", nil, err
 	}
-	private, err = s.secrets.cosignerKey(seed, public)
+	private, err = s.secrets.CosignerKey(seed, public)
 	return name, private, err
 }
 
@@ -65,7 +66,7 @@ func (s *Store) makeCosignerKey(w *conn, name string, now time.Time) (ed25519.Pr
 
 func (s *Store) insertCosignerKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {
 	_, err := w.exec(`INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, ?, ?, ?, ?)`,
-		name, []byte(private.Public().(ed25519.PublicKey)), s.secrets.keep(private.Seed(), cosignerPlace), chain.FormatTime(now))
+		name, []byte(private.Public().(ed25519.PublicKey)), s.secrets.Keep(private.Seed(), atrest.CosignerPlace), chain.FormatTime(now))
 	return err
 }
 

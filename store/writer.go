@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/store/atrest"
 )
 
 // RunOptions are what a server brings to the writing of a Store.
@@ -184,7 +185,7 @@ func (s *Store) Ready(ctx context.Context) error {
 // start to its end.
 type writer struct {
 	uses    *uses
-	secrets secrets
+	secrets atrest.Secrets
 	logger  *slog.Logger
 
 	conn     *conn // nil after it was hung up
@@ -202,7 +203,7 @@ type writer struct {
 	stopped atomic.Pointer[error]
 }
 
-func newWriter(x secrets, u *uses) *writer {
+func newWriter(x atrest.Secrets, u *uses) *writer {
 	return &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
 }
 
